@@ -1,0 +1,34 @@
+"""What can go wrong with what the user gave us, each told in one line."""
+
+
+class IsocheckError(Exception):
+    """A failure that is explained to the user in one line, never by a traceback."""
+
+
+class InputError(IsocheckError):
+    """A history that cannot be read: what is wrong, where, and what to do (exit code 4)."""
+
+    def __init__(self, problem: str, *, where: str = "", hint: str = "") -> None:
+        self.problem = problem
+        self.where = where
+        self.hint = hint
+        self.source = ""
+        super().__init__(problem)
+
+    def in_source(self, name: str) -> "InputError":
+        """Remember which file it was; the innermost reader to know the name wins."""
+        self.source = self.source or name
+        return self
+
+    def __str__(self) -> str:
+        place = ", ".join(part for part in (self.source, self.where) if part)
+        line = f"{place}: {self.problem}" if place else self.problem
+        return f"{line}; {self.hint}" if self.hint else line
+
+
+class LimitError(IsocheckError):
+    """A bound of time, memory or size was reached: undecided (exit code 3)."""
+
+
+class ConversionError(IsocheckError):
+    """The target format cannot express this history."""

@@ -1,0 +1,1 @@
+"""Histories: the model, and how to build, read and write them."""

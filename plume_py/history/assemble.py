@@ -1,0 +1,208 @@
+"""From the raw columns that a reader filled, in file order, to a checked ``History``."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plume_py import accel
+from plume_py.errors import InputError
+from plume_py.history import assemble_kernels as kernels
+from plume_py.history.atoms import Atoms
+from plume_py.history.init_txn import InitTxn, find_init_txn
+from plume_py.history.model import (
+    NOBODY,
+    READ,
+    READ_LIST,
+    WRITE,
+    History,
+    Int8s,
+    Int32s,
+    Int64s,
+    Labels,
+    ListReads,
+)
+
+
+@dataclass
+class RawLists:
+    """Lists seen by list reads: ``ops`` in file order, list i is ``values[starts[i]:starts[i + 1]]`` (codes)."""
+
+    ops: Int64s
+    starts: Int64s
+    values: Int64s
+
+
+@dataclass
+class RawColumns:
+    """What a reader hands over: everything in file order, keys and values as codes, transactions by first line."""
+
+    op_kind: Int8s
+    op_key: Int64s
+    op_value: Int64s
+    op_txn: Int32s
+    txn_session: Int32s  # sessions numbered densely
+    txn_status: Int8s
+    sessions: int
+    keys: Atoms
+    values: Atoms
+    initial: int | None
+    initial_declared: bool = False  # the file itself says what its initial state is
+    txn_level: Int8s | None = None
+    txn_line: Int32s | None = None
+    lists: RawLists | None = None
+    txn_label: Labels = Labels(prefix="T")
+    session_label: Labels = Labels()
+
+
+def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> History:
+    """Order, intern, resolve and check ``raw``; it must not be used afterwards."""
+    accel.prepare(6 * len(raw.op_kind), kernels)
+    txn_start = _order(raw)
+    op_key, key_code, op_version, items, version_key, version_value = _intern(raw)
+    lists = None if raw.lists is None else ListReads(raw.lists.ops, raw.lists.starts, items)
+    version_writer = np.full(len(version_key), NOBODY, np.int32)
+    version_second = np.full(len(version_key), NOBODY, np.int32)
+    kernels.find_writers(raw.op_kind, op_version, txn_start, version_writer, version_second)
+    history = History(
+        op_kind=raw.op_kind,
+        op_key=op_key,
+        op_version=op_version,
+        txn_start=txn_start,
+        txn_session=raw.txn_session,
+        txn_status=raw.txn_status,
+        txn_level=raw.txn_level,
+        txn_line=raw.txn_line,
+        session_start=_starts(raw.txn_session, raw.sessions).astype(np.int32),
+        version_key=version_key,
+        version_value=version_value,
+        version_writer=version_writer,
+        key_code=key_code,
+        keys=raw.keys,
+        values=raw.values,
+        initial=raw.initial,
+        lists=lists,
+        txn_label=raw.txn_label,
+        session_label=raw.session_label,
+        format=format_name,
+        warnings=_unread_duplicates(version_second),
+    )
+    _reject_mixed_use(history)
+    _reject_ambiguous_read(history, version_second)
+    return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared))
+
+
+def _starts(owner: Int32s, owners: int) -> Int64s:
+    """Where the span of each owner begins, given who owns each item."""
+    starts = np.zeros(owners + 1, np.int64)
+    np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
+    return starts
+
+
+def _order(raw: RawColumns) -> Int64s:
+    """Bring transactions into session order and operations into transaction order; most files already are."""
+    transactions = len(raw.txn_session)
+    rank = np.arange(transactions, dtype=np.int32)
+    if np.any(raw.txn_session[1:] < raw.txn_session[:-1]):
+        order = np.argsort(raw.txn_session, kind="stable")
+        rank[order] = np.arange(transactions, dtype=np.int32)
+        raw.txn_session = raw.txn_session[order]
+        raw.txn_status = raw.txn_status[order]
+        raw.txn_level = None if raw.txn_level is None else raw.txn_level[order]
+        raw.txn_line = None if raw.txn_line is None else raw.txn_line[order]
+        raw.txn_label = _reorder(raw.txn_label, order)
+        raw.op_txn = rank[raw.op_txn]
+    txn_start = _starts(raw.op_txn, transactions)
+    if np.any(raw.op_txn[1:] < raw.op_txn[:-1]):
+        order = np.empty(len(raw.op_txn), np.int64)
+        kernels.order_by_txn(raw.op_txn, np.arange(transactions, dtype=np.int32), txn_start, order)
+        raw.op_kind, raw.op_key, raw.op_value = raw.op_kind[order], raw.op_key[order], raw.op_value[order]
+        if raw.lists is not None:
+            _reorder_lists(raw.lists, order)
+    return txn_start
+
+
+def _reorder(labels: Labels, order: Int64s) -> Labels:
+    names = labels.names
+    if names is None:
+        return labels
+    moved = names[order] if isinstance(names, np.ndarray) else tuple(names[i] for i in order)
+    return replace(labels, names=moved)
+
+
+def _reorder_lists(lists: RawLists, order: Int64s) -> None:
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    moved = place[lists.ops]
+    by_place = np.argsort(moved)
+    pieces = [lists.values[lists.starts[i] : lists.starts[i + 1]] for i in by_place]
+    lists.ops = moved[by_place]
+    lists.starts = np.concatenate(([0], np.cumsum(np.diff(lists.starts)[by_place]))).astype(np.int64)
+    lists.values = np.concatenate(pieces) if pieces else lists.values
+
+
+def _intern(raw: RawColumns) -> tuple[Int32s, Int64s, Int32s, Int32s, Int32s, Int64s]:
+    """Dense numbers for keys and versions, those inside lists included."""
+    operations = len(raw.op_kind)
+    op_key = np.empty(operations, np.int32)
+    distinct = np.empty(operations, np.int64)
+    key_code = distinct[: kernels.intern_keys(raw.op_key, op_key, distinct)].copy()
+    raw.op_key = distinct = np.empty(0, np.int64)  # large columns go as soon as they are not needed
+    keys, values = op_key, raw.op_value
+    if raw.lists is not None:
+        of_items = np.repeat(op_key[raw.lists.ops], np.diff(raw.lists.starts))
+        keys = np.concatenate((op_key, of_items))
+        values = np.concatenate((values, raw.lists.values))
+    raw.op_value = np.empty(0, np.int64)
+    ids = np.empty(len(values), np.int32)
+    version_key, version_value = np.empty(len(values), np.int32), np.empty(len(values), np.int64)
+    hashes = np.empty(len(values), np.int64)
+    versions = kernels.intern_versions(keys, values, ids, version_key, version_value, hashes)
+    items = ids[operations:]
+    return op_key, key_code, ids[:operations], items, version_key[:versions].copy(), version_value[:versions].copy()
+
+
+def _unread_duplicates(version_second: Int32s) -> tuple[str, ...]:
+    duplicates = int(np.count_nonzero(version_second >= 0))
+    if not duplicates:
+        return ()
+    return (f"{duplicates} (key, value) pairs were written by two transactions; nobody read them",)
+
+
+def _reject_ambiguous_read(history: History, version_second: Int32s) -> None:
+    if not np.any(version_second >= 0):
+        return
+    o = kernels.first_ambiguous_read(
+        history.op_kind, history.op_version, history.txn_start, history.txn_status, version_second
+    )
+    if o < 0:
+        return
+    version = int(history.op_version[o])
+    reader = int(np.searchsorted(history.txn_start, o, side="right")) - 1
+    writers = int(history.version_writer[version]), int(version_second[version])
+    both = " and ".join(f"{history.txn_label[t]} ({history.place(t)})" for t in writers)
+    raise InputError(
+        f"ambiguous read: {history.txn_label[reader]} read value {history.value(version)!r:.60} of key "
+        f"{history.key(int(history.op_key[o]))!r:.60}, which two transactions wrote: {both}",
+        where=history.place(reader),
+        hint="write each value of a key only once",
+    )
+
+
+def _reject_mixed_use(history: History) -> None:
+    """A key holds a register or a list, not both."""
+    if history.lists is None and not np.any(history.op_kind >= READ_LIST):
+        return
+    scalar_read = history.op_kind == READ
+    if history.initial is not None:
+        scalar_read &= history.version_value[history.op_version] != history.initial
+    as_register = np.unique(history.op_key[scalar_read | (history.op_kind == WRITE)])
+    as_list = np.unique(history.op_key[history.op_kind >= READ_LIST])
+    both = np.intersect1d(as_register, as_list)
+    if both.size:
+        o = int(np.flatnonzero((history.op_key == both[0]) & (history.op_kind < READ_LIST))[0])
+        t = int(np.searchsorted(history.txn_start, o, side="right")) - 1
+        raise InputError(
+            f"key {history.key(int(both[0]))!r:.60} is used both as a list and as a register",
+            where=history.place(t),
+            hint="use separate keys for appends and for plain writes",
+        )

@@ -1,0 +1,109 @@
+"""Kernels that turn raw columns into a history's. See ``assemble`` for what they are called with."""
+
+import numpy as np
+
+
+def hash_code(code):
+    """Spread a 64-bit code over 62 bits, in steps that never overflow 63 (so that plain Python agrees)."""
+    h = (code & 0x7FFFFFFF) * 0x5BD1E995 + ((code >> 31) & 0x7FFFFFFF) * 0x2C1B3C6D
+    h = (h ^ (h >> 31)) & 0x7FFFFFFF
+    return (h * 0x297A2D39) ^ (h >> 11)
+
+
+def grow(table, hashes, count):
+    """A table twice as large, refilled."""
+    mask = 2 * len(table) - 1
+    bigger = np.full(2 * len(table), -1, np.int32)
+    for i in range(count):
+        slot = hashes[i] & mask
+        while bigger[slot] >= 0:
+            slot = (slot + 1) & mask
+        bigger[slot] = i
+    return bigger
+
+
+def intern_keys(codes, ids, distinct):
+    """ids[i] := dense number of codes[i], by first appearance; ``distinct`` gets the codes. Returns how many."""
+    table = np.full(1 << 12, -1, np.int32)
+    hashes = np.empty(len(distinct), np.int64)
+    count = 0
+    for i in range(len(codes)):
+        code = int(codes[i])
+        h = hash_code(code)
+        slot = h & (len(table) - 1)
+        while table[slot] >= 0 and distinct[table[slot]] != code:
+            slot = (slot + 1) & (len(table) - 1)
+        if table[slot] < 0:
+            if 2 * count >= len(table):
+                table = grow(table, hashes, count)
+                slot = h & (len(table) - 1)
+                while table[slot] >= 0:
+                    slot = (slot + 1) & (len(table) - 1)
+            distinct[count] = code
+            hashes[count] = h
+            table[slot] = count
+            count += 1
+        ids[i] = table[slot]
+    return count
+
+
+def intern_versions(keys, codes, ids, version_key, version_code, hashes):
+    """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many."""
+    table = np.full(1 << 12, -1, np.int32)
+    while 2 * len(table) < len(codes):
+        table = np.full(2 * len(table), -1, np.int32)
+    count = 0
+    for i in range(len(codes)):
+        key = int(keys[i])
+        code = int(codes[i])
+        h = hash_code(code) ^ (key * 0x3779B97F)
+        slot = h & (len(table) - 1)
+        while table[slot] >= 0:
+            v = table[slot]
+            if version_code[v] == code and version_key[v] == key:
+                break
+            slot = (slot + 1) & (len(table) - 1)
+        if table[slot] < 0:
+            if 2 * count >= len(table):
+                table = grow(table, hashes, count)
+                slot = h & (len(table) - 1)
+                while table[slot] >= 0:
+                    slot = (slot + 1) & (len(table) - 1)
+            version_key[count] = key
+            version_code[count] = code
+            hashes[count] = h
+            table[slot] = count
+            count += 1
+        ids[i] = table[slot]
+    return count
+
+
+def order_by_txn(op_txn, rank, start, order):
+    """order := the operations sorted by the rank of their transaction, stably (a counting sort)."""
+    at = start.copy()
+    for i in range(len(op_txn)):
+        r = rank[op_txn[i]]
+        order[at[r]] = i
+        at[r] += 1
+
+
+def find_writers(op_kind, op_version, txn_start, version_writer, version_second):
+    """Who wrote each version: the first transaction to do so and, if there is one, a second."""
+    for t in range(len(txn_start) - 1):
+        for o in range(txn_start[t], txn_start[t + 1]):
+            if op_kind[o] & 1:
+                v = op_version[o]
+                if version_writer[v] < 0:
+                    version_writer[v] = t
+                elif version_writer[v] != t and version_second[v] < 0:
+                    version_second[v] = t
+
+
+def first_ambiguous_read(op_kind, op_version, txn_start, txn_status, version_second):
+    """The first read, by a committed transaction, of a version that two transactions wrote; or -1."""
+    for t in range(len(txn_start) - 1):
+        if txn_status[t] == 0:
+            for o in range(txn_start[t], txn_start[t + 1]):
+                if not op_kind[o] & 1 and version_second[op_version[o]] >= 0:
+                    return o
+    return -1

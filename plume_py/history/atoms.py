@@ -1,0 +1,122 @@
+"""Atoms: the keys and values of a history, as 64-bit codes whose spelling is kept.
+
+Nearly every large history uses plain integers, and then a code IS the integer (and ``NULL`` stands for null). Only a
+history that also has strings or huge numbers pays for a table. Integers and strings never mix: 1 and "1" differ.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py.errors import InputError
+
+Atom = int | str | None
+Codes = npt.NDArray[np.int64]
+
+# The one 64-bit integer that never stands for itself.
+NULL = -(2**63)
+
+# int() and str() of longer numbers take quadratic time; no database hands out such keys.
+MAX_DIGITS = 4000
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """How to spell a code: through ``table``, or else the code itself, read as unsigned if ``unsigned``."""
+
+    table: tuple[Atom, ...] | None = None
+    unsigned: bool = False
+
+    def spell(self, code: int) -> Atom:
+        """The key or value that ``code`` stands for."""
+        if self.table is not None:
+            return self.table[code]
+        if code == NULL and not self.unsigned:
+            return None
+        return code + 2**64 if self.unsigned and code < 0 else code
+
+    def code_of(self, atom: Atom) -> int | None:
+        """The code of ``atom``, or None if it has none in this history."""
+        if self.table is not None:
+            for code, known in enumerate(self.table):
+                if known == atom and type(known) is type(atom):
+                    return code
+            return None
+        if atom is None:
+            return None if self.unsigned else NULL
+        if isinstance(atom, str):
+            return None
+        if self.unsigned:
+            return (atom if atom < 2**63 else atom - 2**64) if 0 <= atom < 2**64 else None
+        return atom if -(2**63) < atom < 2**63 else None
+
+
+class AtomCoder:
+    """Turns streams of atoms into codes of one table, chunk by chunk.
+
+    It begins with integers, which are their own codes, and moves to a table only when it must.
+    """
+
+    def __init__(self, what: str, streams: int = 1) -> None:
+        self._what = what
+        self._streams: list[list[Codes]] = [[] for _ in range(streams)]
+        self._table: dict[Atom, int] | None = None
+
+    def encode(self, atoms: Sequence[object], stream: int = 0) -> None:
+        """Code one more chunk of a stream."""
+        kinds = set(map(type, atoms))
+        if not kinds <= {int, str, type(None)}:
+            self._reject(atoms)
+        if self._table is None and str not in kinds:
+            try:
+                self._streams[stream].append(_integers(atoms, type(None) in kinds))
+                return
+            except OverflowError:
+                pass
+        codes = self._through_table(atoms)  # this may recode, and so replace, all streams
+        self._streams[stream].append(codes)
+
+    def finish(self) -> tuple[list[Codes], Atoms]:
+        """All codes of each stream, and how to spell them."""
+        nothing = np.empty(0, np.int64)
+        codes = [np.concatenate(chunks) if chunks else nothing for chunks in self._streams]
+        self._streams = []
+        return codes, Atoms() if self._table is None else Atoms(tuple(self._table))
+
+    def _through_table(self, atoms: Sequence[object]) -> Codes:
+        if self._table is None:
+            self._table = {}
+            self._streams = [[self._recode(chunk) for chunk in chunks] for chunks in self._streams]
+        table = self._table
+        for atom in atoms:
+            if atom not in table:
+                table[_bounded(atom, self._what)] = len(table)
+        return np.fromiter(map(table.__getitem__, atoms), np.int64, len(atoms))  # type: ignore[arg-type]
+
+    def _recode(self, chunk: Codes) -> Codes:
+        distinct, inverse = np.unique(chunk, return_inverse=True)
+        return self._through_table([None if c == NULL else c for c in distinct.tolist()])[inverse]
+
+    def _reject(self, atoms: Iterable[object]) -> None:
+        for atom in atoms:
+            if type(atom) not in (int, str, type(None)):
+                raise InputError(f"a {self._what} must be an integer or a string, not {atom!r:.60}")
+
+
+def _integers(atoms: Sequence[object], some_null: bool) -> Codes:
+    if some_null:
+        atoms = [NULL if atom is None else atom for atom in atoms]
+        codes = np.array(atoms, dtype=np.int64)
+    else:
+        codes = np.array(atoms, dtype=np.int64)
+        if codes.size and codes.min() == NULL:
+            raise OverflowError
+    return codes
+
+
+def _bounded(atom: object, what: str) -> Atom:
+    if isinstance(atom, int) and atom.bit_length() > MAX_DIGITS * 3:
+        raise InputError(f"a {what} has more than {MAX_DIGITS} digits")
+    return atom  # type: ignore[return-value]

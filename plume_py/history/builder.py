@@ -1,0 +1,177 @@
+"""``HistoryBuilder``: histories from code, one transaction at a time. The readers of textual formats use it too."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from plume_py.errors import InputError
+from plume_py.history.assemble import RawColumns, RawLists, assemble
+from plume_py.history.atoms import NULL, Atom, AtomCoder
+from plume_py.history.init_txn import InitTxn
+from plume_py.history.model import APPEND, READ, READ_LIST, STATUS_NAMES, WRITE, History, Int8s, Labels
+from plume_py.levels import NAMES, parse_level
+
+# Pending operations beyond which they become columns, so that a long stream never exists as objects all at once.
+FLUSH_AT = 200_000
+
+# Streams of the value coder: what operations carry, what lists hold, the initial value.
+_OPS, _ITEMS, _INITIAL = range(3)
+
+_KINDS = {"r": READ, "w": WRITE, "append": APPEND}
+_STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
+
+
+class HistoryBuilder:
+    """Collects transactions; each session's must come in session order, sessions may interleave freely.
+
+    >>> builder = HistoryBuilder(initial=0)
+    >>> builder.add("alice", [("w", "x", 1)])
+    >>> builder.add("bob", [("r", "x", 1), ("r", "y", 0)], status="committed", level="SI", id="b1")
+    >>> builder.build().transactions
+    2
+    """
+
+    def __init__(
+        self, initial: Atom | Sequence[Atom] = None, *, declared: bool = True, implicit_initial: bool = True
+    ) -> None:
+        """``initial`` is what a read of the initial state shows.
+
+        ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
+        transaction may take its place. ``implicit_initial``: there is an initial state that nobody wrote.
+        """
+        self._declared = declared
+        self._implicit = implicit_initial
+        self._initial = None if isinstance(initial, list | tuple) else initial
+        self._sessions: dict[Hashable, int] = {}
+        self._txn_session: list[int] = []
+        self._txn_status: list[int] = []
+        self._txn_level: list[int] = []
+        self._txn_line: list[int] = []
+        self._labels: list[str | int | None] = []
+        self._pending: list[Sequence[Any]] = []
+        self._pending_ops = 0
+        self._ops = 0
+        self._lengths: list[int] = []
+        self._kinds: list[Int8s] = []
+        self._keys = AtomCoder("key")
+        self._values = AtomCoder("value", streams=3)
+        self._list_ops: list[int] = []
+        self._list_starts = [0]
+
+    def session(self, name: Hashable) -> int:
+        """Make sure that a session exists, even if it stays empty; its number."""
+        return self._sessions.setdefault(name, len(self._sessions))
+
+    def add(
+        self,
+        session: Hashable,
+        ops: Sequence[Sequence[Any]],
+        *,
+        status: str = "committed",
+        level: str | None = None,
+        id: str | int | None = None,
+        line: int = 0,
+    ) -> None:
+        """Append a transaction to ``session``; an operation is ("r" | "w" | "append", key, value)."""
+        if status not in _STATUS:
+            raise InputError(f"unknown status {status!r:.40}", hint="use committed, aborted or unknown")
+        name = None if level is None else parse_level(level)
+        if level is not None and name is None:
+            raise InputError(f"unknown isolation level {level!r:.40}", hint=f"use one of {' '.join(NAMES)}")
+        self._txn_session.append(self.session(session))
+        self._txn_status.append(_STATUS[status])
+        self._txn_level.append(0 if name is None else 1 + NAMES.index(name))
+        self._txn_line.append(line)
+        self._labels.append(id)
+        self._pending.append(ops)
+        self._lengths.append(len(ops))
+        self._pending_ops += len(ops)
+        if self._pending_ops >= FLUSH_AT:
+            self._flush()
+
+    def build(self, *, format: str = "code", init_txn: InitTxn = "auto") -> History:
+        """The history; the builder is spent afterwards."""
+        return assemble(self.columns(), format, init_txn)
+
+    def columns(self) -> RawColumns:
+        """The raw columns (what a reader returns); the builder is spent afterwards."""
+        self._flush()
+        (keys,), key_atoms = self._keys.finish()
+        if None in (key_atoms.table or ()) or (key_atoms.table is None and bool(np.any(keys == NULL))):
+            raise InputError("a key must be an integer or a string, not null")
+        self._values.encode([self._initial], _INITIAL)
+        (values, items, (initial,)), value_atoms = self._values.finish()
+        txns = len(self._lengths)
+        return RawColumns(
+            op_kind=np.concatenate(self._kinds) if self._kinds else np.empty(0, np.uint8),
+            op_key=keys,
+            op_value=values,
+            op_txn=np.repeat(np.arange(txns, dtype=np.int32), self._lengths),
+            txn_session=np.array(self._txn_session, np.int32),
+            txn_status=np.array(self._txn_status, np.uint8),
+            sessions=len(self._sessions),
+            keys=key_atoms,
+            values=value_atoms,
+            initial=int(initial) if self._implicit else None,
+            initial_declared=self._declared,
+            txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
+            txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
+            lists=RawLists(np.array(self._list_ops, np.int64), np.array(self._list_starts, np.int64), items)
+            if self._list_ops
+            else None,
+            txn_label=_labels(self._labels),
+            session_label=Labels(tuple(str(n) if not isinstance(n, int) else n for n in self._sessions)),
+        )
+
+    def _flush(self) -> None:
+        ops = list(chain.from_iterable(self._pending))
+        self._pending, self._pending_ops = [], 0
+        try:
+            kinds = [_KINDS[kind] for kind, _, _ in ops]
+        except (KeyError, TypeError, ValueError):
+            raise _bad_operation(ops) from None
+        values: list[Any] = [value for _, _, value in ops]
+        if list in set(map(type, values)) or tuple in set(map(type, values)):
+            self._take_lists(kinds, values)
+        self._keys.encode([key for _, key, _ in ops])
+        self._values.encode(values, _OPS)
+        self._kinds.append(np.array(kinds, dtype=np.uint8))
+        self._ops += len(ops)
+
+    def _take_lists(self, kinds: list[int], values: list[Any]) -> None:
+        """Move lists aside; what stays in ``values`` is the last element, whose writer the read saw."""
+        items: list[Any] = []
+        for i, value in enumerate(values):
+            if isinstance(value, list | tuple):
+                if kinds[i] != READ:
+                    raise InputError(f"cannot write a list at once: {value!r:.60}", hint='use "append"')
+                kinds[i] = READ_LIST
+                self._list_ops.append(self._ops + i)
+                items.extend(value)
+                self._list_starts.append(self._list_starts[-1] + len(value))
+                values[i] = value[-1] if value else self._initial
+        self._values.encode(items, _ITEMS)
+
+
+def _bad_operation(ops: Iterable[Any]) -> InputError:
+    for op in ops:
+        if not isinstance(op, list | tuple) or len(op) != 3 or op[0] not in ("r", "w", "append"):
+            break
+    return InputError(
+        f"not an operation: {op!r:.80}", hint='write ["r", key, value], ["w", key, value] or ["append", key, value]'
+    )
+
+
+def _labels(names: list[str | int | None]) -> Labels:
+    """Transaction names; a name may stand only once."""
+    given = [name for name in names if name is not None]
+    if not given:
+        return Labels(prefix="T")
+    seen: set[str] = set()
+    for name in given:
+        if str(name) in seen:
+            raise InputError(f"two transactions have the id {name!r:.60}", hint="give each its own, or none")
+        seen.add(str(name))
+    return Labels(tuple(names), prefix="T")

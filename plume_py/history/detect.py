@@ -1,0 +1,75 @@
+"""Which format is this? By content first, then by extension."""
+
+import os
+import re
+
+from plume_py.errors import InputError
+from plume_py.history.formats.registry import FORMATS
+from plume_py.history.source import Source
+
+_SPACE = b" \t\r\n\x0c\xef\xbb\xbf,"
+
+# Tried in order on the first bytes, once leading space is gone.
+_PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
+    ("plume", re.compile(rb"(#[^\n]*\n\s*)*[rw]\(\s*-?\d")),
+    ("isopredict", re.compile(rb"(READ|WRITE) KEY\[")),
+    ("awdit", re.compile(rb"([-=]+\s*)*[rw] +\d+ +\d+\s")),
+    ("dbcop-yaml", re.compile(rb"(---\s*)?- - events:")),
+    ("dbcop-hist", re.compile(rb"(//[^\n]*\s+)*(-{3,}\s+)*(\[\s*\]!?|\[\s*[A-Za-z_]\w*\s*(:=|==))")),
+    ("edn", re.compile(rb"(;[^\n]*\n\s*)*([\[(]\s*)?(;[^\n]*\n\s*)*(#[A-Za-z][\w./-]*\s*)?\{\s*:")),
+    ("elle-json", re.compile(rb'(\[\s*)?\{[^{}\[\]]*"(type|process)"\s*:')),
+    ("elle-json", re.compile(rb'\[\s*\{[^{}\[\]]*"(f|value|index)"\s*:')),
+    ("dbcop-json", re.compile(rb'\[\s*\[\s*(\]|\{\s*"(events|committed)")')),
+    ("dbcop-json", re.compile(rb'\{\s*"(params|info|start|end|data)"\s*:')),
+    ("jsonl", re.compile(rb'\{[^\n]*\}[ \t\r]*\n\s*\{')),
+    ("json", re.compile(rb'\{[^\n]*"sessions"\s*:\s*\[')),
+    ("jsonl", re.compile(rb'\{[^\n]*"(ops|session)"\s*:')),
+    ("json", re.compile(rb"\{")),
+)
+
+
+def detect(source: Source) -> str:
+    """The name of the format of ``source``."""
+    if source.is_folder:
+        return _detect_folder(source)
+    head = source.head()
+    if not head:
+        raise InputError("the file is empty", hint="an empty history is written {\"sessions\": []}")
+    text = head.lstrip(_SPACE)
+    for name, pattern in _PATTERNS:
+        if pattern.match(text):
+            return name
+    if _looks_like_bincode(head):
+        return "dbcop"
+    for fmt in FORMATS.values():
+        if source.suffix in fmt.extensions:
+            return fmt.name
+    raise InputError("not a history in any known format", hint="see `isocheck formats`, or give --input-format")
+
+
+def _looks_like_bincode(head: bytes) -> bool:
+    """Five 64-bit numbers of plausible size and a short string, as dbcop's header has."""
+    if len(head) < 48:
+        return False
+    numbers = [int.from_bytes(head[i : i + 8], "little") for i in range(0, 48, 8)]
+    return all(n < 1 << 40 for n in numbers[:5]) and numbers[5] < 1 << 16 and b"\0\0\0\0" in head[:48]
+
+
+def _detect_folder(source: Source) -> str:
+    """A folder that is one history: it then reads from the file inside, or stays a folder of logs."""
+    names = sorted(os.listdir(source.path))
+    for name in ("history.edn", "history.bincode", "history.json", "history.jsonl", "history.txt"):
+        if name in names:
+            source.path = os.path.join(source.path, name)
+            return detect(source)
+    if "json" in names and os.path.isdir(os.path.join(source.path, "json")):
+        inner = sorted(os.listdir(os.path.join(source.path, "json")))
+        if any(re.fullmatch(r"J\d+\.log", name) for name in inner):
+            source.path = os.path.join(source.path, "json")
+            return "viper"
+    logs = [name for name in names if name.endswith(".log")]
+    if any(re.fullmatch(r"J\d+\.log", name) for name in logs):
+        return "viper"
+    if logs:
+        return "cobra"
+    raise InputError("a folder, and not one history", hint="use `isocheck scan` for a folder of histories")

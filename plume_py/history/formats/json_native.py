@@ -1,0 +1,61 @@
+"""Native JSON: ``{"initial": 0, "sessions": [[{"ops": [["w", "x", 1]]}]]}``."""
+
+from typing import Literal
+
+import msgspec
+
+from plume_py.errors import InputError
+from plume_py.history.assemble import RawColumns
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.source import Source
+
+Key = int | str
+Value = int | str | None | list[int | str]
+Operation = tuple[Literal["r", "w", "append"], Key, Value]
+
+HINT = 'see `isocheck formats`; an operation is ["r", key, value], ["w", key, value] or ["append", key, value]'
+
+
+class Txn(msgspec.Struct, gc=False):
+    """A transaction of the native formats."""
+
+    ops: list[Operation]
+    status: Literal["committed", "aborted", "unknown"] = "committed"
+    level: str | None = None
+    id: int | str | None = None
+
+
+class Document(msgspec.Struct, gc=False):
+    """The whole file; unknown fields are ignored."""
+
+    sessions: list[list[Txn]]
+    initial: Value | msgspec.UnsetType = msgspec.UNSET
+
+
+def begin(initial: Value | msgspec.UnsetType) -> HistoryBuilder:
+    """A builder for a file that states its initial value, or does not (and then it is null)."""
+    if isinstance(initial, msgspec.UnsetType):
+        return HistoryBuilder(None, declared=False)
+    return HistoryBuilder(initial)
+
+
+_decoder = msgspec.json.Decoder(Document)
+
+
+def read(source: Source) -> RawColumns:
+    """The raw columns of a native JSON file."""
+    content = source.content()
+    with no_collector():
+        document = decode(_decoder, content, hint=HINT)
+        builder = begin(document.initial)
+        for s, session in enumerate(document.sessions):
+            builder.session(s)
+            for i, txn in enumerate(session):
+                try:
+                    builder.add(s, txn.ops, status=txn.status, level=txn.level, id=txn.id)
+                except InputError as error:
+                    error.where = error.where or f"sessions[{s}][{i}]"
+                    raise
+            session.clear()  # let go of the objects as their columns are made
+        return builder.columns()

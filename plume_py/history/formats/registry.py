@@ -1,0 +1,56 @@
+"""The history formats: what they are called, who writes them, and which module reads or writes each.
+
+Nothing here imports a reader: ``isocheck formats`` and ``--help`` must start at once.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from plume_py.history.assemble import RawColumns
+    from plume_py.history.model import History
+    from plume_py.history.source import Source
+
+    Reader = Callable[[Source], RawColumns]
+    Writer = Callable[[History], bytes]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format; ``writer`` is empty where isocheck only reads it."""
+
+    name: str
+    title: str
+    reader: str
+    writer: str = ""
+    extensions: tuple[str, ...] = ()
+
+    def load_reader(self) -> "Reader":
+        """The function that turns a source into raw columns."""
+        return cast("Reader", import_module(f"plume_py.history.formats.{self.reader}").read)
+
+    def load_writer(self) -> "Writer":
+        """The function that turns a history into bytes."""
+        return cast("Writer", import_module(f"plume_py.history.formats.{self.writer}").write)
+
+
+FORMATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("json", "native JSON", "json_native", "json_writer", (".json",)),
+        Format("jsonl", "native JSON Lines, one transaction per line", "jsonl_native", "jsonl_writer", (".jsonl",)),
+        Format("plume", "Plume, PolySI and IsoVista text", "text", "text_writer", (".txt",)),
+        Format("dbcop", "dbcop bincode (history.bincode)", "dbcop_bincode", "dbcop_bincode_writer", (".bincode",)),
+        Format("dbcop-json", "dbcop JSON", "dbcop_json", "dbcop_json_writer"),
+        Format("dbcop-hist", "dbcop text", "dbcop_hist", "", (".hist",)),
+        Format("dbcop-yaml", "dbcop YAML, as in PolySI's tests", "dbcop_yaml", "", (".yaml", ".yml")),
+        Format("edn", "Jepsen and Elle EDN, list-append and rw-register", "edn", "edn_writer", (".edn",)),
+        Format("elle-json", "Elle JSON, list-append and rw-register", "elle_json"),
+        Format("cobra", "Cobra logs (a folder of *.log)", "cobra"),
+        Format("viper", "Viper logs (a folder of J*.log)", "viper"),
+        Format("awdit", "AWDIT test format", "awdit"),
+        Format("isopredict", "IsoPredict trace", "isopredict"),
+    )
+}

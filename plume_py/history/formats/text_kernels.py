@@ -1,0 +1,171 @@
+"""The byte loop of the Plume text format: ``w(key,value,session,txn)``, one operation per line."""
+
+import numpy as np
+
+# What ``parse`` may object to; the texts are in ``text.PROBLEMS``.
+FINE, NOT_AN_OPERATION, NUMBER_TOO_LARGE, TWO_SESSIONS = 0, 1, 2, 3
+
+# Bits of the flags that ``parse`` returns: negative and beyond-63-bit numbers among the keys, and among the values.
+NEGATIVE_KEY, BIG_KEY, NEGATIVE_VALUE, BIG_VALUE = 1, 2, 4, 8
+
+
+def hash_number(code):
+    """Spread a 64-bit number, in steps that never overflow 63 bits (so that plain Python agrees)."""
+    h = (code & 0x7FFFFFFF) * 0x5BD1E995 + ((code >> 31) & 0x7FFFFFFF) * 0x2C1B3C6D
+    return h ^ (h >> 31)
+
+
+def find_slot(table, numbers, number):
+    """The slot that holds ``number``, or the free one where it belongs."""
+    mask = len(table) - 1
+    slot = hash_number(number) & mask
+    while table[slot] >= 0 and numbers[table[slot]] != number:
+        slot = (slot + 1) & mask
+    return slot
+
+
+def enlarge(table, numbers, count):
+    """A table four times as large, refilled."""
+    bigger = np.full(4 * len(table), -1, np.int32)
+    for i in range(count):
+        bigger[find_slot(bigger, numbers, int(numbers[i]))] = i
+    return bigger
+
+
+def count_lines(buf):
+    """How many lines there are, an unfinished last one included."""
+    lines = 1
+    for i in range(len(buf)):
+        if buf[i] == 10:
+            lines += 1
+    return lines
+
+
+def parse_number(buf, at, end):
+    """A decimal number at ``at``: its 64-bit pattern, the place after it (-1: none, -2: too large), 1 negative | 2 big."""
+    while at < end and buf[at] == 32:
+        at += 1
+    negative = at < end and buf[at] == 45
+    if negative:
+        at += 1
+    begin = at
+    number = 0
+    big = False
+    while at < end:
+        digit = int(buf[at]) - 48
+        if digit < 0 or digit > 9:
+            break
+        if big:
+            return 0, -2, 0
+        if number <= 922337203685477579:
+            number = number * 10 + digit
+        elif number > 1844674407370955161 or (number == 1844674407370955161 and digit > 5):
+            return 0, -2, 0
+        elif number == 922337203685477580 and digit <= 7:
+            number = number * 10 + digit
+        else:
+            # beyond 2**63: the 64-bit pattern, that is number * 10 + digit - 2**64
+            number = (number - 1844674407370955161) * 10 + (digit - 6)
+            big = True
+        at += 1
+    if at == begin:
+        return 0, -1, 0
+    while at < end and buf[at] == 32:
+        at += 1
+    if negative:
+        if big:
+            return 0, -2, 0
+        return -number, at, 1
+    return number, at, 2 if big else 0
+
+
+def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids):
+    """Fill the columns; returns (operations, transactions, sessions, flags, problem, where it is)."""
+    end = len(buf)
+    txn_table = np.full(1 << 12, -1, np.int32)
+    session_table = np.full(1 << 8, -1, np.int32)
+    aborted = np.full(1 << 8, -1, np.int32)  # per session, the transaction that collects its aborted operations
+    at, line, count, txn_count, session_count, named, flags = 0, 1, 0, 0, 0, 0, 0
+    last_session, last_id, txn = 0, 0, -1
+    named_txn = np.empty(len(txn_ids), np.int32)  # named transactions only, as the table numbers them
+    named_ids = np.empty(len(txn_ids), np.int64)
+    while at < end:
+        byte = buf[at]
+        if byte == 10:
+            line += 1
+            at += 1
+            continue
+        if byte == 13 or byte == 32 or byte == 9:
+            at += 1
+            continue
+        if byte == 35:  # '#': a comment
+            while at < end and buf[at] != 10:
+                at += 1
+            continue
+        if (byte != 114 and byte != 119) or at + 1 >= end or buf[at + 1] != 40:
+            return count, txn_count, session_count, flags, NOT_AN_OPERATION, at
+        start = at
+        key, at, key_flags = parse_number(buf, at + 2, end)
+        if at < 0 or at >= end or buf[at] != 44:
+            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
+        value, at, value_flags = parse_number(buf, at + 1, end)
+        if at < 0 or at >= end or buf[at] != 44:
+            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
+        session_id, at, session_flags = parse_number(buf, at + 1, end)
+        if at < 0 or at >= end or buf[at] != 44:
+            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
+        txn_id, at, txn_flags = parse_number(buf, at + 1, end)
+        if at < 0 or at >= end or buf[at] != 41:
+            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
+        if (session_flags | txn_flags) & 2:
+            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE, start
+        at += 1
+        while at < end and (buf[at] == 32 or buf[at] == 9 or buf[at] == 13):
+            at += 1
+        if at < end and buf[at] != 10:
+            return count, txn_count, session_count, flags, NOT_AN_OPERATION, start
+        flags |= key_flags | (value_flags << 2)
+        if txn < 0 or txn_id != last_id or session_id != last_session:
+            slot = find_slot(session_table, session_ids, session_id)
+            if session_table[slot] < 0:
+                if 2 * session_count >= len(session_table):
+                    session_table = enlarge(session_table, session_ids, session_count)
+                    slot = find_slot(session_table, session_ids, session_id)
+                    longer = np.full(len(session_table), -1, np.int32)
+                    longer[:session_count] = aborted[:session_count]
+                    aborted = longer
+                session_ids[session_count] = session_id
+                session_table[slot] = session_count
+                session_count += 1
+            session = session_table[slot]
+            if txn_id == -1:
+                txn = aborted[session]
+            else:
+                slot = find_slot(txn_table, named_ids, txn_id)
+                txn = -1 if txn_table[slot] < 0 else named_txn[txn_table[slot]]
+            if txn < 0:
+                txn = txn_count
+                if txn_id == -1:
+                    aborted[session] = txn
+                else:
+                    if 2 * named >= len(txn_table):
+                        txn_table = enlarge(txn_table, named_ids, named)
+                        slot = find_slot(txn_table, named_ids, txn_id)
+                    named_ids[named] = txn_id
+                    named_txn[named] = txn
+                    txn_table[slot] = named
+                    named += 1
+                txn_ids[txn] = txn_id
+                txn_sessions[txn] = session
+                txn_lines[txn] = line
+                txn_aborted[txn] = 1 if txn_id == -1 else 0
+                txn_count += 1
+            elif txn_sessions[txn] != session:
+                return count, txn_count, session_count, flags, TWO_SESSIONS, start
+            last_session, last_id = session_id, txn_id
+        kinds[count] = 1 if byte == 119 else 0
+        keys[count] = key
+        values[count] = value
+        txns[count] = txn
+        count += 1
+    return count, txn_count, session_count, flags, FINE, 0

@@ -1,0 +1,29 @@
+"""``load``: from a path to a ``History``, whatever the format."""
+
+import os
+
+from plume_py.errors import InputError
+from plume_py.history.assemble import assemble
+from plume_py.history.detect import detect
+from plume_py.history.formats.registry import FORMATS
+from plume_py.history.init_txn import InitTxn
+from plume_py.history.model import History
+from plume_py.history.source import Source
+
+
+def load(path: str | os.PathLike[str], *, format: str | None = None, init_txn: InitTxn = "auto") -> History:
+    """Read the history at ``path`` ("-" is standard input); raises ``InputError`` if that cannot be done.
+
+    The format is recognised by content unless ``format`` names it; ``.gz``, ``.xz`` and ``.zst`` are unpacked.
+    """
+    source = Source(path)
+    name = source.name
+    try:
+        chosen = FORMATS[format] if format else FORMATS[detect(source)]
+        return assemble(chosen.load_reader()(source), chosen.name, init_txn)
+    except InputError as error:
+        raise error.in_source(name) from None
+    except MemoryError:
+        raise InputError("the history does not fit in memory").in_source(name) from None
+    finally:
+        source.close()

@@ -1,0 +1,161 @@
+"""The history model: columns of operations, transactions and sessions.
+
+Transactions are numbered densely, session by session and in session order, so that the session order of a session is
+``t - 1 -> t``; operations are numbered transaction by transaction, in program order. A *version* is a pair of a key and
+a value: what a write makes and a read sees. Reads are resolved by comparing version numbers, never values.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py.history.atoms import Atom, Atoms
+
+Int8s = npt.NDArray[np.uint8]
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+
+# Operation kinds: bit 0 says that it writes, bit 1 that the key holds a list.
+READ, WRITE, READ_LIST, APPEND = 0, 1, 2, 3
+
+COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
+STATUS_NAMES = ("committed", "aborted", "unknown")
+
+# ``version_writer`` of a version that no transaction wrote.
+NOBODY = -1
+
+
+class Op(NamedTuple):
+    """One operation as people write it: ``kind`` is "r", "w" or "append"; a list read has a tuple as its value."""
+
+    kind: str
+    key: Atom
+    value: Atom | tuple[Atom, ...]
+
+
+class Transaction(NamedTuple):
+    """One transaction as people write it."""
+
+    id: str | int
+    session: str | int
+    status: str
+    level: str | None
+    ops: tuple[Op, ...]
+
+
+@dataclass(frozen=True)
+class ListReads:
+    """The whole lists behind the list reads: ``ops`` are ascending, list i is ``items[starts[i]:starts[i + 1]]``."""
+
+    ops: Int64s
+    starts: Int64s
+    items: Int32s
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Names given by the file; positions where it gave none."""
+
+    names: tuple[str | int | None, ...] | Int64s | None = None
+    prefix: str = ""
+
+    def __getitem__(self, index: int) -> str | int:
+        if self.names is not None:
+            name = self.names[index]
+            if name is not None:
+                return name if isinstance(name, str) else int(name)
+        return f"{self.prefix}{index + 1}" if self.prefix else index
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """An immutable transaction history. Build one with ``HistoryBuilder`` or ``plume_py.load``."""
+
+    op_kind: Int8s
+    op_key: Int32s
+    op_version: Int32s
+    txn_start: Int64s  # operations of t: txn_start[t] .. txn_start[t + 1]
+    txn_session: Int32s
+    txn_status: Int8s
+    txn_level: Int8s | None  # 0: none declared; else 1 + index into levels.NAMES
+    txn_line: Int32s | None  # line of the file on which it begins, where the format has lines
+    session_start: Int32s  # transactions of s: session_start[s] .. session_start[s + 1]
+    version_key: Int32s
+    version_value: Int64s  # codes of ``values``
+    version_writer: Int32s  # the transaction that wrote it, or NOBODY
+    key_code: Int64s  # codes of ``keys``
+    keys: Atoms
+    values: Atoms
+    initial: int | None  # code of the value that stands for the initial state; None: there is no implicit one
+    lists: ListReads | None
+    txn_label: Labels
+    session_label: Labels
+    init_txn: int = NOBODY  # an explicit transaction that sets up the initial state
+    format: str = "code"
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are."""
+        return len(self.session_start) - 1
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions there are, whatever their outcome."""
+        return len(self.txn_session)
+
+    @property
+    def operations(self) -> int:
+        """How many operations there are."""
+        return len(self.op_kind)
+
+    def key(self, key: int) -> Atom:
+        """The spelling of a key."""
+        return self.keys.spell(int(self.key_code[key]))
+
+    def value(self, version: int) -> Atom:
+        """The spelling of a version's value."""
+        return self.values.spell(int(self.version_value[version]))
+
+    @property
+    def initial_value(self) -> Atom:
+        """The value that stands for the initial state in this history's format."""
+        return None if self.initial is None else self.values.spell(self.initial)
+
+    def transaction(self, t: int) -> Transaction:
+        """Transaction ``t`` as people write it."""
+        from plume_py.levels import NAMES
+
+        declared = 0 if self.txn_level is None else int(self.txn_level[t])
+        return Transaction(
+            id=self.txn_label[t],
+            session=self.session_label[int(self.txn_session[t])],
+            status=STATUS_NAMES[self.txn_status[t]],
+            level=NAMES[declared - 1] if declared else None,
+            ops=tuple(map(self.op, range(self.txn_start[t], self.txn_start[t + 1]))),
+        )
+
+    def op(self, o: int) -> Op:
+        """Operation ``o`` as people write it."""
+        kind = int(self.op_kind[o])
+        key = self.key(int(self.op_key[o]))
+        if kind == READ_LIST and self.lists is not None:
+            at = int(np.searchsorted(self.lists.ops, o))
+            items = self.lists.items[self.lists.starts[at] : self.lists.starts[at + 1]]
+            return Op("r", key, tuple(map(self.value, items)))
+        return Op(("r", "w", "r", "append")[kind], key, self.value(int(self.op_version[o])))
+
+    def __iter__(self) -> Iterator[list[Transaction]]:
+        """Session by session, as people write them (for small histories and tests)."""
+        for s in range(self.sessions):
+            yield [self.transaction(t) for t in range(self.session_start[s], self.session_start[s + 1])]
+
+    def place(self, t: int) -> str:
+        """Where transaction ``t`` stands in its file: a line, or the native format's path."""
+        if self.txn_line is not None and self.txn_line[t] > 0:
+            return f"line {self.txn_line[t]}"
+        s = int(self.txn_session[t])
+        return f"sessions[{s}][{t - int(self.session_start[s])}]"

@@ -1,0 +1,158 @@
+"""Where the bytes of a history come from: a file, standard input, compressed or not."""
+
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+from plume_py.errors import InputError
+
+HEAD = 1 << 16
+CHUNK = 1 << 22
+
+Buffer = bytes | mmap.mmap
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+_ENDINGS = (".gz", ".xz", ".zst")
+
+
+class Source:
+    """One input: its name, its first bytes for recognition, and its whole content or a stream of chunks."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self.name = "standard input" if self.path == "-" else self.path
+        self._stream: IO[bytes] | None = None
+        self._raw: IO[bytes] | None = None
+        self._head = b""
+        self._compression = ""
+
+    @property
+    def is_folder(self) -> bool:
+        """A folder can be one history, too: Cobra writes one log per session."""
+        return self.path != "-" and os.path.isdir(self.path)
+
+    @property
+    def suffix(self) -> str:
+        """The extension, without that of a compression."""
+        name = self.path.lower()
+        for ending in _ENDINGS:
+            name = name.removesuffix(ending)
+        return Path(name).suffix
+
+    def head(self) -> bytes:
+        """The first bytes, decompressed."""
+        if self._stream is None:
+            self._stream = self._open()
+            self._head = self._read(HEAD)
+        return self._head
+
+    def content(self) -> Buffer:
+        """Everything; a plain file is mapped, not copied."""
+        self.head()
+        if self.path != "-" and not self._compression:
+            return self._map()
+        pieces, size = [self._head], len(self._head)
+        while piece := self._read(CHUNK):
+            size += len(piece)
+            pieces.append(piece)
+            self._check_size(size)
+        self.close()
+        return b"".join(pieces)
+
+    def lines(self) -> Iterator[bytes]:
+        """Chunks of whole lines, for formats that are read as a stream."""
+        rest = self.head()
+        while True:
+            cut = rest.rfind(b"\n") + 1
+            if cut:
+                yield rest[:cut]
+                rest = rest[cut:]
+            self._check_size(len(rest))
+            piece = self._read(CHUNK)
+            if not piece:
+                break
+            rest += piece
+        self.close()
+        if rest:
+            yield rest
+
+    def close(self) -> None:
+        """Let go of the file."""
+        for stream in (self._stream, self._raw):
+            if stream is not None and stream is not sys.stdin.buffer:
+                stream.close()
+
+    def _open(self) -> IO[bytes]:
+        try:
+            raw = sys.stdin.buffer if self.path == "-" else open(self.path, "rb")  # noqa: SIM115
+            self._raw = raw
+            start = raw.peek(8)[:8]
+        except OSError as error:
+            raise InputError(error.strerror or str(error)) from None
+        self._compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "")
+        return _decompressor(self._compression, raw)
+
+    def _read(self, size: int) -> bytes:
+        """Up to ``size`` bytes, fewer only at the end."""
+        assert self._stream is not None
+        try:
+            return self._stream.read(size)
+        except EOFError:
+            raise InputError(f"the {self._compression} data ends too early", hint="the file was cut off") from None
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise InputError(f"cannot decompress: {problem}" if self._compression else problem) from None
+        except Exception as error:  # zlib, lzma and zstd each have their own, and none is ours to name
+            if not self._compression:
+                raise
+            raise InputError(f"broken {self._compression} data: {error}") from None
+
+    def _map(self) -> Buffer:
+        assert self._raw is not None
+        try:
+            if os.fstat(self._raw.fileno()).st_size:
+                return mmap.mmap(self._raw.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):  # a pipe or a device: read it
+            pieces = [self._head]
+            while piece := self._read(CHUNK):
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            self.close()
+        return b""
+
+    def _check_size(self, size: int) -> None:
+        if size > _memory_bound():
+            raise InputError(
+                f"more than {_memory_bound() >> 30} GiB of text", hint="that would not fit in this machine's memory"
+            )
+
+
+def _memory_bound() -> int:
+    """Half of the machine's memory: a compressed file must not be able to exhaust it."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (AttributeError, OSError, ValueError):
+        return 4 << 30
+
+
+def _decompressor(compression: str, raw: IO[bytes]) -> IO[bytes]:
+    if compression == "gzip":
+        import gzip
+
+        return cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="rb"))
+    if compression == "xz":
+        import lzma
+
+        return lzma.LZMAFile(raw)
+    if compression == "zstd":
+        if sys.version_info >= (3, 14):
+            from compression.zstd import ZstdFile
+        else:
+            from backports.zstd import ZstdFile
+
+        return cast(IO[bytes], ZstdFile(raw))
+    return raw
