@@ -1,6 +1,6 @@
 """From the raw columns that a reader filled, in file order, to a checked ``History``."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -50,8 +50,8 @@ class RawColumns:
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
     lists: RawLists | None = None
-    txn_label: Labels = Labels(prefix="T")
-    session_label: Labels = Labels()
+    txn_label: Labels = field(default_factory=lambda: Labels(prefix="T"))
+    session_label: Labels = field(default_factory=Labels)
 
 
 def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> History:
@@ -155,8 +155,7 @@ def _intern(raw: RawColumns) -> tuple[Int32s, Int64s, Int32s, Int32s, Int32s, In
     raw.op_value = np.empty(0, np.int64)
     ids = np.empty(len(values), np.int32)
     version_key, version_value = np.empty(len(values), np.int32), np.empty(len(values), np.int64)
-    hashes = np.empty(len(values), np.int64)
-    versions = kernels.intern_versions(keys, values, ids, version_key, version_value, hashes)
+    versions = kernels.intern_versions(keys, values, ids, version_key, version_value)
     items = ids[operations:]
     return op_key, key_code, ids[:operations], items, version_key[:versions].copy(), version_value[:versions].copy()
 

@@ -1,5 +1,7 @@
 """Kernels that turn raw columns into a history's. See ``assemble`` for what they are called with."""
 
+# mypy: allow-untyped-defs
+
 import numpy as np
 
 
@@ -47,34 +49,37 @@ def intern_keys(codes, ids, distinct):
     return count
 
 
-def intern_versions(keys, codes, ids, version_key, version_code, hashes):
-    """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many."""
-    table = np.full(1 << 12, -1, np.int32)
-    while 2 * len(table) < len(codes):
-        table = np.full(2 * len(table), -1, np.int32)
+def intern_versions(keys, codes, ids, version_key, version_code):
+    """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many.
+
+    A table entry is the version's number below 31 bits of its hash, so that nearly every probe needs one memory access.
+    """
+    size = 1 << 10
+    while size < len(codes) + len(codes) // 4:
+        size *= 2
+    table = np.full(size, -1, np.int64)
     count = 0
     for i in range(len(codes)):
         key = int(keys[i])
         code = int(codes[i])
         h = hash_code(code) ^ (key * 0x3779B97F)
-        slot = h & (len(table) - 1)
-        while table[slot] >= 0:
-            v = table[slot]
-            if version_code[v] == code and version_key[v] == key:
+        tag = (h >> 24) & 0x7FFFFFFF
+        slot = h & (size - 1)
+        while True:
+            entry = int(table[slot])
+            if entry < 0:
+                version_key[count] = key
+                version_code[count] = code
+                table[slot] = (tag << 32) | count
+                ids[i] = count
+                count += 1
                 break
-            slot = (slot + 1) & (len(table) - 1)
-        if table[slot] < 0:
-            if 2 * count >= len(table):
-                table = grow(table, hashes, count)
-                slot = h & (len(table) - 1)
-                while table[slot] >= 0:
-                    slot = (slot + 1) & (len(table) - 1)
-            version_key[count] = key
-            version_code[count] = code
-            hashes[count] = h
-            table[slot] = count
-            count += 1
-        ids[i] = table[slot]
+            if entry >> 32 == tag:
+                v = entry & 0xFFFFFFFF
+                if version_code[v] == code and version_key[v] == key:
+                    ids[i] = v
+                    break
+            slot = (slot + 1) & (size - 1)
     return count
 
 

@@ -21,7 +21,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("elle-json", re.compile(rb'\[\s*\{[^{}\[\]]*"(f|value|index)"\s*:')),
     ("dbcop-json", re.compile(rb'\[\s*\[\s*(\]|\{\s*"(events|committed)")')),
     ("dbcop-json", re.compile(rb'\{\s*"(params|info|start|end|data)"\s*:')),
-    ("jsonl", re.compile(rb'\{[^\n]*\}[ \t\r]*\n\s*\{')),
+    ("jsonl", re.compile(rb"\{[^\n]*\}[ \t\r]*\n\s*\{")),
     ("json", re.compile(rb'\{[^\n]*"sessions"\s*:\s*\[')),
     ("jsonl", re.compile(rb'\{[^\n]*"(ops|session)"\s*:')),
     ("json", re.compile(rb"\{")),
@@ -34,7 +34,7 @@ def detect(source: Source) -> str:
         return _detect_folder(source)
     head = source.head()
     if not head:
-        raise InputError("the file is empty", hint="an empty history is written {\"sessions\": []}")
+        raise InputError("the file is empty", hint='an empty history is written {"sessions": []}')
     text = head.lstrip(_SPACE)
     for name, pattern in _PATTERNS:
         if pattern.match(text):

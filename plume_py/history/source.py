@@ -4,6 +4,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
@@ -87,7 +88,7 @@ class Source:
 
     def _open(self) -> IO[bytes]:
         try:
-            raw = sys.stdin.buffer if self.path == "-" else open(self.path, "rb")  # noqa: SIM115
+            raw = cast(BufferedReader, sys.stdin.buffer) if self.path == "-" else Path(self.path).open("rb")
             self._raw = raw
             start = raw.peek(8)[:8]
         except OSError as error:

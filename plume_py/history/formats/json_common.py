@@ -52,7 +52,10 @@ def _syntax_error(message: str, data: Any, first_line: int) -> InputError:
     problem = _AT_BYTE.sub("", message).removeprefix("JSON is malformed: ")
     if at is None:
         truncated = "truncated" in message
-        return InputError("the JSON ends too early" if truncated else _lower(problem), hint="" if not truncated else "the file was cut off")
+        return InputError(
+            "the JSON ends too early" if truncated else _lower(problem),
+            hint="" if not truncated else "the file was cut off",
+        )
     byte = int(at.group(1))
     before = bytes(data[:byte])
     line = first_line + before.count(b"\n")

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from plume_py.history.assemble import RawColumns
+    from plume_py.history.formats.render import Rendered
     from plume_py.history.model import History
     from plume_py.history.source import Source
 
     Reader = Callable[[Source], RawColumns]
-    Writer = Callable[[History], bytes]
+    Writer = Callable[[History], Rendered]
 
 
 @dataclass(frozen=True)
@@ -32,21 +33,30 @@ class Format:
         return cast("Reader", import_module(f"plume_py.history.formats.{self.reader}").read)
 
     def load_writer(self) -> "Writer":
-        """The function that turns a history into bytes."""
-        return cast("Writer", import_module(f"plume_py.history.formats.{self.writer}").write)
+        """The function that writes a history."""
+        module, function = self.writer.split(":")
+        return cast("Writer", getattr(import_module(f"plume_py.history.formats.{module}"), function))
 
 
 FORMATS: dict[str, Format] = {
     f.name: f
     for f in (
-        Format("json", "native JSON", "json_native", "json_writer", (".json",)),
-        Format("jsonl", "native JSON Lines, one transaction per line", "jsonl_native", "jsonl_writer", (".jsonl",)),
-        Format("plume", "Plume, PolySI and IsoVista text", "text", "text_writer", (".txt",)),
-        Format("dbcop", "dbcop bincode (history.bincode)", "dbcop_bincode", "dbcop_bincode_writer", (".bincode",)),
-        Format("dbcop-json", "dbcop JSON", "dbcop_json", "dbcop_json_writer"),
+        Format("json", "native JSON", "json_native", "json_writer:write_json", (".json",)),
+        Format(
+            "jsonl",
+            "native JSON Lines, one transaction per line",
+            "jsonl_native",
+            "json_writer:write_lines",
+            (".jsonl",),
+        ),
+        Format("plume", "Plume, PolySI and IsoVista text", "text", "text_writer:write", (".txt",)),
+        Format(
+            "dbcop", "dbcop bincode (history.bincode)", "dbcop_bincode", "dbcop_writer:write_bincode", (".bincode",)
+        ),
+        Format("dbcop-json", "dbcop JSON", "dbcop_json", "dbcop_writer:write_json"),
         Format("dbcop-hist", "dbcop text", "dbcop_hist", "", (".hist",)),
         Format("dbcop-yaml", "dbcop YAML, as in PolySI's tests", "dbcop_yaml", "", (".yaml", ".yml")),
-        Format("edn", "Jepsen and Elle EDN, list-append and rw-register", "edn", "edn_writer", (".edn",)),
+        Format("edn", "Jepsen and Elle EDN, list-append and rw-register", "edn", "edn_writer:write", (".edn",)),
         Format("elle-json", "Elle JSON, list-append and rw-register", "elle_json"),
         Format("cobra", "Cobra logs (a folder of *.log)", "cobra"),
         Format("viper", "Viper logs (a folder of J*.log)", "viper"),

@@ -29,7 +29,11 @@ def read(source: Source) -> RawColumns:
     lines = kernels.count_lines(buf)
     kinds, keys, values = np.empty(lines, np.uint8), np.empty(lines, np.int64), np.empty(lines, np.int64)
     txns, txn_ids, txn_sessions = np.empty(lines, np.int32), np.empty(lines, np.int64), np.empty(lines, np.int32)
-    txn_lines, txn_aborted, session_ids = np.empty(lines, np.int32), np.empty(lines, np.uint8), np.empty(lines, np.int64)
+    txn_lines, txn_aborted, session_ids = (
+        np.empty(lines, np.int32),
+        np.empty(lines, np.uint8),
+        np.empty(lines, np.int64),
+    )
     ops, transactions, sessions, flags, problem, at = kernels.parse(
         buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids
     )

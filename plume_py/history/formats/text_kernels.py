@@ -1,5 +1,7 @@
 """The byte loop of the Plume text format: ``w(key,value,session,txn)``, one operation per line."""
 
+# mypy: allow-untyped-defs
+
 import numpy as np
 
 # What ``parse`` may object to; the texts are in ``text.PROBLEMS``.
@@ -42,7 +44,10 @@ def count_lines(buf):
 
 
 def parse_number(buf, at, end):
-    """A decimal number at ``at``: its 64-bit pattern, the place after it (-1: none, -2: too large), 1 negative | 2 big."""
+    """A decimal number at ``at``: its 64-bit pattern, the place after it (-1: none, -2: too large), 1 negative | 2 big.
+
+    ``byte ^ 48`` is at most 9 for digits only.
+    """
     while at < end and buf[at] == 32:
         at += 1
     negative = at < end and buf[at] == 45
@@ -50,33 +55,51 @@ def parse_number(buf, at, end):
         at += 1
     begin = at
     number = 0
-    big = False
-    while at < end:
-        digit = int(buf[at]) - 48
-        if digit < 0 or digit > 9:
+    safe = min(end, at + 18)  # 18 digits always fit
+    while at < safe:
+        digit = int(buf[at]) ^ 48
+        if digit > 9:
             break
-        if big:
-            return 0, -2, 0
-        if number <= 922337203685477579:
-            number = number * 10 + digit
-        elif number > 1844674407370955161 or (number == 1844674407370955161 and digit > 5):
-            return 0, -2, 0
-        elif number == 922337203685477580 and digit <= 7:
-            number = number * 10 + digit
-        else:
-            # beyond 2**63: the 64-bit pattern, that is number * 10 + digit - 2**64
-            number = (number - 1844674407370955161) * 10 + (digit - 6)
-            big = True
+        number = number * 10 + digit
         at += 1
     if at == begin:
         return 0, -1, 0
+    sign = 1 if negative else 0
+    if at == safe and at < end:
+        number, at, big = parse_last_digits(buf, at, end, number)
+        if at < 0 or (big and negative):
+            return 0, -2, 0
+        sign |= big
     while at < end and buf[at] == 32:
         at += 1
-    if negative:
-        if big:
+    return -number if negative else number, at, sign
+
+
+def parse_last_digits(buf, at, end, number):
+    """The digits from the 19th on; a number beyond 63 bits becomes its 64-bit pattern, with 2 as the third result."""
+    big = 0
+    while at < end:
+        digit = int(buf[at]) ^ 48
+        if digit > 9:
+            break
+        if big or number > 1844674407370955161 or (number == 1844674407370955161 and digit > 5):
             return 0, -2, 0
-        return -number, at, 1
-    return number, at, 2 if big else 0
+        if number < 922337203685477580 or (number == 922337203685477580 and digit <= 7):
+            number = number * 10 + digit
+        else:
+            number = (number - 1844674407370955161) * 10 + (digit - 6)  # that is number * 10 + digit - 2**64
+            big = 2
+        at += 1
+    return number, at, big
+
+
+def parse_field(buf, at, end):
+    """A comma and a number; a failure before this one is passed on."""
+    if at < 0:
+        return 0, at, 0
+    if at >= end or buf[at] != 44:
+        return 0, -1, 0
+    return parse_number(buf, at + 1, end)
 
 
 def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids):
@@ -106,17 +129,12 @@ def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_
             return count, txn_count, session_count, flags, NOT_AN_OPERATION, at
         start = at
         key, at, key_flags = parse_number(buf, at + 2, end)
-        if at < 0 or at >= end or buf[at] != 44:
-            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
-        value, at, value_flags = parse_number(buf, at + 1, end)
-        if at < 0 or at >= end or buf[at] != 44:
-            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
-        session_id, at, session_flags = parse_number(buf, at + 1, end)
-        if at < 0 or at >= end or buf[at] != 44:
-            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
-        txn_id, at, txn_flags = parse_number(buf, at + 1, end)
+        value, at, value_flags = parse_field(buf, at, end)
+        session_id, at, session_flags = parse_field(buf, at, end)
+        txn_id, at, txn_flags = parse_field(buf, at, end)
         if at < 0 or at >= end or buf[at] != 41:
-            return count, txn_count, session_count, flags, NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION, start
+            problem = NUMBER_TOO_LARGE if at == -2 else NOT_AN_OPERATION
+            return count, txn_count, session_count, flags, problem, start
         if (session_flags | txn_flags) & 2:
             return count, txn_count, session_count, flags, NUMBER_TOO_LARGE, start
         at += 1

@@ -1,0 +1,72 @@
+"""The fixed part of the command line, in one place: exit codes, level names, output formats, common options.
+
+Scripts and other tools rely on what is here; commands only use it.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import IntEnum
+from typing import Any, TypeVar
+
+import click
+
+from plume_py.history.formats.registry import FORMATS
+from plume_py.levels import NAMES, WEAK, parse_level
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ExitCode(IntEnum):
+    """What a run of isocheck ends with."""
+
+    HOLDS = 0
+    VIOLATION = 1
+    USAGE = 2
+    UNDECIDED = 3
+    BAD_INPUT = 4
+
+
+_PRECEDENCE = (ExitCode.BAD_INPUT, ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitCode.HOLDS)
+
+# How results can be printed; ``plume_py.report`` has a renderer for each.
+OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github")
+
+
+def combined(codes: Iterable[ExitCode]) -> ExitCode:
+    """The exit code of a run over several files: 4 before 1 before 3 before 0."""
+    seen = set(codes) | {ExitCode.HOLDS}
+    return next(code for code in _PRECEDENCE if code in seen)
+
+
+class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
+    """A level, an alias, or a group of levels; converts to a tuple of level names."""
+
+    name = "level"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """``all`` and ``weak`` are groups; ``declared`` is the level that each transaction carries."""
+        if isinstance(value, tuple):
+            return value
+        spelling = str(value).strip().lower()
+        groups = {"all": NAMES, "weak": WEAK, "declared": ("declared",)}
+        if spelling in groups:
+            return groups[spelling]
+        level = parse_level(spelling)
+        if level is None:
+            self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)
+        return (level,)
+
+
+def reading_options(command: F) -> F:
+    """The options of every command that reads histories."""
+    command = click.option(
+        "--init-txn",
+        type=click.Choice(["auto", "first", "none"]),
+        default="auto",
+        show_default=True,
+        help="Does the first transaction set up the initial state?",
+    )(command)
+    return click.option(
+        "--input-format",
+        type=click.Choice(list(FORMATS)),
+        help="Read as this format instead of recognising it by content.",
+    )(command)

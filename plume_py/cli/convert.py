@@ -1,0 +1,45 @@
+"""``isocheck convert``: one format to another."""
+
+import os
+
+import click
+
+from plume_py.cli.contract import reading_options
+from plume_py.errors import ConversionError
+from plume_py.history.formats.registry import FORMATS
+from plume_py.text import one_line
+
+WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
+
+
+@click.command("convert")
+@click.argument("source", metavar="IN")
+@click.argument("target", metavar="OUT")
+@click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
+@reading_options
+def command(source: str, target: str, name: str | None, input_format: str | None, init_txn: str) -> None:
+    """Rewrite the history IN as OUT ("-" for standard input or output).
+
+    What the target format cannot express is refused, with the reason; nothing is written then.
+    """
+    chosen = FORMATS[name or format_by_extension(target)]
+    from plume_py.files import write_atomically
+    from plume_py.history.load import load
+
+    history = load(source, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+    try:
+        rendered = chosen.load_writer()(history)
+        write_atomically(target, rendered.chunks)
+    except ConversionError as error:
+        raise ConversionError(f"cannot write {source} as {chosen.name}: {error}") from None
+    for note in rendered.notes:
+        click.echo(one_line(f"note: {note}"), err=True)
+
+
+def format_by_extension(path: str) -> str:
+    """The writable format that a file name asks for."""
+    extension = os.path.splitext(path.lower())[1]
+    for name in WRITABLE:
+        if extension in FORMATS[name].extensions:
+            return name
+    raise click.UsageError(f"cannot tell the format of {path!r}: give --to {'|'.join(WRITABLE)}")

@@ -1,0 +1,88 @@
+"""``isocheck``: the entry point. Commands are imported only when they run, so ``--help`` starts at once."""
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from plume_py import __version__
+from plume_py.cli.contract import ExitCode
+from plume_py.errors import ConversionError, InputError, IsocheckError, LimitError
+from plume_py.text import one_line
+
+# name -> (module below plume_py.cli, one line of help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "stats": ("stats", "Show the sizes and the shape of histories."),
+    "convert": ("convert", "Rewrite a history in another format."),
+    "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
+    "formats": ("formats", "List the history formats."),
+    "levels": ("levels", "List the isolation levels."),
+}
+DEFAULT = "check"
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name; what is not a command is a history to check."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Command names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the module of a command."""
+        if name not in COMMANDS:
+            return None
+        command: click.Command = import_module(f"plume_py.cli.{COMMANDS[name][0]}").command
+        return command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """``isocheck history.json --level TCC`` means ``isocheck check history.json --level TCC``."""
+        if DEFAULT in COMMANDS and args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            args = [DEFAULT, *args]
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
+@click.version_option(__version__, prog_name="isocheck", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Does a transaction history keep the isolation level it was promised?
+
+    \b
+    isocheck history.json --level TCC      check one history
+    isocheck stats history.edn             what is in it
+    """
+
+
+def main() -> None:
+    """Run the command line; every expected failure is one line on standard error and an exit code."""
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        code = 130
+    except BrokenPipeError:
+        # The reader of our output went away; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    except IsocheckError as error:
+        click.echo(one_line(f"isocheck: {error}"), err=True)
+        code = exit_code_of(error)
+    sys.exit(code)
+
+
+def exit_code_of(error: IsocheckError) -> int:
+    """The exit code that an expected failure stands for."""
+    if isinstance(error, LimitError):
+        return ExitCode.UNDECIDED
+    if isinstance(error, InputError | ConversionError):
+        return ExitCode.BAD_INPUT
+    return ExitCode.USAGE

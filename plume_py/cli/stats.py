@@ -1,0 +1,100 @@
+"""``isocheck stats``: what is in a history."""
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import ExitCode, combined, reading_options
+from plume_py.errors import InputError
+from plume_py.text import one_line, shown
+
+if TYPE_CHECKING:
+    from plume_py.history.stats import Stats
+
+
+@click.command("stats")
+@click.argument("histories", metavar="HISTORY...", nargs=-1, required=True)
+@click.option("--format", "output", type=click.Choice(["text", "json", "jsonl"]), default="text", show_default=True)
+@reading_options
+@click.pass_context
+def command(
+    ctx: click.Context, histories: tuple[str, ...], output: str, input_format: str | None, init_txn: str
+) -> None:
+    """Show the sizes and the shape of histories ("-" reads standard input)."""
+    codes, results = [], []
+    for path in histories:
+        result, code = _examine(path, input_format, init_txn)
+        codes.append(code)
+        if output == "json":
+            results.append(_plain(result))
+        elif output == "jsonl":
+            click.echo(_json(_plain(result)))
+        elif result["error"] is None:
+            click.echo("\n".join(_lines(result)) + ("\n" if path != histories[-1] else ""))
+    if output == "json":
+        from plume_py import __version__
+
+        click.echo(_json({"tool": {"name": "isocheck", "version": __version__}, "results": results}))
+    ctx.exit(combined(codes))
+
+
+def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[str, Any], ExitCode]:
+    """The statistics of one file, or its error (told on standard error at once)."""
+    from plume_py.history.load import load
+    from plume_py.history.stats import stats
+
+    start = time.perf_counter()
+    try:
+        history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+    except InputError as error:
+        click.echo(one_line(f"isocheck: {error}"), err=True)
+        return {"history": path, "stats": None, "seconds": None, "error": str(error)}, ExitCode.BAD_INPUT
+    seconds = round(time.perf_counter() - start, 3)
+    return {"history": path, "stats": stats(history), "seconds": seconds, "error": None}, ExitCode.HOLDS
+
+
+def _plain(result: dict[str, Any]) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**result, "stats": None if result["stats"] is None else asdict(result["stats"])}
+
+
+def _json(value: Any) -> str:
+    import msgspec
+
+    return msgspec.json.encode(value).decode()
+
+
+def _lines(result: dict[str, Any]) -> Iterator[str]:
+    found: Stats = result["stats"]
+    yield click.style(one_line(result["history"]), bold=True)
+    rows = {
+        "format": f"{found.format}, read in {result['seconds']:.2f} s",
+        "sessions": f"{found.sessions:,} (longest: {found.longest_session:,} transactions)",
+        "transactions": f"{found.transactions:,}{_outcomes(found)}",
+        "operations": f"{found.operations:,} ({found.reads:,} reads, {found.writes:,} writes; "
+        f"{found.read_share:.0%} reads)",
+        "longest": f"{found.longest_transaction:,} operations, in transaction {shown(found.longest_transaction_id)}",
+        "keys": f"{found.keys:,}" + (f" ({found.list_keys:,} hold lists)" if found.list_keys else ""),
+        "hot keys": ", ".join(f"{shown(key, 20)} ({count:,})" for key, count in found.hot_keys),
+        "initial state": _initial(found),
+        "declared": ", ".join(f"{level} {count:,}" for level, count in found.declared_levels.items()),
+    }
+    for name, text in rows.items():
+        if text:
+            yield f"  {name:<14}{text}"
+    for warning in found.warnings:
+        yield f"  {'warning':<14}{warning}"
+
+
+def _outcomes(found: "Stats") -> str:
+    parts = [f"{n:,} {name}" for name, n in (("aborted", found.aborted), ("unknown", found.unknown)) if n]
+    return f" ({', '.join([f'{found.committed:,} committed', *parts])})" if parts else " (all committed)"
+
+
+def _initial(found: "Stats") -> str:
+    if found.initial_transaction is not None:
+        return f"set by transaction {shown(found.initial_transaction, 30)}; {found.initial_reads:,} reads see it"
+    return f"implicit, shown as {shown(found.initial_value, 20)}; {found.initial_reads:,} reads see it"

@@ -1,0 +1,99 @@
+"""Kernels that resolve reads and find what a transaction alone can get wrong (TAP a-f and j).
+
+``source`` of a version: its live writer (>= 0), INITIAL, THIN_AIR or ABORTED.
+"""
+
+# mypy: allow-untyped-defs
+
+INITIAL, THIN_AIR, ABORTED = -1, -2, -3
+
+# Rows of ``counts`` and ``examples``: one per pattern letter a b c d e f j.
+A, B, C, D, E, F, J = 0, 1, 2, 3, 4, 5, 6
+
+
+def mark_final_writes(op_kind, op_key, op_version, txn_start, live, stamp, version_final):
+    """version_final[v] := 1 for the last write of each key in each live transaction. ``stamp`` is -1 per key."""
+    for t in range(len(txn_start) - 1):
+        if live[t]:
+            for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
+                if op_kind[o] & 1 and stamp[op_key[o]] != t:
+                    stamp[op_key[o]] = t
+                    version_final[op_version[o]] = 1
+
+
+def note(counts, examples, pattern, o):
+    """Count an instance, and keep its operation if there is room."""
+    if counts[pattern] < examples.shape[1]:
+        examples[pattern, counts[pattern]] = o
+    counts[pattern] += 1
+
+
+def resolve(
+    op_kind, op_key, op_version, txn_start, judged, writer, source, version_final, written,
+    own_stamp, own_version, seen_stamp, seen_source, seen_twice, ext_start, ext_op, ext_source, counts, examples,
+):  # fmt: skip
+    """Fill the external reads: which operation read from which transaction; returns how many there are.
+
+    ``written`` is 0 per version; the stamps are -1 per key.
+    """
+    count = 0
+    for t in range(len(txn_start) - 1):
+        ext_start[t] = count
+        if not judged[t]:
+            continue
+        for o in range(txn_start[t], txn_start[t + 1]):
+            x = op_key[o]
+            v = op_version[o]
+            if op_kind[o] & 1:
+                own_stamp[x] = t
+                own_version[x] = v
+                written[v] = 1
+                continue
+            if writer[v] == t:
+                if not written[v]:
+                    note(counts, examples, C, o)
+                elif own_version[x] != v:
+                    note(counts, examples, E, o)
+                continue
+            w = source[v]
+            if w <= THIN_AIR:
+                note(counts, examples, A if w == THIN_AIR else B, o)
+                continue
+            if w >= 0 and not version_final[v]:
+                note(counts, examples, F, o)
+            if own_stamp[x] == t:
+                note(counts, examples, D, o)
+            if seen_stamp[x] != t:
+                seen_stamp[x] = t
+                seen_source[x] = w
+            elif seen_source[x] != w and seen_twice[x] != t:
+                seen_twice[x] = t
+                note(counts, examples, J, o)
+            ext_op[count] = o
+            ext_source[count] = w
+            count += 1
+    ext_start[len(txn_start) - 1] = count
+    return count
+
+
+def count_key_writers(op_kind, op_key, op_version, txn_start, live, version_final, last, starts):
+    """starts[x + 1] := how many live transactions write x. ``last`` is -1 per key."""
+    for t in range(len(txn_start) - 1):
+        if live[t]:
+            for o in range(txn_start[t], txn_start[t + 1]):
+                x = op_key[o]
+                if op_kind[o] & 1 and version_final[op_version[o]] and last[x] != t:
+                    last[x] = t
+                    starts[x + 1] += 1
+
+
+def list_key_writers(op_kind, op_key, op_version, txn_start, live, version_final, last, at, writers):
+    """writers of x, ascending, from at[x] on (``at`` is consumed). ``last`` is -1 per key."""
+    for t in range(len(txn_start) - 1):
+        if live[t]:
+            for o in range(txn_start[t], txn_start[t + 1]):
+                x = op_key[o]
+                if op_kind[o] & 1 and version_final[op_version[o]] and last[x] != t:
+                    last[x] = t
+                    writers[at[x]] = t
+                    at[x] += 1

@@ -1,0 +1,131 @@
+"""Cobra logs: a folder of *.log, one session each, in the order of the numbers in their names.
+
+The value of an operation is its write id, as Cobra makes those unique; the hash of the value itself is ignored. The
+write ids 0xbebeebee and 0xdeadbeef both stand for the initial state, shown as 0. A transaction that ends with 'A' is
+aborted; one that has no end, because the log stops or the next transaction begins, is unknown. Keys are 64-bit hashes,
+spelled without a sign. The variant of the logs with timestamps is not supported.
+"""
+
+import os
+from typing import NamedTuple
+
+import numpy as np
+
+from plume_py import accel
+from plume_py.errors import InputError
+from plume_py.history.assemble import RawColumns
+from plume_py.history.atoms import Atoms
+from plume_py.history.formats import cobra_kernels as kernels
+from plume_py.history.formats.log_folder import display, log_names, open_log
+from plume_py.history.model import Int8s, Int32s, Int64s, Labels
+from plume_py.history.source import Source
+
+LOGS = r".*\.log"
+
+PROBLEMS = {
+    kernels.CUT_OFF: ("the file ends inside a record", "the log was cut off"),
+    kernels.NOT_A_RECORD: ("not a record", "records begin with S, W, R, C or A"),
+    kernels.AFTER_MARK: ("not a record", "logs with timestamps after S and C are not supported; write them without"),
+    kernels.OUTSIDE: ("a record outside of any transaction", "a transaction begins with S"),
+    kernels.WRONG_END: ("the end of another transaction than the one that began", "S and C must have the same id"),
+}
+
+
+class _Log(NamedTuple):
+    """The columns of one session: of its operations, then of its transactions."""
+
+    kinds: Int8s
+    keys: Int64s
+    values: Int64s
+    txns: Int32s
+    ids: Int64s
+    status: Int8s
+
+    def cut(self, ops: int, txns: int) -> "_Log":
+        """Only the part that was filled, as copies, so that the memory of the rest is given back."""
+        return _Log(
+            self.kinds[:ops].copy(),
+            self.keys[:ops].copy(),
+            self.values[:ops].copy(),
+            self.txns[:ops].copy(),
+            self.ids[:txns].copy(),
+            self.status[:txns].copy(),
+        )
+
+
+def read(source: Source) -> RawColumns:
+    """The raw columns of a folder of Cobra logs."""
+    if not source.is_folder:
+        raise InputError("not a folder", hint="a Cobra history is a folder of *.log, one per session")
+    names = log_names(source.path, LOGS)
+    if not names:
+        raise InputError("no *.log in this folder", hint="a Cobra history is a folder of *.log, one per session")
+    accel.prepare(sum(_size(os.path.join(source.path, name)) for name in names), kernels)
+    logs = []
+    for name in names:
+        with open_log(source.path, name) as log:
+            logs.append(_read_log(log))
+    return _join(logs, [display(name).removesuffix(".log") for name in names])
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:  # told when the log is opened
+        return 0
+
+
+def _read_log(log: Source) -> _Log:
+    content = log.content()
+    most_ops, most_txns = len(content) // kernels.WRITE, len(content) // kernels.MARK
+    columns = _Log(
+        np.empty(most_ops, np.uint8),
+        np.empty(most_ops, np.int64),
+        np.empty(most_ops, np.int64),
+        np.empty(most_ops, np.int32),
+        np.empty(most_txns, np.int64),
+        np.empty(most_txns, np.uint8),
+    )
+    if not content:
+        return columns
+    ops, txns, problem, at = kernels.parse(accel.byte_buffer(content, kernels), *columns)
+    if problem:
+        what, hint = PROBLEMS[problem]
+        raise InputError(what, where=f"byte {at}", hint=hint)
+    return columns.cut(ops, txns)
+
+
+def _join(logs: list[_Log], names: list[str]) -> RawColumns:
+    lengths = [len(log.ids) for log in logs]
+    firsts = np.concatenate(([0], np.cumsum(lengths)))
+    keys = np.concatenate([log.keys for log in logs])
+    values = np.concatenate([log.values for log in logs])
+    initial = _settle_initial(values)
+    ids = np.concatenate([log.ids for log in logs])
+    return RawColumns(
+        op_kind=np.concatenate([log.kinds for log in logs]),
+        op_key=keys,
+        op_value=values,
+        op_txn=np.concatenate([log.txns + np.int32(first) for log, first in zip(logs, firsts, strict=False)]),
+        txn_session=np.repeat(np.arange(len(logs), dtype=np.int32), lengths),
+        txn_status=np.concatenate([log.status for log in logs]),
+        sessions=len(logs),
+        initial=initial,
+        keys=_atoms(keys),
+        values=_atoms(values),
+        # an id that stands twice names nobody
+        txn_label=Labels(ids, prefix="T") if len(np.unique(ids)) == len(ids) else Labels(prefix="T"),
+        session_label=Labels(tuple(names)),
+    )
+
+
+def _settle_initial(values: Int64s) -> int:
+    """Show the initial state as 0, unless 0 is also the id of a write."""
+    if np.any(values == 0):
+        return kernels.INITIAL_WRITE
+    values[values == kernels.INITIAL_WRITE] = 0
+    return 0
+
+
+def _atoms(codes: Int64s) -> Atoms:
+    return Atoms(unsigned=bool(np.any(codes < 0)))

@@ -1,0 +1,90 @@
+"""The byte loop of dbcop's binary format: little endian, fixed width, every list led by its 64-bit length."""
+
+# mypy: allow-untyped-defs
+
+# What ``parse`` may object to; the texts are in ``dbcop_bincode.PROBLEMS``.
+FINE, CUT_OFF, TOO_LONG, NOT_A_BOOL, TRAILING = 0, 1, 2, 3, 4
+
+# The fewest bytes that each thing takes.
+PARAMETERS, LENGTH, EVENT, TXN = 40, 8, 18, 9
+
+
+def load_number(buf, at):
+    """The 64-bit pattern at ``at``, as a signed number, in steps that never overflow."""
+    number = int(buf[at + 7])
+    if number >= 128:
+        number -= 256
+    for i in range(6, -1, -1):
+        number = (number << 8) | int(buf[at + i])
+    return number
+
+
+def load_length(buf, at, size):
+    """The length of a list whose items take ``size`` bytes or more; -1: no length there, -2: the rest is too short."""
+    rest = len(buf) - at - LENGTH
+    if rest < 0:
+        return -1
+    length = load_number(buf, at)
+    if length < 0 or length > rest // size:
+        return -2
+    return length
+
+
+def skip_header(buf):
+    """The place after the parameters and the three strings, and the problem if there is one."""
+    if len(buf) < PARAMETERS:
+        return len(buf), CUT_OFF
+    at = PARAMETERS
+    for _ in range(3):
+        length = load_length(buf, at, 1)
+        if length < 0:
+            return at, CUT_OFF if length == -1 else TOO_LONG
+        at += LENGTH + length
+    return at, FINE
+
+
+def parse(buf, kinds, keys, values, txns, txn_session, txn_aborted):
+    """Fill the columns; returns (operations, transactions, sessions, problem, where it is)."""
+    count, txn_count = 0, 0
+    at, problem = skip_header(buf)
+    if problem != FINE:
+        return count, txn_count, 0, problem, at
+    sessions = load_length(buf, at, LENGTH)
+    if sessions < 0:
+        return count, txn_count, 0, CUT_OFF if sessions == -1 else TOO_LONG, at
+    at += LENGTH
+    for session in range(sessions):
+        length = load_length(buf, at, TXN)
+        if length < 0:
+            return count, txn_count, sessions, CUT_OFF if length == -1 else TOO_LONG, at
+        at += LENGTH
+        for _ in range(length):
+            events = load_length(buf, at, EVENT)
+            if events < 0:
+                return count, txn_count, sessions, CUT_OFF if events == -1 else TOO_LONG, at
+            at += LENGTH
+            end = at + events * EVENT
+            if end >= len(buf):
+                return count, txn_count, sessions, CUT_OFF, len(buf)
+            if buf[end] > 1:
+                return count, txn_count, sessions, NOT_A_BOOL, end
+            aborted = 1 - int(buf[end])
+            while at < end:
+                write = int(buf[at])
+                success = int(buf[at + 17])
+                if write > 1 or success > 1:
+                    return count, txn_count, sessions, NOT_A_BOOL, at if write > 1 else at + 17
+                if success == 1 or (write == 1 and aborted == 1):
+                    kinds[count] = write
+                    keys[count] = load_number(buf, at + 1)
+                    values[count] = load_number(buf, at + 9)
+                    txns[count] = txn_count
+                    count += 1
+                at += EVENT
+            txn_session[txn_count] = session
+            txn_aborted[txn_count] = aborted
+            txn_count += 1
+            at = end + 1
+    if at != len(buf):
+        return count, txn_count, sessions, TRAILING, at
+    return count, txn_count, sessions, FINE, at

@@ -1,0 +1,83 @@
+"""dbcop JSON: ``[[{"events": [["w", 0, 1]], "committed": true}]]``, bare or as ``data`` of a wrapper with parameters.
+
+An event is a triple, or ``{"Write": {"variable": 0, "version": 1}}``. A transaction that is not committed is aborted.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from plume_py.errors import InputError
+from plume_py.history.assemble import RawColumns
+from plume_py.history.formats.dbcop_common import Operation, Txn, to_columns
+from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.source import Source
+
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+Variable = Natural | str
+Triple = tuple[Literal["r", "w"], Variable, Natural | None]
+
+HINT = 'an event is ["r", variable, version], ["w", variable, version] or {"Read"|"Write": {"variable", "version"}}'
+
+
+class Access(msgspec.Struct, gc=False):
+    """What an event of the tagged form reads or writes."""
+
+    variable: Variable
+    version: Natural | None = None
+
+
+class Tagged(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """An event of the tagged form: exactly one of the two."""
+
+    read: Access | None = msgspec.field(default=None, name="Read")
+    write: Access | None = msgspec.field(default=None, name="Write")
+
+
+class Transaction(msgspec.Struct, gc=False):
+    """A transaction; unknown fields are ignored."""
+
+    events: list[Triple | Tagged]
+    committed: bool
+
+
+Sessions = list[list[Transaction]]
+
+
+class Document(msgspec.Struct, gc=False):
+    """The wrapper; its parameters and times say nothing that the data does not."""
+
+    data: Sessions
+
+
+_decoder: "msgspec.json.Decoder[Document | Sessions]" = msgspec.json.Decoder(Document | Sessions)
+
+
+def read(source: Source) -> RawColumns:
+    """The raw columns of a dbcop JSON file."""
+    content = source.content()
+    with no_collector():
+        document = decode(_decoder, content, hint=HINT)
+        sessions, path = (document.data, "data") if isinstance(document, Document) else (document, "")
+        txns = [
+            Txn(s, _operations(txn.events, f"{path}[{s}][{t}]"), txn.committed)
+            for s, session in enumerate(sessions)
+            for t, txn in enumerate(session)
+        ]
+        return to_columns(len(sessions), txns)
+
+
+def _operations(events: list[Triple | Tagged], where: str) -> list[Operation]:
+    ops: list[Operation] = [_from_tagged(event, where) if isinstance(event, Tagged) else event for event in events]
+    for kind, _, version in ops:
+        if kind == "w" and version is None:
+            raise InputError("a write without a version", where=where, hint=HINT)
+    return ops
+
+
+def _from_tagged(event: Tagged, where: str) -> Operation:
+    if event.write is not None and event.read is None:
+        return "w", event.write.variable, event.write.version
+    if event.read is not None and event.write is None:
+        return "r", event.read.variable, event.read.version
+    raise InputError("an event must be either a Read or a Write", where=where, hint=HINT)

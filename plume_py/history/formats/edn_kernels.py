@@ -1,0 +1,399 @@
+"""The byte loop of EDN: every top-level form becomes one line of JSON.
+
+A top-level vector or list, if it comes first, is no form but the enclosure of the forms inside it. The loop keeps no
+state between calls but a place between two forms, so a long file is read block by block; a form that the block cuts
+off is read again in the next one.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+# What ``transduce`` may object to; the texts are in ``edn.PROBLEMS``. CUT_OFF: the form goes on after the block.
+FINE, CUT_OFF, UNCLOSED, UNCLOSED_STRING, STRAY_CLOSE, MISMATCHED, ODD_MAP, DANGLING, TOO_DEEP = range(9)
+AFTER_END, COLLECTION_KEY, BAD_BYTE, BAD_NUMBER, BAD_KEYWORD, BAD_ESCAPE, BAD_CHARACTER, BAD_DISPATCH = range(9, 17)
+
+# Classes of bytes; those from SYMBOL on are what symbols, keywords and numbers consist of.
+UNKNOWN, SPACE, NEWLINE, COMMENT, OPEN, CLOSE, QUOTE, BACKSLASH = range(8)
+SYMBOL, DIGIT, SIGN, COLON, HASH, APOSTROPHE = range(8, 14)
+
+# Kinds of frames: a closing bracket, or these. TAG and DISCARD wait for the form that they apply to.
+ROOT, TAG, DISCARD, MAP, SET, VECTOR, LIST = 0, 1, 2, 125, 126, 93, 41
+MAX_DEPTH = 64
+
+# Before the first form; forms without an enclosure; after the enclosure. In between: its closing bracket.
+NOTHING_YET, BARE, CLOSED = 0, 1, 2
+
+INTEGER, DECIMAL, AS_TEXT, NO_NUMBER = range(4)
+
+# What ``fold`` makes of the names that mean something.
+NAME_NIL, NAME_TRUE, NAME_FALSE = 0x6E696C, 0x74727565, 0x66616C7365
+NAME_NEWLINE, NAME_SPACE, NAME_TAB = 0x6E65776C696E65, 0x7370616365, 0x746162
+NAME_RETURN, NAME_FORMFEED = 0x72657475726E, 0x666F726D66656564
+NAME_BACKSPACE = 0x61636B7370616365  # without its first letter, which would be the ninth
+
+# No byte of EDN becomes more bytes of JSON than a control character in a string: \u001f.
+GROWTH, MARGIN = 6, 16
+
+
+def all_hex(buf, at, end):
+    """Are there only hexadecimal digits, and at least one?"""
+    for i in range(at, end):
+        if not (48 <= buf[i] <= 57 or 65 <= buf[i] <= 70 or 97 <= buf[i] <= 102):
+            return False
+    return at < end
+
+
+def skip_digits(buf, at, end):
+    """The place after the decimal digits at ``at``."""
+    while at < end and 48 <= buf[at] <= 57:
+        at += 1
+    return at
+
+
+def classify_number(buf, at, end):
+    """What the number ``buf[at:end]`` (without sign) is, and the end of what JSON shall keep of it."""
+    i = skip_digits(buf, at, end)
+    zero = buf[at] == 48
+    if zero and i - at == 1 and i < end and buf[i] in (88, 120):  # 0x1f, as in #object[...]
+        return AS_TEXT if all_hex(buf, i + 1, end) else NO_NUMBER, end
+    if zero and i - at > 1:
+        return NO_NUMBER, end
+    if i + 1 == end and buf[i] == 78:  # N
+        return INTEGER, i
+    if i + 1 < end and buf[i] == 47:  # a ratio
+        return AS_TEXT if skip_digits(buf, i + 1, end) == end else NO_NUMBER, end
+    kind = INTEGER
+    if i < end and buf[i] == 46:
+        kind = DECIMAL if i + 1 < end and 48 <= buf[i + 1] <= 57 else NO_NUMBER
+        i = skip_digits(buf, i + 1, end)
+    if i < end and buf[i] in (69, 101):
+        i += 2 if i + 1 < end and buf[i + 1] in (43, 45) else 1
+        kind = DECIMAL if kind != NO_NUMBER and i < end and 48 <= buf[i] <= 57 else NO_NUMBER
+        i = skip_digits(buf, i, end)
+    if i + 1 == end and buf[i] == 77:  # M
+        return kind, i
+    return kind if i == end else NO_NUMBER, end
+
+
+def put_byte(byte, out, pos):
+    """One character of a JSON string, escaped where it must be."""
+    if byte < 32:
+        low = byte & 15
+        for i, part in enumerate((92, 117, 48, 48, 48 + (byte >> 4), low + (48 if low < 10 else 87))):
+            out[pos + i] = part
+        return pos + 6
+    if byte in (34, 92):
+        out[pos] = 92
+        pos += 1
+    out[pos] = byte
+    return pos + 1
+
+
+def put_copy(buf, at, end, out, pos):
+    """``buf[at:end]`` as it stands."""
+    for i in range(at, end):
+        out[pos] = buf[i]
+        pos += 1
+    return pos
+
+
+def put_quoted(buf, at, end, out, pos):
+    """A token as a JSON string; no byte of a token needs an escape."""
+    out[pos] = 34
+    pos = put_copy(buf, at, end, out, pos + 1)
+    out[pos] = 34
+    return pos + 1
+
+
+def put_string(buf, at, stop, out, pos):
+    """The string that begins at ``at``: (place after it, place in ``out``, newlines in it, problem)."""
+    out[pos] = 34
+    at, pos, newlines = at + 1, pos + 1, 0
+    while at < stop:
+        byte = buf[at]
+        if byte == 34:
+            out[pos] = 34
+            return at + 1, pos + 1, newlines, FINE
+        if byte == 92:
+            if at + 1 >= stop:
+                break
+            letter = buf[at + 1]
+            size = 2
+            if letter == 117:
+                if at + 6 > stop:
+                    break
+                if not all_hex(buf, at + 2, at + 6):
+                    return at, pos, newlines, BAD_ESCAPE
+                size = 6
+            elif letter not in (34, 92, 98, 102, 110, 114, 116):
+                return at, pos, newlines, BAD_ESCAPE
+            pos = put_copy(buf, at, at + size, out, pos)
+            at += size
+        else:
+            newlines += 1 if byte == 10 else 0
+            pos = put_byte(byte, out, pos)
+            at += 1
+    return stop, pos, newlines, CUT_OFF
+
+
+def fold(buf, at, end):
+    """``buf[at:end]``, of at most eight ASCII bytes, as one number to compare with; -1 if it is longer."""
+    if end - at > 8 or buf[at] >= 128:
+        return -1
+    number = 0
+    for i in range(at, end):
+        number = number * 256 + buf[i]
+    return number
+
+
+def named_character(buf, at, end):
+    """The byte that a name like ``newline`` stands for, or -1."""
+    name = fold(buf, at, end)
+    for known, byte in ((NAME_NEWLINE, 10), (NAME_SPACE, 32), (NAME_TAB, 9), (NAME_RETURN, 13), (NAME_FORMFEED, 12)):
+        if name == known:
+            return byte
+    if buf[at] == 98 and fold(buf, at + 1, end) == NAME_BACKSPACE:
+        return 8
+    return -1
+
+
+def put_character(buf, at, end, out, pos):
+    r"""The character ``buf[at:end]`` (without its backslash) as a JSON string; the place after it, or -1."""
+    first = buf[at]
+    size = end - at
+    if size > 1 and first >= 0xC0:
+        one = size == (2 if first < 0xE0 else 3 if first < 0xF0 else 4)
+        return put_quoted(buf, at, end, out, pos) if one else -1
+    out[pos] = 34
+    pos += 1
+    if size == 1:
+        pos = put_byte(first, out, pos)
+    elif size == 5 and first == 117 and all_hex(buf, at + 1, end):
+        out[pos] = 92
+        pos = put_copy(buf, at, end, out, pos + 1)
+    else:
+        named = named_character(buf, at, end)
+        if named < 0:
+            return -1
+        pos = put_byte(named, out, pos)
+    out[pos] = 34
+    return pos + 1
+
+
+def put_number(buf, at, end, is_key, out, pos):
+    """The number ``buf[at:end]`` as JSON has it; the place after it, or -1."""
+    signed = 1 if buf[at] == 43 or buf[at] == 45 else 0
+    kind, keep = classify_number(buf, at + signed, end)
+    if kind == NO_NUMBER:
+        return -1
+    at += 1 if buf[at] == 43 else 0
+    if is_key or kind == AS_TEXT:
+        return put_quoted(buf, at, keep, out, pos)
+    return put_copy(buf, at, keep, out, pos)
+
+
+def put_symbol(buf, at, end, is_key, out, pos):
+    """A symbol: null, true, false, or a string."""
+    name = -1 if is_key else fold(buf, at, end)
+    if name == NAME_NIL:
+        for i, letter in enumerate((110, 117, 108, 108)):
+            out[pos + i] = letter
+        return pos + 4
+    if name in (NAME_TRUE, NAME_FALSE):
+        return put_copy(buf, at, end, out, pos)
+    return put_quoted(buf, at, end, out, pos)
+
+
+def put_token(buf, at, end, kind, after, is_key, out, pos):
+    """The token ``buf[at:end]``, whose first byte is of ``kind``, the next of ``after``: (place after it, problem)."""
+    if kind == DIGIT or (kind == SIGN and after == DIGIT):
+        return put_number(buf, at, end, is_key, out, pos), BAD_NUMBER
+    if kind == COLON:
+        named = end - at > 1 and after != COLON
+        return put_quoted(buf, at, end, out, pos) if named else -1, BAD_KEYWORD
+    if kind in (SYMBOL, SIGN):
+        return put_symbol(buf, at, end, is_key, out, pos), FINE
+    if kind == BACKSLASH:
+        named = end - at > 1 and after not in (SPACE, NEWLINE)
+        return put_character(buf, at + 1, end, out, pos) if named else -1, BAD_CHARACTER
+    if kind == HASH and after == HASH and end - at > 2:  # ##Inf, ##-Inf, ##NaN
+        return put_quoted(buf, at, end, out, pos), FINE
+    return -1, BAD_DISPATCH if kind == HASH else BAD_BYTE
+
+
+def problem_of_close(byte, frame, forms, mode):
+    """What is wrong with a closing bracket in ``frame``, which holds ``forms`` forms."""
+    if frame == ROOT:
+        return FINE if byte == mode else STRAY_CLOSE if mode <= CLOSED else MISMATCHED
+    if frame in (TAG, DISCARD):
+        return DANGLING
+    if byte != frame and not (byte == MAP and frame == SET):
+        return MISMATCHED
+    return ODD_MAP if frame == MAP and forms & 1 else FINE
+
+
+def transduce(buf, start, stop, last, classes, out, lines, line, mode):
+    """Turn the forms of ``buf[start:stop]`` into lines of ``out``; ``lines`` gets the source line of each.
+
+    ``last``: the text ends at ``stop``. Returns (problem, where it is, bytes of out, forms, and for the next block: the
+    place after the last whole form, its line, the mode).
+    """
+    frames = np.zeros(MAX_DEPTH + 1, np.int64)
+    counts = np.zeros(MAX_DEPTH + 1, np.int64)  # forms so far; of a TAG: 1 if it tags the key of a map
+    marks = np.zeros(MAX_DEPTH + 1, np.int64)  # where in ``out`` a discarded form begins
+    at, pos, end, depth, records, record_line, problem = start, 0, 0, 0, 0, line, FINE
+    done, done_pos, done_line, done_mode = start, 0, line, mode
+    while at < stop:
+        byte = buf[at]
+        kind = classes[byte]
+        if kind in (SPACE, NEWLINE):
+            line += 1 if kind == NEWLINE else 0
+            at += 1
+            continue
+        if kind == COMMENT:
+            while at < stop and buf[at] != 10:
+                at += 1
+            continue
+        frame = int(frames[depth])
+        forms = int(counts[depth])
+        if kind == CLOSE:
+            problem = problem_of_close(byte, frame, forms, mode)
+            if problem != FINE:
+                break
+            at += 1
+            if depth == 0:
+                mode = CLOSED
+                done, done_pos, done_line, done_mode = at, pos, line, mode
+                continue
+            out[pos] = 125 if frame == MAP else 93
+            pos += 1
+            depth -= 1
+        else:
+            if at + 1 >= stop and not last:
+                break
+            after = classes[buf[at + 1]] if at + 1 < stop else SPACE
+            is_set = kind == HASH and after == OPEN and buf[at + 1] == 123
+            is_discard = kind == HASH and after == SYMBOL and buf[at + 1] == 95
+            is_tag = kind == HASH and after == SYMBOL and not is_discard
+            is_key = (frame == MAP and forms & 1 == 0) or (frame == TAG and forms == 1)
+            if (kind == OPEN or is_set) and is_key:
+                problem = COLLECTION_KEY
+                break
+            if depth == MAX_DEPTH and (kind == OPEN or is_set or is_discard or is_tag):
+                problem = TOO_DEEP
+                break
+            if is_discard:
+                depth += 1
+                frames[depth], counts[depth], marks[depth] = DISCARD, 0, pos
+                at += 2
+                continue
+            if depth == 0:
+                if mode == CLOSED:
+                    problem = AFTER_END
+                    break
+                if mode == NOTHING_YET:
+                    mode = BARE
+                    if byte == 91 or byte == 40:
+                        mode = VECTOR if byte == 91 else LIST
+                        at += 1
+                        done, done_line, done_mode = at, line, mode
+                        continue
+                record_line = line
+            elif frame >= LIST and forms > 0:
+                out[pos] = 58 if frame == MAP and forms & 1 else 44
+                pos += 1
+            if kind == OPEN or is_set:
+                depth += 1
+                counts[depth] = 0
+                frames[depth] = SET if is_set else MAP if byte == 123 else VECTOR if byte == 91 else LIST
+                out[pos] = 123 if byte == 123 else 91
+                pos += 1
+                at += 2 if is_set else 1
+                continue
+            begin = at
+            whole = False
+            if kind == DIGIT and not is_key and (byte != 48 or after != DIGIT):
+                # Nearly all of a history is plain integers and keywords: copy those here, without a call.
+                end = pos
+                while at < stop and classes[buf[at]] == DIGIT:
+                    out[end] = buf[at]
+                    end += 1
+                    at += 1
+                whole = at < stop and classes[buf[at]] < SYMBOL
+            elif kind == COLON and after == SYMBOL:
+                out[pos] = 34
+                end = pos + 1
+                while at < stop and classes[buf[at]] >= SYMBOL:
+                    out[end] = buf[at]
+                    end += 1
+                    at += 1
+                out[end] = 34
+                end += 1
+                whole = at < stop
+            if whole:
+                pos = end
+            elif kind == QUOTE:
+                at, pos, newlines, problem = put_string(buf, begin, stop, out, pos)
+                line += newlines
+                if problem == CUT_OFF:
+                    at = begin
+                    problem = UNCLOSED_STRING if last else CUT_OFF
+                if problem != FINE:
+                    break
+            else:
+                at = min(begin + (2 if kind == BACKSLASH else 1), stop)
+                while at < stop and classes[buf[at]] >= SYMBOL:
+                    at += 1
+                if at >= stop and not last:
+                    break
+                if is_tag:
+                    depth += 1
+                    frames[depth], counts[depth] = TAG, 1 if is_key else 0
+                    continue
+                pos, problem = put_token(buf, begin, at, kind, after, is_key, out, pos)
+                if pos < 0:
+                    at = begin
+                    break
+                problem = FINE
+        # A form is complete: so are its tags, and a #_ before it takes it back.
+        while frames[depth] == TAG:
+            depth -= 1
+        if frames[depth] == DISCARD:
+            pos = int(marks[depth])
+            depth -= 1
+            continue
+        counts[depth] += 1
+        if depth == 0:
+            out[pos] = 10
+            pos += 1
+            lines[records] = record_line
+            records += 1
+            done, done_pos, done_line, done_mode = at, pos, line, mode
+    if problem == FINE and not last:
+        problem = CUT_OFF
+    elif problem == FINE and (depth > 0 or mode > CLOSED):
+        problem = DANGLING if frames[depth] in (TAG, DISCARD) else UNCLOSED
+    return problem, at, done_pos, records, done, done_line, done_mode
+
+
+def object_lines(buf, lines):
+    """The line on which each object of a JSON array begins; ``buf`` is known to be valid JSON. Returns how many."""
+    count, depth, line, at = 0, 0, 1, 0
+    while at < len(buf):
+        byte = buf[at]
+        if byte == 10:
+            line += 1
+        elif byte == 34:
+            at += 1
+            while at < len(buf) and buf[at] != 34:
+                at += 2 if buf[at] == 92 else 1
+        elif byte == 91 or byte == 123:
+            if depth == 1:
+                lines[count] = line
+                count += 1
+            depth += 1
+        elif byte == 93 or byte == 125:
+            depth -= 1
+        at += 1
+    return count

@@ -1,0 +1,69 @@
+"""Elle JSON, as elle-cli reads it: the maps of a Jepsen history as one array, or one object per line."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from plume_py import accel
+from plume_py.history.assemble import RawColumns
+from plume_py.history.formats import edn_kernels as kernels
+from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value
+from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.source import Buffer, Source
+
+
+class Operation(msgspec.Struct, gc=False):
+    """An operation; everything else in it is skipped."""
+
+    type: str = ""
+    process: Any = None
+    f: Any = None
+    value: msgspec.Raw = ABSENT
+
+
+DIALECT = Dialect(
+    msgspec.json.Decoder(Operation),
+    msgspec.json.Decoder(list[tuple[Literal["r", "w", "append"], Key, Value]] | None),
+    "",
+    '{"type": "ok", "process": 0, "f": "txn", "value": [["w", "x", 1], ["r", "y", null]]}',
+)
+
+_array = msgspec.json.Decoder(list[Operation])
+
+
+def read(source: Source) -> RawColumns:
+    """The raw columns of an Elle JSON history."""
+    pairing = Pairing(DIALECT)
+    with no_collector():
+        enclosed = source.head().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+        if enclosed:
+            _read_array(source.content(), pairing)
+        else:
+            for text, lines in _blocks(source):
+                pairing.add_lines(text, lines)
+        return pairing.columns(enclosed=enclosed)
+
+
+def _read_array(content: Buffer, pairing: Pairing) -> None:
+    begin = 3 if content[:3] == b"\xef\xbb\xbf" else 0
+    operations = decode(_array, memoryview(content)[begin:], hint=f"an operation looks like {DIALECT.example}")
+    accel.prepare(2 * len(content), kernels)
+    lines = np.empty(len(operations), np.int32)
+    kernels.object_lines(accel.byte_buffer(content, kernels), lines)
+    pairing.add(operations, lines.tolist())
+
+
+def _blocks(source: Source) -> Iterator[tuple[bytes, list[int]]]:
+    """Blocks of lines that are not blank, and their numbers."""
+    number = 1
+    for chunk in source.lines():
+        records, numbers = [], []
+        for line, text in enumerate(chunk.split(b"\n"), number):
+            record = text.strip(b"\xef\xbb\xbf \t\r")
+            if record:
+                records.append(record)
+                numbers.append(line)
+        number += chunk.count(b"\n")
+        yield b"\n".join(records), numbers

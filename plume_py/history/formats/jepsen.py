@@ -1,0 +1,248 @@
+"""What Jepsen histories mean, however they are spelled: invocations and completions become transactions.
+
+A completion ``ok`` is a committed transaction, ``fail`` an aborted one, and ``info`` one of unknown outcome; so is an
+invocation that never completes. The session is the process; a transaction without a process has its own session.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from plume_py.errors import InputError
+from plume_py.history.assemble import RawColumns
+from plume_py.history.builder import HistoryBuilder
+
+Key = int | str
+Value = int | str | None | list[int | str]
+Ops = list[tuple[Any, Key, Value]]
+
+ABSENT = msgspec.Raw(b"null")
+
+_STATUS = {"ok": "committed", "fail": "aborted", "info": "unknown"}
+_WORKLOADS = "isocheck reads list-append and rw-register histories"
+
+
+class Operation(Protocol):
+    """One line of a history; a client's process is an integer."""
+
+    type: str
+    process: Any
+    f: Any
+    value: msgspec.Raw
+
+
+class Dialect(NamedTuple):
+    """How a format spells operations: ``mark`` stands before what are keywords in EDN."""
+
+    operation: "msgspec.json.Decoder[Any]"
+    ops: "msgspec.json.Decoder[Any]"
+    mark: str
+    example: str
+
+
+# An operation that has begun, and its line.
+Invocation = tuple[int, Operation]
+
+
+class Pairing:
+    """Pairs invocations with completions, process by process, and fills a history."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._builder = HistoryBuilder(None, declared=False)
+        self._invoke = dialect.mark + "invoke"
+        self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
+        self._running: dict[int, Invocation] = {}
+        self._homeless: dict[str, list[Invocation]] = {}  # invocations without a process, by what they do
+        self._sessions = 0
+        self._clients = 0
+        self._others = 0
+
+    def add_lines(self, text: bytes, lines: Sequence[int]) -> None:
+        """Add the operations of ``text``, one JSON object per line, which stand on ``lines`` of the file."""
+        try:
+            operations = self._dialect.operation.decode_lines(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            raise self._bad_line(text, lines) from None
+        self.add(operations, lines)
+
+    def add(self, operations: Sequence[Operation], lines: Sequence[int]) -> None:
+        """Add operations, which stand on ``lines`` of the file."""
+        invoke, running = self._invoke, self._running
+        try:
+            for line, operation in zip(lines, operations, strict=True):
+                process = operation.process
+                if type(process) is int:
+                    before = running.pop(process, None)
+                    if operation.type != invoke:
+                        self._complete(process, line, operation, before)
+                        continue
+                    if before is not None:
+                        self._give_up(process, before)
+                    running[process] = (line, operation)
+                elif process is None:
+                    self._add_homeless(line, operation)
+                else:
+                    self._others += 1
+        except _NotTransactionalError as error:
+            raise self._not_transactional(operations, error.line) from None
+        self._let_go(lines[0] if lines else 0)
+
+    def _let_go(self, first_line: int) -> None:
+        """A value is a view of the whole block: of what still runs, keep only its own bytes."""
+        for process in reversed(self._running):
+            line, operation = self._running[process]
+            if line < first_line:
+                break
+            operation.value = operation.value.copy()
+
+    def columns(self, *, enclosed: bool) -> RawColumns:
+        """The raw columns; ``enclosed``: the file is one vector, and so may be empty."""
+        left: list[tuple[int | str, Invocation]] = [*self._running.items()]
+        left += [(self._new_session(), one) for same in self._homeless.values() for one in same]
+        try:
+            for session, invocation in sorted(left, key=lambda item: item[1][0]):
+                self._give_up(session, invocation)
+        except _NotTransactionalError as error:
+            raise self._not_transactional([one[1] for _, one in left], error.line) from None
+        if not self._clients and (self._others or not enclosed):
+            raise self._no_clients()
+        return self._builder.columns()
+
+    def _add_homeless(self, line: int, operation: Operation) -> None:
+        """Without processes, a completion belongs to the first open invocation that does the same."""
+        if operation.type == self._invoke:
+            self._homeless.setdefault(self._shape(line, operation), []).append((line, operation))
+            operation.value = operation.value.copy()
+            return
+        shape = self._shape(line, operation)
+        if shape == "null" and self._homeless:
+            shape = next(iter(self._homeless))
+        same = self._homeless.get(shape)
+        invocation = same.pop(0) if same else None
+        if not same:
+            self._homeless.pop(shape, None)
+        self._complete(self._new_session(), line, operation, invocation)
+
+    def _shape(self, line: int, operation: Operation) -> str:
+        ops = self._ops(line, operation)
+        return "null" if ops is None else repr([op[:2] if op[0] == "r" else op for op in ops])
+
+    def _new_session(self) -> str:
+        self._sessions += 1
+        return f"T{self._sessions}"
+
+    def _complete(self, session: int | str, line: int, operation: Operation, invocation: Invocation | None) -> None:
+        status = self._status.get(operation.type)
+        if status is None:
+            raise self._bad_type(line, operation.type)
+        ops = self._ops(line, operation)
+        if ops is None and invocation is not None and status != "committed":
+            ops = self._ops(*invocation)
+        if ops is None:
+            raise _NotTransactionalError(line)
+        self._clients += 1
+        if status != "committed":
+            ops = _known(ops)
+        self._builder.add(session, ops, status=status, line=line)
+
+    def _give_up(self, session: int | str, invocation: Invocation) -> None:
+        ops = self._ops(*invocation)
+        if ops is None:
+            raise _NotTransactionalError(invocation[0])
+        self._clients += 1
+        self._builder.add(session, _known(ops), status="unknown", line=invocation[0])
+
+    def _ops(self, line: int, operation: Operation) -> Ops | None:
+        try:
+            ops: Ops | None = self._dialect.ops.decode(operation.value)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            raise self._bad_value(line, operation) from None
+        for op in ops or ():
+            if type(op[2]) is list and op[0] != "r":
+                raise self._bad_micro_op(line, [self._dialect.mark + op[0], *op[1:]])
+        return ops
+
+    def _bad_value(self, line: int, operation: Operation) -> Exception:
+        """Why the value of an operation is not a list of micro-operations."""
+        try:
+            value = msgspec.json.decode(operation.value)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return InputError("a value that is not valid text, or a number out of range", where=f"line {line}")
+        if not isinstance(value, list) or not all(_looks_like_micro_op(op) for op in value):
+            return _NotTransactionalError(line)
+        for op in value:
+            try:
+                self._dialect.ops.decode(msgspec.json.encode([op]))
+            except msgspec.DecodeError:
+                return self._bad_micro_op(line, op)
+        return InputError("a number is out of range", where=f"line {line}", hint="use smaller numbers")
+
+    def _bad_micro_op(self, line: int, op: Sequence[Any]) -> InputError:
+        mark = self._dialect.mark
+        return InputError(
+            f"not a read, write or append: {_spell(op, mark):.80}",
+            where=f"line {line}",
+            hint=f"isocheck knows [{mark}r k v], [{mark}w k v] and [{mark}append k v] of integers or names",
+        )
+
+    def _bad_type(self, line: int, kind: str) -> InputError:
+        mark = self._dialect.mark
+        problem = f"unknown type {kind!r:.40}" if kind else "an operation without a type"
+        return InputError(problem, where=f"line {line}", hint=f"use {mark}invoke, {mark}ok, {mark}fail or {mark}info")
+
+    def _bad_line(self, text: bytes, lines: Sequence[int]) -> InputError:
+        """The first of several lines that cannot be decoded."""
+        for line, record in zip(lines, text.split(b"\n"), strict=False):
+            try:
+                self._dialect.operation.decode(record)
+            except UnicodeDecodeError:
+                return InputError("not valid UTF-8", where=f"line {line}")
+            except (msgspec.DecodeError, RecursionError) as error:
+                reason = str(error).split(" - at ")[0].replace("`", "")
+                hint = f"an operation looks like {self._dialect.example}"
+                return InputError(
+                    f"not an operation: {reason[:1].lower()}{reason[1:]}", where=f"line {line}", hint=hint
+                )
+        return InputError("not a list of operations", hint=f"an operation looks like {self._dialect.example}")
+
+    def _not_transactional(self, operations: Iterable[Operation], line: int) -> InputError:
+        clients = (op for op in operations if op.process is None or type(op.process) is int)
+        names = list(dict.fromkeys(str(op.f) for op in clients if op.f is not None))
+        about = f" (its operations are {', '.join(names[:5])}{', ...' if len(names) > 5 else ''})" if names else ""
+        return InputError(f"not a transactional read/write history{about}", where=f"line {line}", hint=_WORKLOADS)
+
+    def _no_clients(self) -> InputError:
+        if not self._others:
+            return InputError("there is no operation in it", hint=f"an operation looks like {self._dialect.example}")
+        return InputError(
+            f"no client operations: the process of all {self._others} operations is not an integer",
+            hint=f"an operation looks like {self._dialect.example}",
+        )
+
+
+class _NotTransactionalError(Exception):
+    """An operation whose value is no list of micro-operations."""
+
+    def __init__(self, line: int) -> None:
+        self.line = line
+        super().__init__(line)
+
+
+def _known(ops: Ops) -> Ops:
+    """Without the reads of nil: what has not completed well does not say what it read."""
+    return [op for op in ops if op[2] is not None or op[0] != "r"]
+
+
+def _looks_like_micro_op(op: object) -> bool:
+    return isinstance(op, list) and len(op) in (2, 3) and isinstance(op[0], str)
+
+
+def _spell(value: object, mark: str) -> str:
+    """A decoded value in the spelling of its format."""
+    if not mark:
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, list | tuple):
+        return f"[{' '.join(_spell(item, mark) for item in value)}]"
+    return "nil" if value is None else str(value)

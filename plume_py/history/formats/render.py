@@ -1,0 +1,179 @@
+"""What all writers share: spelling tables, one rendering loop, and the checks of what a format can express.
+
+Every format we write has the same shape: a head per transaction, then its operations, then a tail. A writer only says
+how each piece is spelled; the kernel puts them together.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py import accel
+from plume_py.errors import ConversionError
+from plume_py.history.atoms import Atom
+from plume_py.history.formats import render_kernels as kernels
+from plume_py.history.init_txn import find_init_txn
+from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s
+
+BLOCK = 1 << 19  # operations rendered at a time
+
+Blob = tuple[Int8s, Int64s]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass
+class Rendered:
+    """A written history: its bytes, in chunks, and what the format lost that no verdict depends on."""
+
+    chunks: Iterator[bytes]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Spelling:
+    """How a format spells the pieces of a history."""
+
+    opens: tuple[bytes, bytes, bytes, bytes]  # by operation kind: read, write, list read, append
+    key: Callable[[Atom], bytes]
+    middle: bytes
+    value: Callable[[Atom], bytes]
+    initial: bytes
+    heads: Iterable[bytes]
+    tails: Iterable[bytes]
+    closes: Iterable[bytes] | bytes = b""
+    comma: bytes = b""
+    lists: tuple[bytes, bytes, bytes] = (b"[", b",", b"]")
+
+
+def blob(pieces: Iterable[bytes]) -> Blob:
+    """Concatenate ``pieces`` and remember where each begins."""
+    listed = list(pieces)
+    starts = np.zeros(len(listed) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, listed), np.int64, len(listed)), out=starts[1:])
+    return np.frombuffer(b"".join(listed) or b"\0", np.uint8), starts
+
+
+def render(history: History, spelling: Spelling, before: bytes = b"", after: bytes = b"") -> Iterator[bytes]:
+    """The bytes of ``history``, block by block."""
+    accel.prepare(40 * history.operations, kernels)
+    closes = spelling.closes
+    tables = (
+        blob(spelling.opens),
+        blob(spelling.key(history.keys.spell(code)) for code in history.key_code.tolist()),
+        blob([spelling.middle]),
+        blob(_spelled_values(history, spelling)),
+        blob([closes] * history.transactions if isinstance(closes, bytes) else closes),
+        blob([spelling.comma]),
+        blob(spelling.heads),
+        blob(spelling.tails),
+    )
+    values = _value_pieces(history)
+    columns = history.txn_start, history.op_kind, history.op_key, values, tables
+    yield before
+    for first, last in _blocks(history.txn_start):
+        out = np.empty(kernels.rendered_size(first, last, *columns), np.uint8)
+        kernels.render(first, last, *columns, out)
+        yield out.tobytes()
+    yield after
+
+
+def _blocks(txn_start: Int64s) -> Iterator[tuple[int, int]]:
+    transactions = len(txn_start) - 1
+    first = 0
+    while first < transactions:
+        last = int(np.searchsorted(txn_start, txn_start[first] + BLOCK, side="right")) - 1
+        last = min(max(last, first + 1), transactions)
+        yield first, last
+        first = last
+
+
+def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
+    """Every version's value, then every list."""
+    is_initial = initial_versions(history)
+    spell = history.values.spell
+    values = [spelling.value(spell(code)) for code in history.version_value.tolist()]
+    for version in np.flatnonzero(is_initial).tolist():
+        values[version] = spelling.initial
+    if history.lists is not None:
+        begin, comma, end = spelling.lists
+        starts, items = history.lists.starts.tolist(), history.lists.items.tolist()
+        for i in range(len(starts) - 1):
+            listed = comma.join(spelling.value(history.value(v)) for v in items[starts[i] : starts[i + 1]])
+            values.append(begin + listed + end)
+    return values
+
+
+def _value_pieces(history: History) -> Int32s:
+    """For each operation, the number of its value's piece: its version, or the list it read."""
+    if history.lists is None:
+        return history.op_version
+    pieces = history.op_version.copy()
+    pieces[history.lists.ops] = len(history.version_value) + np.arange(len(history.lists.ops), dtype=np.int32)
+    return pieces
+
+
+def initial_versions(history: History) -> Bools:
+    """Which versions stand for the initial state."""
+    if history.initial is None:
+        return np.zeros(len(history.version_value), np.bool_)
+    initial: Bools = (history.version_value == history.initial) & (history.version_writer == NOBODY)
+    return initial
+
+
+def integer(atom: Atom, what: str, target: str) -> int:
+    """``atom`` as a non-negative 64-bit integer, or a refusal."""
+    if not isinstance(atom, int) or not 0 <= atom < 2**64:
+        raise ConversionError(f"{target} has only non-negative 64-bit integers, and a {what} is {atom!r:.40}")
+    return atom
+
+
+def require(history: History, target: str, *, lists: bool, unknown: bool, empty: bool, levels: bool) -> None:
+    """Refuse, with the reason, what ``target`` cannot express."""
+    if not lists and np.any(history.op_kind >= READ_LIST):
+        raise ConversionError(f"{target} has no lists, and this history has appends or list reads")
+    if not unknown and np.any(history.txn_status == UNKNOWN):
+        raise ConversionError(f"{target} has no unknown outcome, and {_first(history, history.txn_status == UNKNOWN)}")
+    if not levels and history.txn_level is not None and np.any(history.txn_level):
+        raise ConversionError(f"{target} has no declared levels, and {_first(history, history.txn_level > 0)}")
+    hollow = (np.diff(history.txn_start) == 0) & (history.txn_status == COMMITTED)
+    if not empty and np.any(hollow):
+        raise ConversionError(f"{target} has no empty transactions, and {_first(history, hollow)}")
+    if not empty and np.any(np.diff(history.session_start) == 0):
+        raise ConversionError(f"{target} has no empty sessions, and this history has one")
+
+
+def _first(history: History, which: Bools) -> str:
+    t = int(np.flatnonzero(which)[0])
+    return f"transaction {history.txn_label[t]} ({history.place(t)}) needs it"
+
+
+def require_initial(history: History, target: str, initials: tuple[Atom, ...]) -> None:
+    """Refuse where ``target``'s fixed way to show the initial state would change who is read from."""
+    reads_initial = initial_versions(history)
+    for initial in initials:
+        code = history.values.code_of(initial)
+        if code is None or code == history.initial:
+            continue
+        same = history.version_value == code
+        if np.any(same & (history.version_writer == NOBODY)):
+            raise ConversionError(f"in {target} a read of {initial!r} sees the initial state; here it is thin air")
+        clash = np.intersect1d(history.version_key[same], history.version_key[reads_initial])
+        if clash.size:
+            key = history.key(int(clash[0]))
+            raise ConversionError(
+                f"in {target} {initial!r} is the initial value, but here {initial!r} was written to key {key!r:.40} "
+                "whose initial state was read too"
+            )
+    if history.init_txn == NOBODY and find_init_txn(history, "auto", False) != NOBODY:
+        raise ConversionError(f"in {target} the first transaction would be taken for the initial state")
+    if history.init_txn != NOBODY and find_init_txn(history, "auto", False) == NOBODY:
+        raise ConversionError(f"in {target} the first transaction would not be taken for the initial state")
+
+
+def session_numbers(history: History) -> list[int]:
+    """The file's own session names if they are all integers, else positions."""
+    labels = [history.session_label[s] for s in range(history.sessions)]
+    numbers = [label for label in labels if isinstance(label, int) and label >= 0]
+    return numbers if len(set(numbers)) == len(labels) else list(range(history.sessions))

@@ -1,0 +1,126 @@
+"""Histories that keep a chosen level by construction: a workload really executed on a small multi-version store.
+
+Transactions commit one after another, the sessions interleaved at random, and this commit order CM is the witness of
+the level: a read returns the newest version, by CM, among those the transaction can see.
+
+=====  ======================================================  =========================================================
+level  what a transaction sees                                 why its level holds
+=====  ======================================================  =========================================================
+SER    everything committed                                    it runs alone
+PC     a prefix of CM, its session's past included             every SO or WR predecessor lies in the prefix
+SI     as PC, and the prefix reaches every version it writes   of two writers of a key the later has seen the earlier
+TCC    what its session knows; sessions learn from each other  what a session learns comes with all its causes
+PSI    as TCC, and it first learns each version it overwrites  version order is part of what is visible
+RA     its session's past, of others all but the latest few    its direct predecessors are visible, theirs may not be
+RC     for each read a prefix of CM, none shorter than before  what it read from earlier is in every later prefix
+=====  ======================================================  =========================================================
+"""
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py import accel
+from plume_py.errors import InputError
+from plume_py.history import generate_kernels as kernels
+from plume_py.history.assemble import RawColumns, assemble
+from plume_py.history.atoms import Atoms
+from plume_py.history.model import COMMITTED, History, Int32s
+
+Distribution = Literal["uniform", "zipfian", "hotspot"]
+DISTRIBUTIONS: tuple[Distribution, ...] = ("uniform", "zipfian", "hotspot")
+GUARANTEES = ("SER", "SI", "PSI", "PC", "TCC", "RA", "RC")
+
+# Of the hotspot distribution: this share of the operations touches that share of the keys.
+HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
+ZIPF_EXPONENT = 1.0
+
+# A snapshot may lag behind by about twice as many commits as there are sessions at work, within reason: versions are
+# searched from the newest back.
+MAX_LAG = 500
+
+
+def generate(
+    guarantee: str = "SER",
+    *,
+    sessions: int = 25,
+    transactions: int = 200,
+    operations: int = 20,
+    read_share: float = 0.5,
+    keys: int = 10_000,
+    distribution: Distribution = "uniform",
+    seed: int = 0,
+) -> History:
+    """A history that keeps ``guarantee``; ``transactions`` per session, ``operations`` per transaction.
+
+    Keys and values are integers, values count up per key from 1, and 0 is the initial value.
+    """
+    _check(guarantee, sessions, transactions, operations, read_share, keys, distribution)
+    rng = np.random.default_rng(seed)
+    total = sessions * transactions
+    count = total * operations
+    order = rng.permutation(np.repeat(np.arange(sessions, dtype=np.int32), transactions))
+    lag = rng.integers(0, min(2 * sessions, MAX_LAG) + 1, total, dtype=np.int32)
+    peer = rng.integers(0, sessions, total, dtype=np.int32)
+    peer[rng.random(total) < 0.5] = -1  # nothing learnt before this transaction
+    op_kind = (rng.random(count, dtype=np.float32) >= read_share).astype(np.uint8)
+    op_key = draw_keys(rng, distribution, keys, count)
+    op_value = np.empty(count, np.int64)
+    accel.prepare(4 * count + sessions * total, kernels)
+    salt = int(rng.integers(1, 2**30))
+    level = GUARANTEES.index(guarantee)
+    kernels.execute(level, order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
+    raw = RawColumns(
+        op_kind=op_kind,
+        op_key=op_key.astype(np.int64),
+        op_value=op_value,
+        op_txn=np.repeat(np.arange(total, dtype=np.int32), operations),
+        txn_session=np.repeat(np.arange(sessions, dtype=np.int32), transactions),
+        txn_status=np.full(total, COMMITTED, np.uint8),
+        sessions=sessions,
+        keys=Atoms(),
+        values=Atoms(),
+        initial=0,
+        initial_declared=True,
+    )
+    return assemble(raw, "generated")
+
+
+def draw_keys(rng: np.random.Generator, distribution: Distribution, keys: int, count: int) -> Int32s:
+    """``count`` keys below ``keys``; zipfian and hotspot prefer small ones."""
+    if distribution == "uniform":
+        return rng.integers(0, keys, count, dtype=np.int32)
+    if distribution == "zipfian":
+        weights = np.arange(1, keys + 1, dtype=np.float64) ** -ZIPF_EXPONENT
+        return _by_weight(rng, np.cumsum(weights), count)
+    hot = max(1, int(keys * HOT_KEYS))
+    in_hot = rng.random(count, dtype=np.float32) < HOT_OPERATIONS
+    cold = rng.integers(hot if hot < keys else 0, keys, count, dtype=np.int32)
+    cold[in_hot] = rng.integers(0, hot, count, dtype=np.int32)[in_hot]
+    return cold
+
+
+def _by_weight(rng: np.random.Generator, cumulative: npt.NDArray[np.float64], count: int) -> Int32s:
+    drawn = np.searchsorted(cumulative, rng.random(count) * cumulative[-1], side="right")
+    chosen: Int32s = np.minimum(drawn, len(cumulative) - 1).astype(np.int32)
+    return chosen
+
+
+def _check(
+    guarantee: str,
+    sessions: int,
+    transactions: int,
+    operations: int,
+    read_share: float,
+    keys: int,
+    distribution: str,
+) -> None:
+    if guarantee not in GUARANTEES:
+        raise InputError(f"cannot generate for the level {guarantee!r:.40}", hint=f"use one of {' '.join(GUARANTEES)}")
+    if distribution not in DISTRIBUTIONS:
+        raise InputError(f"unknown distribution {distribution!r:.40}", hint=f"use one of {' '.join(DISTRIBUTIONS)}")
+    if min(sessions, transactions, operations) < 0 or keys < 1 or not 0 <= read_share <= 1:
+        raise InputError("sizes must not be negative, there must be a key, and the read share lies between 0 and 1")
+    if max(sessions * transactions * max(operations, 1), keys) >= 2**31:
+        raise InputError("more than 2**31 operations or keys", hint="choose smaller sizes")

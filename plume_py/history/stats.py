@@ -1,0 +1,92 @@
+"""The sizes and the shape of a history."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plume_py.history.atoms import Atom
+from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History
+from plume_py.levels import NAMES
+
+HOT_KEYS = 5
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What ``isocheck stats`` shows."""
+
+    format: str
+    sessions: int
+    transactions: int
+    committed: int
+    aborted: int
+    unknown: int
+    operations: int
+    reads: int
+    writes: int
+    read_share: float
+    initial_reads: int
+    keys: int
+    list_keys: int
+    longest_session: int
+    longest_transaction: int
+    longest_transaction_id: str | int | None
+    initial_value: Atom
+    initial_transaction: str | int | None
+    declared_levels: dict[str, int]
+    hot_keys: list[tuple[Atom, int]]
+    warnings: tuple[str, ...]
+
+
+def stats(history: History) -> Stats:
+    """Count everything once."""
+    lengths = np.diff(history.txn_start)
+    longest = int(np.argmax(lengths)) if len(lengths) else -1
+    writes = int(np.count_nonzero(history.op_kind & 1))
+    status = np.bincount(history.txn_status, minlength=3)
+    return Stats(
+        format=history.format,
+        sessions=history.sessions,
+        transactions=history.transactions,
+        committed=int(status[COMMITTED]),
+        aborted=int(status[ABORTED]),
+        unknown=int(status[UNKNOWN]),
+        operations=history.operations,
+        reads=history.operations - writes,
+        writes=writes,
+        read_share=round(1 - writes / history.operations, 4) if history.operations else 0.0,
+        initial_reads=_initial_reads(history),
+        keys=len(history.key_code),
+        list_keys=len(np.unique(history.op_key[history.op_kind >= READ_LIST])),
+        longest_session=int(np.max(np.diff(history.session_start), initial=0)),
+        longest_transaction=int(lengths[longest]) if longest >= 0 else 0,
+        longest_transaction_id=history.txn_label[longest] if longest >= 0 else None,
+        initial_value=history.initial_value,
+        initial_transaction=history.txn_label[history.init_txn] if history.init_txn != NOBODY else None,
+        declared_levels=_declared(history),
+        hot_keys=_hot_keys(history),
+        warnings=history.warnings,
+    )
+
+
+def _initial_reads(history: History) -> int:
+    written_by = history.version_writer
+    initial = (written_by == history.init_txn) if history.init_txn != NOBODY else written_by == NOBODY
+    if history.init_txn == NOBODY:
+        initial = (
+            initial & (history.version_value == history.initial) if history.initial is not None else initial & False
+        )
+    return int(np.count_nonzero(initial[history.op_version[(history.op_kind & 1) == 0]]))
+
+
+def _declared(history: History) -> dict[str, int]:
+    if history.txn_level is None:
+        return {}
+    counts = np.bincount(history.txn_level, minlength=len(NAMES) + 1)[1:]
+    return {name: int(count) for name, count in zip(NAMES, counts, strict=True) if count}
+
+
+def _hot_keys(history: History) -> list[tuple[Atom, int]]:
+    uses = np.bincount(history.op_key, minlength=len(history.key_code))
+    hottest = np.argsort(-uses, kind="stable")[:HOT_KEYS]
+    return [(history.key(int(k)), int(uses[k])) for k in hottest]

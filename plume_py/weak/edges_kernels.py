@@ -1,0 +1,203 @@
+"""Kernels that derive the commit-order edges that a level forces: t2 must commit before t1, because of t3's read of x.
+
+Edges are rows (t2, t1, r) of a growing array, r being the read of x from t1 that forces it. Edges that session order
+implies are left out, and of several t2 in one session the last one stands for all. A read of the initial state that the
+level forbids is counted in ``stale``.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+
+def add(edges, count, t2, t1, r):
+    """``edges`` with one more row, enlarged if need be."""
+    if count == edges.shape[0]:
+        larger = np.empty((2 * count, 3), np.int32)
+        larger[:count] = edges
+        edges = larger
+    edges[count, 0] = t2
+    edges[count, 1] = t1
+    edges[count, 2] = r
+    return edges
+
+
+def writes_key(key_start, key_writers, x, t):
+    """Does t write x? (binary search among the writers of x)"""
+    low, high = key_start[x], key_start[x + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if key_writers[middle] < t:
+            low = middle + 1
+        else:
+            high = middle
+    return low < key_start[x + 1] and key_writers[low] == t
+
+
+def follows(txn_session, t2, t1):
+    """Is t1 after t2 in the same session?"""
+    return t2 < t1 and txn_session[t2] == txn_session[t1]
+
+
+def rc_edges(op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers):
+    """Read committed: t3 read something from t2 and, later, x from t1.
+
+    The earliest later read of x from another writer is enough: the same rule orders the sources of further reads of x.
+    Reads are scanned backwards; per key, the next read and the next one from a different source are remembered: two
+    distinct sources are needed, since the first may be t2 itself.
+    """
+    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    stamp = np.full(len(key_start) - 1, -1, np.int32)
+    nearest = np.empty(len(key_start) - 1, np.int32)
+    other = np.empty(len(key_start) - 1, np.int32)  # -1: none
+    first = np.full(len(txn_session), -1, np.int32)  # by t2: the read with which t3 first read from it
+    for t3 in range(len(txn_session)):
+        begin, end = read_start[t3], read_start[t3 + 1]
+        if end - begin < 2:
+            continue
+        for r in range(end - 1, begin - 1, -1):
+            if read_source[r] >= 0:
+                first[read_source[r]] = r
+        for r in range(end - 1, begin - 1, -1):
+            t2 = read_source[r]
+            if t2 >= 0 and first[t2] == r:
+                # walk the shorter side: what t2 wrote, or what t3 read after this
+                walk_writes = txn_start[t2 + 1] - txn_start[t2] <= 8 * (end - r)
+                begin_at, end_at = (txn_start[t2], txn_start[t2 + 1]) if walk_writes else (r + 1, end)
+                for at in range(begin_at, end_at):
+                    x = op_key[at] if walk_writes else op_key[read_op[at]]
+                    if stamp[x] != t3 or (walk_writes and not op_kind[at] & 1):
+                        continue
+                    if not walk_writes and not writes_key(key_start, key_writers, x, t2):
+                        continue
+                    later = nearest[x] if read_source[nearest[x]] != t2 else other[x]
+                    if later < 0:
+                        continue
+                    t1 = read_source[later]
+                    if t1 < 0:
+                        stale += 1
+                    elif not follows(txn_session, t2, t1):
+                        edges = add(edges, count, t2, t1, later)
+                        count += 1
+            x = op_key[read_op[r]]
+            if stamp[x] != t3:
+                stamp[x] = t3
+                nearest[x] = r
+                other[x] = -1
+            elif read_source[nearest[x]] != t2:
+                other[x] = nearest[x]
+                nearest[x] = r
+    return edges[:count], stale
+
+
+def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op, read_source, key_start, key_writers):
+    """Read atomic: t2 precedes t3 in its session, or t3 read something from t2; and t3 read x from t1."""
+    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    keys = len(key_start) - 1
+    last_writer = np.full(keys, -1, np.int32)  # in the session at hand
+    writer_session = np.full(keys, -1, np.int32)
+    stamp = np.full(keys, -1, np.int32)
+    chain = np.empty(keys, np.int32)  # by key: the last read of x in t3; ``previous`` leads to the one before
+    previous = np.empty(len(read_op), np.int32)
+    done = np.full(len(txn_session), -1, np.int32)
+    for t3 in range(len(txn_session)):
+        begin, end = read_start[t3], read_start[t3 + 1]
+        for r in range(begin, end):
+            x, t1 = op_key[read_op[r]], read_source[r]
+            previous[r] = chain[x] if stamp[x] == t3 else -1
+            stamp[x] = t3
+            chain[x] = r
+            if writer_session[x] == txn_session[t3]:
+                t2 = last_writer[x]
+                if t1 < 0:
+                    stale += 1
+                elif t1 != t2 and not follows(txn_session, t2, t1):
+                    edges = add(edges, count, t2, t1, r)
+                    count += 1
+        for r in range(begin, end):
+            t2 = read_source[r]
+            if t2 < 0 or done[t2] == t3:
+                continue
+            done[t2] = t3
+            # walk the shorter side: what t2 wrote, or what t3 read
+            walk_writes = txn_start[t2 + 1] - txn_start[t2] <= 8 * (end - begin)
+            begin_at, end_at = (txn_start[t2], txn_start[t2 + 1]) if walk_writes else (begin, end)
+            for at in range(begin_at, end_at):
+                x = op_key[at] if walk_writes else op_key[read_op[at]]
+                if stamp[x] != t3 or (walk_writes and not op_kind[at] & 1):
+                    continue
+                if not walk_writes and not writes_key(key_start, key_writers, x, t2):
+                    continue
+                other = chain[x]
+                while other >= 0:
+                    t1 = read_source[other]
+                    if t1 < 0:
+                        stale += 1
+                    elif t1 != t2 and not follows(txn_session, t2, t1):
+                        edges = add(edges, count, t2, t1, other)
+                        count += 1
+                    other = previous[other]
+        if live[t3]:
+            for o in range(txn_start[t3], txn_start[t3 + 1]):
+                if op_kind[o] & 1:
+                    last_writer[op_key[o]] = t3
+                    writer_session[op_key[o]] = txn_session[t3]
+    return edges[:count], stale
+
+
+def group_writers(key_start, key_writers, txn_session, key_group, group_start, group_session):
+    """Split the writers of each key by session; returns how many groups there are."""
+    count = 0
+    for x in range(len(key_start) - 1):
+        key_group[x] = count
+        for i in range(key_start[x], key_start[x + 1]):
+            s = txn_session[key_writers[i]]
+            if i == key_start[x] or s != group_session[count - 1]:
+                group_start[count] = i
+                group_session[count] = s
+                count += 1
+    key_group[len(key_start) - 1] = count
+    group_start[count] = len(key_writers)
+    return count
+
+
+def tcc_edges(
+    first, last, op_key, txn_session, read_start, read_op, read_source,
+    key_writers, key_group, group_start, group_session, low, clock,
+):  # fmt: skip
+    """Transactional causal consistency, for the readers first .. last - 1 and the writers t2 of one block of sessions.
+
+    Within a session clocks only grow, so the last visible writer of x per session is found by a cursor. An edge that the
+    causal order implies anyway (t2 before t1) is left out, and in healthy histories that is nearly all of them.
+    """
+    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    high = low + clock.shape[1]
+    cursor = np.empty(len(group_session), np.int32)
+    reader_session = np.full(len(key_group) - 1, -1, np.int32)
+    for t3 in range(first, last):
+        for r in range(read_start[t3], read_start[t3 + 1]):
+            x, t1 = op_key[read_op[r]], read_source[r]
+            if reader_session[x] != txn_session[t3]:
+                reader_session[x] = txn_session[t3]
+                for g in range(key_group[x], key_group[x + 1]):
+                    cursor[g] = group_start[g] - 1
+            for g in range(key_group[x], key_group[x + 1]):
+                s = group_session[g]
+                if s < low or s >= high:
+                    continue
+                visible = clock[t3, s - low]
+                at = cursor[g]
+                while at + 1 < group_start[g + 1] and key_writers[at + 1] <= visible:
+                    at += 1
+                cursor[g] = at
+                if at >= group_start[g] and key_writers[at] == t3:
+                    at -= 1  # on a causal cycle t3 is before itself; it is no t2
+                if at < group_start[g]:
+                    continue
+                t2 = key_writers[at]
+                if t1 < 0:
+                    stale += 1
+                elif t2 != t1 and t2 > clock[t1, s - low]:
+                    edges = add(edges, count, t2, t1, r)
+                    count += 1
+    return edges[:count], stale

@@ -1,0 +1,450 @@
+"""EDN and Elle JSON: the kernel against edn_format, the meaning of Jepsen histories, the corpus, broken input."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import edn_format
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plume_py import accel
+from plume_py.errors import InputError
+from plume_py.history.formats import edn, edn_kernels
+from plume_py.history.load import load
+from plume_py.history.model import History
+
+CORPUS = Path(__file__).parents[2] / "shared" / "histories"
+
+
+@pytest.fixture(params=["never", "always"])
+def compiled(request, monkeypatch):
+    accel.release(edn_kernels)
+    monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
+    yield request.param
+    accel.release(edn_kernels)
+
+
+def to_json(text, block=edn.BLOCK):
+    """The forms of ``text`` as JSON, and their lines."""
+    reader = edn.BlockReader(text.encode() if isinstance(text, str) else text, block)
+    forms, lines = [], []
+    while not reader.finished:
+        out, numbers = reader.next_block()
+        forms += [json.loads(line) for line in out.splitlines()]
+        lines += numbers
+    return forms, lines
+
+
+def history(tmp_path, text, name="h.edn", format="edn") -> History:
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return load(path, format=format)
+
+
+def sessions(loaded):
+    """{session: [(status, [operation])]}."""
+    return {
+        session[0].session: [(txn.status, [tuple(op) for op in txn.ops]) for txn in session]
+        for session in loaded
+        if session
+    }
+
+
+# --- the kernel
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{:a 1, :b nil}", [{":a": 1, ":b": None}]),
+        ("[1 2]", [1, 2]),
+        ("(1 2)", [1, 2]),
+        ("[]", []),
+        ("", []),
+        (" ; nothing\n", []),
+        ("[[1 (2 #{3}) {}]]", [[1, [2, [3]], {}]]),
+        ("[true false nil truer ni +]", [True, False, None, "truer", "ni", "+"]),
+        ("[a/b :c/d :e.f' -x é :ü]", ["a/b", ":c/d", ":e.f'", "-x", "é", ":ü"]),
+        ("[1N -2 +3 1.5M 7M 2e3 -1.5E-2 0 -0 1/2]", [1, -2, 3, 1.5, 7, 2000.0, -0.015, 0, 0, "1/2"]),
+        ('["a\\n\\t\\"\\\\" "\\u0041" "ü" "\n"]', ['a\n\t"\\', "A", "ü", "\n"]),
+        ("[\\a \\newline \\space \\tab \\return \\formfeed \\backspace \\u0041 \\u \\é \\( \\\\ \\\"]",
+         ["a", "\n", " ", "\t", "\r", "\f", "\b", "A", "u", "é", "(", "\\", '"']),
+        ('[#inst "2020" #a.b/C {:x 1} #object[a.Foo 0x1f "s"]]', ["2020", {":x": 1}, ["a.Foo", "0x1f", "s"]]),
+        ("[#_1 2 #_ #_ 3 4 5 #_{:a [}]", None),
+        ("[#_1 2 #_ #_ 3 4 5 #_{:a [7]}]", [2, 5]),
+        ("{#_:z :a #_[1] 1 #t :b #t 2}", [{":a": 1, ":b": 2}]),
+        ('{1 2, "s" 3, nil 4, sym 5, \\c 6, -1.5 7}', [{"1": 2, "s": 3, "nil": 4, "sym": 5, "c": 6, "-1.5": 7}]),
+        ("{:a 1}{:b 2}\n{:c 3}", [{":a": 1}, {":b": 2}, {":c": 3}]),
+        ("[##Inf ##-Inf]", ["##Inf", "##-Inf"]),
+        ("\ufeff[1]", [1]),
+        ('[:a"b"1[2]3]', [":a", "b", 1, [2], 3]),
+    ],
+)  # fmt: skip
+def test_forms(compiled, text, expected):
+    if expected is None:
+        with pytest.raises(InputError):
+            to_json(text)
+    else:
+        assert to_json(text)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "where"),
+    [
+        ("[{:a 1}\n {:b", "never closed", "line 2, column 5"),
+        ("[1 2", "never closed", "line 1, column 5"),
+        ('{:a "x', "string that never ends", "line 1, column 5"),
+        ("{:a 1}]", "without an opening", "line 1, column 7"),
+        ("[{:a 1)]", "wrong kind", "line 1, column 7"),
+        ("[1)", "wrong kind", "line 1, column 3"),
+        ("\n\n{:a 1 :b}", "no value", "line 3, column 9"),
+        ("[1 #_]", "nothing after it", "line 1, column 6"),
+        ("[1] #foo", "follows the vector", "line 1, column 5"),
+        ("1 #foo", "nothing after it", "line 1, column 7"),
+        ("[1] [2]", "follows the vector", "line 1, column 5"),
+        ("{[1] 2}", "key of a map", "line 1, column 2"),
+        ("{#t #{1} 2}", "key of a map", "line 1, column 5"),
+        ("[" * 100, "too deeply", "line 1, column 66"),
+        ("[@x]", "does not know", "line 1, column 2"),
+        ("[01]", "malformed number", "line 1, column 2"),
+        ("[ü 1a]", "malformed number", "line 1, column 4"),
+        ("[1. ]", "malformed number", "line 1, column 2"),
+        ("[1/ ]", "malformed number", "line 1, column 2"),
+        ("[1e]", "malformed number", "line 1, column 2"),
+        ("[: 1]", "malformed keyword", "line 1, column 2"),
+        ("[::a]", "malformed keyword", "line 1, column 2"),
+        ('["\\q"]', "unknown escape", "line 1, column 3"),
+        ('["\\u12g4"]', "unknown escape", "line 1, column 3"),
+        ("[\\abc]", "unknown character name", "line 1, column 2"),
+        ("[\\ ]", "unknown character name", "line 1, column 2"),
+        ('[#"re"]', "unknown use of #", "line 1, column 2"),
+        ("#", "unknown use of #", "line 1, column 1"),
+    ],
+)
+def test_syntax_errors(compiled, text, problem, where):
+    with pytest.raises(InputError) as error:
+        to_json(text)
+    assert problem in error.value.problem
+    assert error.value.where == where
+    assert error.value.hint
+
+
+def test_lines_of_forms():
+    text = '; comment\n[{:a 1}\n\n {:b "x\ny"} {:c\n 1}\n#_ {:d 2}\n#t {:e 1}]\n'
+    assert to_json(text)[1] == [2, 4, 5, 8]
+    assert to_json("{:a 1}\n{:b 1}")[1] == [1, 2]
+
+
+def test_any_block_size_gives_the_same(compiled):
+    text = (
+        '[{:a 1, :b "x\\n\\u0041 é"}\n #_ {:z 1} #inst "2020" ; c\n \\newline 12 nil :key [#{1 2} (3)]\n{:c \\a}] ; end'
+    )
+    expected = to_json(text)
+    for block in range(1, len(text) + 2):
+        assert to_json(text, block) == expected
+
+
+def test_error_in_a_later_block():
+    text = "{:a 1}\n" * 100 + "  {:a é 01}"
+    for block in (5, 30, 1000):
+        with pytest.raises(InputError) as error:
+            to_json(text, block)
+        assert error.value.where == "line 101, column 9"
+
+
+names = st.from_regex(r"[a-z][a-z0-9*!_?.-]{0,6}", fullmatch=True)
+atoms = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False, width=32),
+    st.text(st.characters(exclude_categories=["Cs"])),
+    names.map(edn_format.Keyword),
+    names.filter(lambda n: n not in ("nil", "true", "false")).map(edn_format.Symbol),
+)
+values = st.recursive(
+    atoms,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.dictionaries(
+            st.one_of(st.text('ab\n"\\é'), names.map(edn_format.Keyword), st.integers()), inner, max_size=4
+        )
+    ),
+    max_leaves=25,
+)
+
+
+def as_json(value):
+    """What our JSON makes of a value of edn_format's."""
+    if isinstance(value, edn_format.Keyword):
+        return f":{value.name}"
+    if isinstance(value, edn_format.Symbol):
+        return value.name
+    if isinstance(value, dict | edn_format.ImmutableDict):
+        return {str(as_json(key)): as_json(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | edn_format.ImmutableList):
+        return [as_json(inner) for inner in value]
+    return value
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(values, max_size=4))
+def test_agrees_with_edn_format(data):
+    text = edn_format.dumps(data)
+    assert as_json(edn_format.loads(text)) == to_json(text)[0]
+
+
+@st.composite
+def damaged_texts(draw):
+    text = bytearray(edn_format.dumps(draw(st.lists(values, max_size=4))).encode())
+    if draw(st.booleans()):
+        text[draw(st.integers(0, len(text) - 1))] = draw(st.sampled_from(b'[](){}#_"\\:;u1 \n\xff'))
+    return bytes(text), draw(st.integers(1, 60))
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(damaged_texts(), min_size=10, max_size=20))
+def test_compiled_agrees_with_plain(monkeypatch, cases):
+    results = []
+    for mode in ("never", "always"):
+        accel.release(edn_kernels)
+        monkeypatch.setenv("ISOCHECK_COMPILE", mode)
+        results.append([outcome(text, block) for text, block in cases])
+    accel.release(edn_kernels)
+    assert results[0] == results[1]
+
+
+def outcome(text, block):
+    try:
+        return list(read_raw(text, block))
+    except InputError as error:
+        return str(error)
+
+
+def read_raw(text, block):
+    reader = edn.BlockReader(text, block)
+    while not reader.finished:
+        yield reader.next_block()
+
+
+# --- the meaning
+
+
+def test_invocations_and_completions(tmp_path):
+    loaded = history(
+        tmp_path,
+        """
+{:type :invoke, :process 0, :f :txn, :value [[:append :x 1] [:r :y nil]]}
+{:type :invoke, :process 1, :f :txn, :value [[:append :x 2]]}
+{:type :info, :process :nemesis, :f :kill, :value {"n1" [:killed]}}
+{:type :ok, :process 0, :f :txn, :value [[:append :x 1] [:r :y nil] [:r :x [2 1]] [:r :z []]]}
+{:type :fail, :process 1, :f :txn, :error [:duplicate "key"]}
+{:type :invoke, :process 1, :f :txn, :value [[:append :x 3] [:r :x nil]]}
+{:type :info, :process 1, :f :txn, :value [[:append :x 3] [:r :x nil] [:r :y [7]]], :error :timeout}
+{:type :invoke, :process 2, :f :txn, :value [[:append :y 7] [:r :x nil]]}
+{:type :fail, :process 3, :f :txn, :value [[:append :y 8]]}
+""",
+    )
+    assert sessions(loaded) == {
+        0: [("committed", [("append", ":x", 1), ("r", ":y", None), ("r", ":x", (2, 1)), ("r", ":z", ())])],
+        1: [
+            ("aborted", [("append", ":x", 2)]),
+            ("unknown", [("append", ":x", 3), ("r", ":y", (7,))]),
+        ],
+        3: [("aborted", [("append", ":y", 8)])],
+        2: [("unknown", [("append", ":y", 7)])],
+    }
+    assert loaded.txn_line is not None
+    assert sorted(loaded.txn_line.tolist()) == [5, 6, 8, 9, 10]
+    assert loaded.initial_value is None
+
+
+def test_registers_and_invocations_only(tmp_path):
+    loaded = history(
+        tmp_path,
+        '[{:type :ok :process 5 :value [[:w "x" 1] [:r 2 nil] [:r "x" 1] [:w :k :v]]}'
+        "{:process 5 :type :invoke :value []}{:process 5 :type :invoke :value [[:w 3 4]]}]",
+    )
+    assert sessions(loaded) == {
+        5: [
+            ("committed", [("w", "x", 1), ("r", 2, None), ("r", "x", 1), ("w", ":k", ":v")]),
+            ("unknown", []),
+            ("unknown", [("w", 3, 4)]),
+        ]
+    }
+
+
+def test_without_processes_each_transaction_is_a_session(tmp_path):
+    loaded = history(
+        tmp_path,
+        """{:type :invoke :value [[:append 1 1] [:r 2 nil]]}
+{:type :invoke :value [[:append 1 2]]}
+{:type :invoke :value [[:append 1 3]]}
+{:type :ok :value [[:append 1 2]]}
+{:type :ok :value [[:append 1 1] [:r 2 []]]}
+""",
+    )
+    assert sorted(sessions(loaded).values()) == [
+        [("committed", [("append", 1, 1), ("r", 2, ())])],
+        [("committed", [("append", 1, 2)])],
+        [("unknown", [("append", 1, 3)])],
+    ]
+
+
+def test_an_invocation_outlives_its_block(tmp_path, monkeypatch):
+    monkeypatch.setattr(edn, "BLOCK", 200)
+    monkeypatch.setattr(edn.BlockReader.__init__, "__defaults__", (200,))
+    text = "{:type :invoke :process 9 :value [[:w 1 1] [:r 1 nil]]}\n"
+    text += "".join(f"{{:type :ok :process 1 :value [[:w 2 {i}]]}}\n" for i in range(200))
+    loaded = history(tmp_path, text + "{:type :fail :process 9}")
+    assert sessions(loaded)[9] == [("aborted", [("w", 1, 1)])]
+    assert loaded.transactions == 201
+
+
+def test_empty_histories(tmp_path):
+    assert history(tmp_path, "[]").transactions == 0
+    assert history(tmp_path, "[]", "h.json", "elle-json").transactions == 0
+    for text in (" ", "; nothing\n", "[{:type :info :process :nemesis :f :kill}]", "#_ {}"):
+        with pytest.raises(InputError, match=r"no operation|no client operations"):
+            history(tmp_path, text)
+    with pytest.raises(InputError, match="no operation"):
+        history(tmp_path, " \n", "h.json", "elle-json")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{:type :ok :process 1 :f :read :value 3}", r"line 1: not a transactional.*\(its operations are :read\)"),
+        ("{:type :invoke :process 1 :f :acquire}", "its operations are :acquire"),
+        ("{:type :ok :process 1 :f :add :value [1 2]}", "its operations are :add.*list-append and rw-register"),
+        ("{:type :ok :process 1 :f :txn :value [[:cas 1 2]]}", r"not a read, write or append: \[:cas 1 2\]"),
+        ("{:type :ok :process 1 :f :txn :value [[:r 1 1.5]]}", r"line 1: not a read.*\[:r 1 1.5\]"),
+        ("{:type :ok :process 1 :f :txn :value [[:r nil 1]]}", r"\[:r nil 1\]"),
+        ("{:type :ok :process 1 :f :txn :value [[:append 1 [2 3]]]}", r"\[:append 1 \[2 3\]\]"),
+        ("{:type :ok :process 1 :f :txn :value [[:w 1 true]]}", r"\[:w 1 "),
+        ("{:type :ok :process 1 :f :txn :value nil}", "not a transactional"),
+        ("\n{:type :done :process 1 :value []}", "line 2: unknown type ':done'"),
+        ("{:process 1 :value []}", "without a type"),
+        ("{:type :ok}\n[1 2]", "line 2: not an operation"),
+        ('{:type "\\ud800"}', "line 1"),
+        (b'{:type :ok :process 1 :value [[:w "\xff" 1]]}', "line 1"),
+        ("{:type :ok :process 1 :value [[:w 1 " + "9" * 5000 + "]]}", "out of range"),
+        ("{:type :ok :process 1 :value [[:w 1 2] [:append 1 3]]}", "both as a list and as a register"),
+    ],
+)
+def test_histories_that_mean_nothing(tmp_path, text, message):
+    with pytest.raises(InputError, match=message) as error:
+        history(tmp_path, text)
+    assert "\n" not in str(error.value)
+
+
+# --- Elle JSON
+
+ELLE = [
+    {"type": "invoke", "f": "txn", "process": 0, "value": [["w", "x", 2], ["r", "y", None]]},
+    {"type": "ok", "f": "txn", "process": 0, "value": [["w", "x", 2], ["r", "y", None]], "text": 'a"]}\\'},
+    {"type": "info", "f": "kill", "process": "nemesis", "value": {"a": [1]}},
+    {"type": "fail", "f": "txn", "process": 1, "value": [["append", 1, 2], ["r", 3, [4]]]},
+]
+ELLE_SESSIONS = {
+    0: [("committed", [("w", "x", 2), ("r", "y", None)])],
+    1: [("aborted", [("append", 1, 2), ("r", 3, (4,))])],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (json.dumps(ELLE), [1, 1]),
+        ("\n" + json.dumps(ELLE, indent=1).replace("\n", "\r\n"), None),
+        ("[" + ",\n".join(map(json.dumps, ELLE)) + "]", [2, 4]),
+        ("\n".join(map(json.dumps, ELLE)), [2, 4]),
+        ("\ufeff" + "\n\n".join(map(json.dumps, ELLE)) + "\n", [3, 7]),
+        ("\ufeff" + json.dumps(ELLE), [1, 1]),
+    ],
+)
+def test_elle_json(compiled, tmp_path, text, lines):
+    loaded = history(tmp_path, text, "h.json", "elle-json")
+    assert sessions(loaded) == ELLE_SESSIONS
+    if lines:
+        assert loaded.txn_line is not None
+        assert loaded.txn_line.tolist() == lines
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"type": "ok", "process": 1, "f": "read", "value": 3}]', r"its operations are read\)"),
+        ('[{"type": "ok", "process": 1, "value": [["r", 1, 2.5]]}]', r'line 1: not a read.*\["r",1,2.5\]'),
+        ('{"type": "ok", "process": 1, "value": []}\n{"type": 3}', r"line 2: not an operation"),
+        ('[{"type": "ok"}', "ends too early"),
+        ('[{"type": "ok"},\n 3]', "expected"),
+        ('{"type": "info", "process": "x"}\n[3]', "line 2"),
+    ],
+)
+def test_broken_elle_json(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        history(tmp_path, text, "h.json", "elle-json")
+
+
+# --- the corpus, and damage
+
+
+def corpus_rows():
+    index = CORPUS / "INDEX.csv"
+    if not index.exists():
+        return []
+    with index.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["format"].startswith("jepsen")]
+
+
+@pytest.mark.parametrize("row", corpus_rows(), ids=lambda row: row["path"])
+def test_corpus(row):
+    path = CORPUS / row["path"]
+    if not path.exists():
+        pytest.skip("not in this corpus")
+    if row["expected"] == "unknown":
+        with pytest.raises(InputError, match=r"not a transactional read/write history \(its operations are :"):
+            load(path)
+    else:
+        loaded = load(path)
+        sizes = loaded.sessions, loaded.transactions, loaded.operations
+        assert sizes == (int(row["sessions"]), int(row["txns"]), int(row["ops"]))
+
+
+SMALL = b"""; two operations
+[{:type :invoke, :process 0, :f :txn, :value [[:append :x 1] [:r 2 nil]], :time 1.5, :error [#inst "2" \\a "\\u00e9"]}
+ #_ {:gone #{1 2}}
+ {:type :ok, :process 0, :f :txn, :value [[:append :x 1] [:r 2 [3 4]]]}
+ {:type :info, :process :nemesis, :value {"n" :k}}
+ {:type :fail, :process 1, :f :txn, :value [[:append 2 3] [:append 2 4N]]}]
+"""
+
+
+def survives(tmp_path, text, name, format):
+    try:
+        assert isinstance(history(tmp_path, text, name, format), History)
+    except InputError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(("text", "format"), [(SMALL, "edn"), (json.dumps(ELLE).encode(), "elle-json")])
+def test_damage_is_an_input_error(tmp_path, text, format):
+    for end in range(len(text)):
+        survives(tmp_path, text[:end], "h", format)
+    rng = random.Random(7)
+    for _ in range(1500):
+        damaged = bytearray(text)
+        for _ in range(rng.randint(1, 3)):
+            at = rng.randrange(len(damaged))
+            if rng.random() < 0.3:
+                del damaged[at : at + rng.randint(1, 8)]
+            else:
+                damaged[at] = (
+                    rng.choice(b'[](){}#_"\\:;,u019 \n\xff\x00/N.e-+') if rng.random() < 0.8 else rng.randrange(256)
+                )
+        survives(tmp_path, bytes(damaged), "h", format)
