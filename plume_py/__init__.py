@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from plume_py.checking import check
     from plume_py.errors import InputError
     from plume_py.history.builder import HistoryBuilder
     from plume_py.history.load import load
@@ -21,10 +22,11 @@ _HOMES = {
     "History": "plume_py.history.model",
     "HistoryBuilder": "plume_py.history.builder",
     "InputError": "plume_py.errors",
+    "check": "plume_py.checking",
     "load": "plume_py.history.load",
 }
 
-__all__ = ["History", "HistoryBuilder", "InputError", "__version__", "load"]
+__all__ = ["History", "HistoryBuilder", "InputError", "__version__", "check", "load"]
 
 
 def __getattr__(name: str) -> object:

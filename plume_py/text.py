@@ -23,3 +23,17 @@ def shown(atom: object, limit: int = 60) -> str:
 def one_line(text: str) -> str:
     """A message that stays on one line whatever it quotes; surrogates of odd file names included."""
     return visible(text.encode("utf-8", "backslashreplace").decode())
+
+
+def wrapped(lead: str, text: str, indent: str, width: int = 80) -> list[str]:
+    """``lead``, which stays as it is, and the words of ``text``, in lines of at most ``width`` columns."""
+    from click import unstyle  # colours do not count
+
+    lines, line = [], lead
+    for word in text.split():
+        if len(unstyle(line)) + 1 + len(unstyle(word)) > width and line.strip() and line != lead:
+            lines.append(line)
+            line = indent + word
+        else:
+            line += word if not line.strip() or line.endswith(" ") else f" {word}"
+    return [*lines, line]

@@ -189,23 +189,18 @@ def triples(facts, level):
 def named_triples(facts):
     """(letter, t1, t2, t3, x) for every triple that breaks a weak level, by its one name (decision 2).
 
-    When t3 read x itself from t2, and nothing else ties t2 to t3 at RA, the triple IS the non-repeatable read j.
+    A non-repeatable read is therefore j, and its triples are k or l as well: it is fractured, too.
     """
     named = {}
     for level, causal, forced in (("RC", "h", "i"), ("RA", "k", "l"), ("TCC", "m", "n")):
         demands = triples(facts, level)
         order = _closure(facts.co | facts.ww | {(t2, t1) for t1, t2, _, _ in demands if t1 != INITIAL})
         for triple in demands - named.keys():
-            t1, t2, t3, x = triple
+            t1, t2, _, _ = triple
             if t1 == INITIAL or (t1, t2) in order:
                 letter = causal if t1 == INITIAL or (t1, t2) in facts.co else forced
-                named[triple] = "j" if level != "RC" and _only_by_same_key(facts, t2, t3, x) else letter
+                named[triple] = letter
     return {(letter, *triple) for triple, letter in named.items()}
-
-
-def _only_by_same_key(facts, t2, t3, x):
-    keys = {y for y, writer in facts.reads[t3] if writer == t2}
-    return keys == {x} and (t2, t3) not in facts.so
 
 
 def patterns(sessions, initial=0, declared=True):

@@ -510,6 +510,19 @@ def test_isopredict_rejects(loaded: Load, line: str, part: str) -> None:
 
 # All of them
 
+
+@pytest.mark.parametrize("format", ["dbcop-hist", "dbcop-yaml", "awdit", "isopredict"])
+@pytest.mark.parametrize(
+    "start", ["", "[x", "[x:=1", "[x:=1]", "- - events:", "    - write:", "w", "w 1", "WRITE KEY[x]"]
+)
+@pytest.mark.parametrize("filler", [" ", "-", "1", "] ", "[", "1 "])
+def test_long_lines_take_no_quadratic_time(loaded: Load, format: str, start: str, filler: str) -> None:
+    try:
+        loaded(start + filler * 500_000 + "x", format)
+    except InputError as error:
+        assert len(str(error)) < 400
+
+
 SAMPLES = {
     "dbcop": SMALL,
     "dbcop-json": WRAPPED.encode(),

@@ -3,6 +3,7 @@
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -13,6 +14,7 @@ from plume_py.text import one_line
 
 # name -> (module below plume_py.cli, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
+    "check": ("check", "Check whether histories keep an isolation level (the default command)."),
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),
     "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
@@ -38,7 +40,7 @@ class LazyGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """``isocheck history.json --level TCC`` means ``isocheck check history.json --level TCC``."""
-        if DEFAULT in COMMANDS and args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+        if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
@@ -61,9 +63,14 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; every expected failure is one line on standard error and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
+        error.message = one_line(error.message)
         error.show()
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
@@ -71,12 +78,21 @@ def main() -> None:
         code = 130
     except BrokenPipeError:
         # The reader of our output went away; nothing more can be said to it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence_output()
         code = 141
+    except OSError as error:
+        click.echo(one_line(f"isocheck: cannot write the results: {error.strerror or error}"), err=True)
+        _silence_output()
+        code = ExitCode.USAGE
     except IsocheckError as error:
         click.echo(one_line(f"isocheck: {error}"), err=True)
         code = exit_code_of(error)
     sys.exit(code)
+
+
+def _silence_output() -> None:
+    """What is still buffered goes nowhere, so that the interpreter does not fail over it when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def exit_code_of(error: IsocheckError) -> int:

@@ -58,13 +58,15 @@ def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[s
 def _plain(result: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {**result, "stats": None if result["stats"] is None else asdict(result["stats"])}
+    texts = {name: result[name] and one_line(result[name]) for name in ("history", "error")}
+    return {**result, **texts, "stats": None if result["stats"] is None else asdict(result["stats"])}
 
 
-def _json(value: Any) -> str:
+def _json(value: Any) -> bytes:
+    """Bytes, because JSON is UTF-8 whatever the terminal's encoding."""
     import msgspec
 
-    return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value)
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:

@@ -84,12 +84,18 @@ class Clocks:
     @property
     def high(self) -> int:
         """The first session after the block."""
-        return self.low + self.clock.shape[1]
+        return self.low + int(self.clock.shape[1])
+
+
+def clock_width(history: History) -> int:
+    """How many sessions a block of clocks covers."""
+    affordable = int(CLOCK_BYTES // (4 * max(1, history.transactions)))
+    return min(max(1, affordable), max(1, history.sessions))
 
 
 def clock_blocks(history: History, reads: Reads, causal: Ordering) -> Iterator[Clocks]:
     """The clocks of all transactions, a block of sessions at a time so that memory stays bounded."""
-    width = max(1, min(history.sessions, CLOCK_BYTES // (4 * max(1, history.transactions))))
+    width = clock_width(history)
     for low in range(0, max(1, history.sessions), width):
         yield clocks_of(history, reads, causal, low, min(low + width, history.sessions))
 

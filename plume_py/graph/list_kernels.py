@@ -60,7 +60,8 @@ def loses_own_appends(o, begin, last, op_kind, op_key, op_version, starts, items
 
 
 def check_lists(
-    list_op, list_txn, list_judged, starts, items, op_kind, op_key, op_version, txn_start, source, longest, counts, examples,
+    list_op, list_txn, list_judged, starts, items, op_kind, op_key, op_version, txn_start, source, longest,
+    counts, examples,
 ):  # fmt: skip
     """Count what is wrong with lists; returns the version order they fix, as rows (t1, t2, -1) with t1 before t2."""
     edges, count = np.empty((64, 3), np.int32), 0

@@ -1,6 +1,6 @@
 """Kernels for orders and components. The predecessors of t: t - 1 in its session, its sources, and extra ones.
 
-``read_start``/``read_source`` give the sources (INITIAL, -1, is no transaction), ``extra_start``/``extra_from`` the rest.
+Sources are in ``read_start``/``read_source`` (-1: the initial state), the rest in ``extra_start``/``extra_from``.
 """
 
 # mypy: allow-untyped-defs
@@ -143,20 +143,13 @@ def components(nodes, active, txn_session, read_start, read_source, extra_start,
     return found
 
 
-def shortest_path(
-    begin, end, component, txn_session, read_start, read_source, extra_start, extra_from, through, parent, queue
-):
-    """Breadth first from ``end`` backwards to ``begin`` inside one component; ``parent`` then leads from begin to end.
+def shortest_path(begin, end, allowed, txn_session, read_start, read_source, extra_start, extra_from, parent, queue):
+    """Search backwards, breadth first, from ``end`` to ``begin`` through allowed transactions; begin may equal end.
 
-    ``through`` holds a fresh mark per search: through[t] == mark means visited; parent[t] is the successor of t.
-    Returns the number of edges, or -1.
+    ``parent`` (-1 everywhere before) then leads from begin to end, from each to its successor. Returns success.
     """
-    mark = through[len(through) - 1] + 1
-    through[len(through) - 1] = mark
     head, tail = 0, 1
     queue[0] = end
-    through[end] = mark
-    parent[end] = -1
     while head < tail:
         t = queue[head]
         head += 1
@@ -168,15 +161,9 @@ def shortest_path(
                 break
             if p == begin:
                 parent[begin] = t
-                length = 1
-                node = t
-                while node != end:
-                    node = parent[node]
-                    length += 1
-                return length
-            if p >= 0 and component[p] == component[end] and through[p] != mark:
-                through[p] = mark
+                return True
+            if p >= 0 and allowed[p] and p != end and parent[p] < 0:
                 parent[p] = t
                 queue[tail] = p
                 tail += 1
-    return -1
+    return False

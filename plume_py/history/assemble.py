@@ -10,10 +10,12 @@ from plume_py.history import assemble_kernels as kernels
 from plume_py.history.atoms import Atoms
 from plume_py.history.init_txn import InitTxn, find_init_txn
 from plume_py.history.model import (
+    APPEND,
     NOBODY,
     READ,
     READ_LIST,
     WRITE,
+    Bools,
     History,
     Int8s,
     Int32s,
@@ -87,6 +89,7 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         warnings=_unread_duplicates(version_second),
     )
     _reject_mixed_use(history)
+    _reject_initial_in_list(history)
     _reject_ambiguous_read(history, version_second)
     return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared))
 
@@ -205,3 +208,25 @@ def _reject_mixed_use(history: History) -> None:
             where=history.place(t),
             hint="use separate keys for appends and for plain writes",
         )
+
+
+def _reject_initial_in_list(history: History) -> None:
+    """The empty list is the initial state, and is kept as the initial value: no element may look like that."""
+    if history.initial is None:
+        return
+    found = np.flatnonzero(list_elements(history) & (history.version_value == history.initial))
+    if found.size:
+        raise InputError(
+            f"key {history.key(int(history.version_key[found[0]]))!r:.60} is a list, and the initial value "
+            f"{history.initial_value!r:.60} stands in it",
+            hint="declare an initial value that no list holds, or none",
+        )
+
+
+def list_elements(history: History) -> Bools:
+    """Which versions are elements of lists, appended or read."""
+    elements = np.zeros(len(history.version_value), np.bool_)
+    elements[history.op_version[history.op_kind == APPEND]] = True
+    if history.lists is not None:
+        elements[history.lists.items] = True
+    return elements

@@ -107,12 +107,12 @@ class AtomCoder:
 
 def _integers(atoms: Sequence[object], some_null: bool) -> Codes:
     if some_null:
-        atoms = [NULL if atom is None else atom for atom in atoms]
-        codes = np.array(atoms, dtype=np.int64)
-    else:
-        codes = np.array(atoms, dtype=np.int64)
-        if codes.size and codes.min() == NULL:
+        if NULL in atoms:
             raise OverflowError
+        return np.array([NULL if atom is None else atom for atom in atoms], dtype=np.int64)
+    codes = np.array(atoms, dtype=np.int64)
+    if codes.size and codes.min() == NULL:
+        raise OverflowError
     return codes
 
 

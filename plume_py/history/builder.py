@@ -41,6 +41,8 @@ class HistoryBuilder:
         ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
         transaction may take its place. ``implicit_initial``: there is an initial state that nobody wrote.
         """
+        if isinstance(initial, list | tuple) and initial:
+            raise InputError("the initial value of a list is the empty list", hint="declare null, [] or nothing")
         self._declared = declared
         self._implicit = implicit_initial
         self._initial = None if isinstance(initial, list | tuple) else initial

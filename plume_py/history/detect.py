@@ -13,9 +13,9 @@ _SPACE = b" \t\r\n\x0c\xef\xbb\xbf,"
 _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("plume", re.compile(rb"(#[^\n]*\n\s*)*[rw]\(\s*-?\d")),
     ("isopredict", re.compile(rb"(READ|WRITE) KEY\[")),
-    ("awdit", re.compile(rb"([-=]+\s*)*[rw] +\d+ +\d+\s")),
+    ("awdit", re.compile(rb"[-=\s]*[rw] +\d+ +\d+\s")),
     ("dbcop-yaml", re.compile(rb"(---\s*)?- - events:")),
-    ("dbcop-hist", re.compile(rb"(//[^\n]*\s+)*(-{3,}\s+)*(\[\s*\]!?|\[\s*[A-Za-z_]\w*\s*(:=|==))")),
+    ("dbcop-hist", re.compile(rb"(//[^\n]*\n\s*)*(-{3,}\s+)*(\[\s*\]!?|\[\s*[A-Za-z_]\w*\s*(:=|==))")),
     ("edn", re.compile(rb"(;[^\n]*\n\s*)*([\[(]\s*)?(;[^\n]*\n\s*)*(#[A-Za-z][\w./-]*\s*)?\{\s*:")),
     ("elle-json", re.compile(rb'(\[\s*)?\{[^{}\[\]]*"(type|process)"\s*:')),
     ("elle-json", re.compile(rb'\[\s*\{[^{}\[\]]*"(f|value|index)"\s*:')),
@@ -24,6 +24,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("jsonl", re.compile(rb"\{[^\n]*\}[ \t\r]*\n\s*\{")),
     ("json", re.compile(rb'\{[^\n]*"sessions"\s*:\s*\[')),
     ("jsonl", re.compile(rb'\{[^\n]*"(ops|session)"\s*:')),
+    ("jsonl", re.compile(rb'\{\s*"initial"\s*:[^\n]*\}\s*\Z')),
     ("json", re.compile(rb"\{")),
 )
 
@@ -57,13 +58,13 @@ def _looks_like_bincode(head: bytes) -> bool:
 
 def _detect_folder(source: Source) -> str:
     """A folder that is one history: it then reads from the file inside, or stays a folder of logs."""
-    names = sorted(os.listdir(source.path))
+    names = _names(source.path)
     for name in ("history.edn", "history.bincode", "history.json", "history.jsonl", "history.txt"):
         if name in names:
             source.path = os.path.join(source.path, name)
             return detect(source)
     if "json" in names and os.path.isdir(os.path.join(source.path, "json")):
-        inner = sorted(os.listdir(os.path.join(source.path, "json")))
+        inner = _names(os.path.join(source.path, "json"))
         if any(re.fullmatch(r"J\d+\.log", name) for name in inner):
             source.path = os.path.join(source.path, "json")
             return "viper"
@@ -73,3 +74,10 @@ def _detect_folder(source: Source) -> str:
     if logs:
         return "cobra"
     raise InputError("a folder, and not one history", hint="use `isocheck scan` for a folder of histories")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        raise InputError(error.strerror or str(error)) from None

@@ -18,6 +18,8 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, init_txn: I
     """
     source = Source(path)
     name = source.name
+    if format is not None and format not in FORMATS:
+        raise InputError(f"unknown format {format!r:.40}", hint=f"use one of {' '.join(FORMATS)}")
     try:
         chosen = FORMATS[format] if format else FORMATS[detect(source)]
         return assemble(chosen.load_reader()(source), chosen.name, init_txn)

@@ -17,6 +17,7 @@ from plume_py.history.atoms import Atom, Atoms
 Int8s = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 # Operation kinds: bit 0 says that it writes, bit 1 that the key holds a list.
 READ, WRITE, READ_LIST, APPEND = 0, 1, 2, 3
@@ -100,12 +101,12 @@ class History:
     @property
     def sessions(self) -> int:
         """How many sessions there are."""
-        return len(self.session_start) - 1
+        return int(len(self.session_start)) - 1
 
     @property
     def transactions(self) -> int:
         """How many transactions there are, whatever their outcome."""
-        return len(self.txn_session)
+        return int(len(self.txn_session))
 
     @property
     def operations(self) -> int:

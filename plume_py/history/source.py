@@ -17,6 +17,7 @@ Buffer = bytes | mmap.mmap
 
 _MAGIC = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _ENDINGS = (".gz", ".xz", ".zst")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Source:
@@ -44,10 +45,10 @@ class Source:
         return Path(name).suffix
 
     def head(self) -> bytes:
-        """The first bytes, decompressed."""
+        """The first bytes, decompressed and without a byte order mark."""
         if self._stream is None:
             self._stream = self._open()
-            self._head = self._read(HEAD)
+            self._head = self._read(HEAD).removeprefix(_BYTE_ORDER_MARK)
         return self._head
 
     def content(self) -> Buffer:
@@ -55,13 +56,7 @@ class Source:
         self.head()
         if self.path != "-" and not self._compression:
             return self._map()
-        pieces, size = [self._head], len(self._head)
-        while piece := self._read(CHUNK):
-            size += len(piece)
-            pieces.append(piece)
-            self._check_size(size)
-        self.close()
-        return b"".join(pieces)
+        return self._read_rest()
 
     def lines(self) -> Iterator[bytes]:
         """Chunks of whole lines, for formats that are read as a stream."""
@@ -83,12 +78,14 @@ class Source:
     def close(self) -> None:
         """Let go of the file."""
         for stream in (self._stream, self._raw):
-            if stream is not None and stream is not sys.stdin.buffer:
+            if stream is not None and (sys.stdin is None or stream is not sys.stdin.buffer):
                 stream.close()
 
     def _open(self) -> IO[bytes]:
+        if self.path == "-" and sys.stdin is None:
+            raise InputError("it is closed")
         try:
-            raw = cast(BufferedReader, sys.stdin.buffer) if self.path == "-" else Path(self.path).open("rb")
+            raw = cast(BufferedReader, sys.stdin.buffer) if self.path == "-" else Path(self.path).open("rb")  # noqa: SIM115
             self._raw = raw
             start = raw.peek(8)[:8]
         except OSError as error:
@@ -111,19 +108,23 @@ class Source:
                 raise
             raise InputError(f"broken {self._compression} data: {error}") from None
 
+    def _read_rest(self) -> bytes:
+        pieces, size = [self._head], len(self._head)
+        while piece := self._read(CHUNK):
+            size += len(piece)
+            pieces.append(piece)
+            self._check_size(size)
+        self.close()
+        return b"".join(pieces)
+
     def _map(self) -> Buffer:
         assert self._raw is not None
         try:
-            if os.fstat(self._raw.fileno()).st_size:
-                return mmap.mmap(self._raw.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):  # a pipe or a device: read it
-            pieces = [self._head]
-            while piece := self._read(CHUNK):
-                pieces.append(piece)
-            return b"".join(pieces)
-        finally:
-            self.close()
-        return b""
+            content = mmap.mmap(self._raw.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError):  # empty, a pipe or a device: read it
+            return self._read_rest()
+        self.close()
+        return content[len(_BYTE_ORDER_MARK) :] if content[:3] == _BYTE_ORDER_MARK else content
 
     def _check_size(self, size: int) -> None:
         if size > _memory_bound():

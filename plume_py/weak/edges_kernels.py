@@ -42,14 +42,16 @@ def follows(txn_session, t2, t1):
 def rc_edges(op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers):
     """Read committed: t3 read something from t2 and, later, x from t1.
 
-    The earliest later read of x from another writer is enough: the same rule orders the sources of further reads of x.
-    Reads are scanned backwards; per key, the next read and the next one from a different source are remembered: two
-    distinct sources are needed, since the first may be t2 itself.
+    Reads are scanned backwards. Per key, the later reads are chained, one for each run of the same source. The first
+    two of a chain decide the level (the first may be t2 itself, and the same rule orders the sources further on); the
+    others matter only for naming what is wrong, so a chain is followed for a bounded number of steps.
     """
     edges, count, stale = np.empty((64, 3), np.int32), 0, 0
-    stamp = np.full(len(key_start) - 1, -1, np.int32)
-    nearest = np.empty(len(key_start) - 1, np.int32)
-    other = np.empty(len(key_start) - 1, np.int32)  # -1: none
+    keys = len(key_start) - 1
+    stamp = np.full(keys, -1, np.int32)
+    initial = np.full(keys, -1, np.int32)  # by key: the last t3 in which the initial state is read later
+    chain = np.empty(keys, np.int32)
+    following = np.empty(len(read_op), np.int32)
     first = np.full(len(txn_session), -1, np.int32)  # by t2: the read with which t3 first read from it
     for t3 in range(len(txn_session)):
         begin, end = read_start[t3], read_start[t3 + 1]
@@ -66,27 +68,31 @@ def rc_edges(op_kind, op_key, txn_start, txn_session, read_start, read_op, read_
                 begin_at, end_at = (txn_start[t2], txn_start[t2 + 1]) if walk_writes else (r + 1, end)
                 for at in range(begin_at, end_at):
                     x = op_key[at] if walk_writes else op_key[read_op[at]]
-                    if stamp[x] != t3 or (walk_writes and not op_kind[at] & 1):
+                    if (stamp[x] != t3 and initial[x] != t3) or (walk_writes and not op_kind[at] & 1):
                         continue
                     if not walk_writes and not writes_key(key_start, key_writers, x, t2):
                         continue
-                    later = nearest[x] if read_source[nearest[x]] != t2 else other[x]
-                    if later < 0:
-                        continue
-                    t1 = read_source[later]
-                    if t1 < 0:
-                        stale += 1
-                    elif not follows(txn_session, t2, t1):
-                        edges = add(edges, count, t2, t1, later)
-                        count += 1
+                    stale += initial[x] == t3
+                    later = chain[x] if stamp[x] == t3 else -1
+                    steps = 0
+                    while later >= 0 and steps < 1000:
+                        t1 = read_source[later]
+                        if t1 != t2 and not follows(txn_session, t2, t1):
+                            edges = add(edges, count, t2, t1, later)
+                            count += 1
+                        later = following[later]
+                        steps += 1
             x = op_key[read_op[r]]
-            if stamp[x] != t3:
+            if t2 < 0:
+                initial[x] = t3
+            elif stamp[x] != t3:
                 stamp[x] = t3
-                nearest[x] = r
-                other[x] = -1
-            elif read_source[nearest[x]] != t2:
-                other[x] = nearest[x]
-                nearest[x] = r
+                following[r] = -1
+                chain[x] = r
+            else:
+                same = read_source[chain[x]] == t2
+                following[r] = following[chain[x]] if same else chain[x]
+                chain[x] = r
     return edges[:count], stale
 
 
@@ -145,6 +151,48 @@ def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op,
     return edges[:count], stale
 
 
+def tcc_backward_edges(
+    order, op_kind, op_key, txn_start, txn_session, live, read_start, read_op, read_source,
+    writers, keys, clock, budget,
+):  # fmt: skip
+    """What TCC forces against a given order of the transactions (a linear extension of the causal order).
+
+    Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
+    the last one placed. Returns also the steps left of ``budget``; negative: gave up.
+    """
+    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    latest = np.full(keys, -1, np.int32)  # by key: the last write placed so far; ``before`` leads to the previous one
+    before = np.empty(writers, np.int32)
+    owner = np.empty(writers, np.int32)
+    placed = 0
+    for t3 in order:
+        for r in range(read_start[t3], read_start[t3 + 1]):
+            t1 = read_source[r]
+            write = latest[op_key[read_op[r]]]
+            while write >= 0 and owner[write] != t1:
+                t2 = owner[write]
+                if clock[t3, txn_session[t2]] >= t2:
+                    if t1 < 0:
+                        stale += 1
+                    else:
+                        edges = add(edges, count, t2, t1, r)
+                        count += 1
+                write = before[write]
+                budget -= 1
+            if budget < 0:
+                return edges[:count], stale, budget
+        if live[t3]:
+            for o in range(txn_start[t3], txn_start[t3 + 1]):
+                if op_kind[o] & 1:
+                    x = op_key[o]
+                    if latest[x] < 0 or owner[latest[x]] != t3:
+                        owner[placed] = t3
+                        before[placed] = latest[x]
+                        latest[x] = placed
+                        placed += 1
+    return edges[:count], stale, budget
+
+
 def group_writers(key_start, key_writers, txn_session, key_group, group_start, group_session):
     """Split the writers of each key by session; returns how many groups there are."""
     count = 0
@@ -167,12 +215,14 @@ def tcc_edges(
 ):  # fmt: skip
     """Transactional causal consistency, for the readers first .. last - 1 and the writers t2 of one block of sessions.
 
-    Within a session clocks only grow, so the last visible writer of x per session is found by a cursor. An edge that the
-    causal order implies anyway (t2 before t1) is left out, and in healthy histories that is nearly all of them.
+    Within a session clocks only grow, so the last visible writer of x per session is found by a cursor. An edge that
+    the causal order implies anyway (t2 before t1) is left out: in healthy histories that is nearly all of them.
     """
     edges, count, stale = np.empty((64, 3), np.int32), 0, 0
     high = low + clock.shape[1]
     cursor = np.empty(len(group_session), np.int32)
+    visible = np.empty(len(group_session), np.int32)  # by group: the last visible writer, or -1
+    upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not
     reader_session = np.full(len(key_group) - 1, -1, np.int32)
     for t3 in range(first, last):
         for r in range(read_start[t3], read_start[t3 + 1]):
@@ -180,24 +230,32 @@ def tcc_edges(
             if reader_session[x] != txn_session[t3]:
                 reader_session[x] = txn_session[t3]
                 for g in range(key_group[x], key_group[x + 1]):
-                    cursor[g] = group_start[g] - 1
+                    cursor[g] = group_start[g]
+                    visible[g] = -1
+                    upcoming[g] = key_writers[group_start[g]]
             for g in range(key_group[x], key_group[x + 1]):
                 s = group_session[g]
                 if s < low or s >= high:
                     continue
-                visible = clock[t3, s - low]
-                at = cursor[g]
-                while at + 1 < group_start[g + 1] and key_writers[at + 1] <= visible:
-                    at += 1
-                cursor[g] = at
-                if at >= group_start[g] and key_writers[at] == t3:
-                    at -= 1  # on a causal cycle t3 is before itself; it is no t2
-                if at < group_start[g]:
-                    continue
-                t2 = key_writers[at]
+                if upcoming[g] <= clock[t3, s - low]:
+                    advance(g, clock[t3, s - low], cursor, visible, upcoming, group_start, key_writers)
+                t2 = visible[g]
+                if t2 == t3:
+                    # on a causal cycle t3 is before itself; it is no t2, but the writer before it is
+                    t2 = key_writers[cursor[g] - 2] if cursor[g] - 2 >= group_start[g] else -1
                 if t1 < 0:
-                    stale += 1
-                elif t2 != t1 and t2 > clock[t1, s - low]:
+                    stale += t2 >= 0
+                elif t2 > clock[t1, s - low] and t2 != t1:
                     edges = add(edges, count, t2, t1, r)
                     count += 1
     return edges[:count], stale
+
+
+def advance(g, known, cursor, visible, upcoming, group_start, key_writers):
+    """Move the cursor of a group behind its last writer that is at most ``known``."""
+    at, end = cursor[g], group_start[g + 1]
+    while at < end and key_writers[at] <= known:
+        at += 1
+    cursor[g] = at
+    visible[g] = key_writers[at - 1]
+    upcoming[g] = key_writers[at] if at < end else 0x7FFFFFFF

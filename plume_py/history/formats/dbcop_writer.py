@@ -19,7 +19,7 @@ def write_json(history: History) -> Rendered:
         opens=(b'["r",', b'["w",', b"", b""),
         key=lambda atom: b"%d" % integer(atom, "key", JSON),
         middle=b",",
-        value=lambda atom: b"%d" % integer(atom, "value", JSON) if atom is not None else b"null",
+        value=lambda atom: b"%d" % integer(atom, "value", JSON),
         initial=b"null",
         heads=_json_heads(history),
         tails=_json_tails(history),
@@ -46,7 +46,7 @@ def write_bincode(history: History) -> Rendered:
         initial=_u64(0),
         heads=_bincode_heads(history),
         tails=success,
-        closes=success,
+        closes=b"\1",  # the event was done, even if its transaction then aborted; a failed read would say nothing
     )
     header = b"".join(map(_u64, (0, *_sizes(history))))
     header += b"".join(_u64(len(text)) + text.encode() for text in ("isocheck", _WHEN, _WHEN))
@@ -81,9 +81,7 @@ def _opened_sessions(history: History) -> Iterator[tuple[int, list[int]]]:
 
 def _json_heads(history: History) -> Iterator[bytes]:
     for t, opened in _opened_sessions(history):
-        empty = b"".join((b"[]," if s == 0 else b",[]") for s in opened[:-1]).rstrip(b",") if opened else b""
-        glue = b"," if t or empty else b""
-        opening = empty + glue + b"[" if opened else b","
+        opening = b",".join([b""] * (t > 0) + [b"[]"] * (len(opened) - 1) + [b"["]) if opened else b","
         yield opening + b'{"events":['
 
 

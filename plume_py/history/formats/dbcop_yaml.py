@@ -21,17 +21,18 @@ from plume_py.history.source import Source
 
 HINT = "only dbcop's own dump of sessions, transactions and events is read; convert other YAML to JSON"
 
-_NO_CONTENT = re.compile(r"\s*(#.*)?|---\s*")
-_EMPTY_HISTORY = re.compile(r"\[\s*\]\s*")
-_EMPTY_SESSION = re.compile(r"- \[\s*\]\s*")
-_TXN = re.compile(r"(- |  )- events:\s*(\[\s*\])?\s*")
-_TXN_SUCCESS = re.compile(r"    success:\s+(true|false)\s*")
+# All of these are for lines without space at their end.
+_NO_CONTENT = re.compile(r"\s*#.*|---|")
+_EMPTY_HISTORY = re.compile(r"\[\s*\]")
+_EMPTY_SESSION = re.compile(r"- \[\s*\]")
+_TXN = re.compile(r"(- |  )- events:(\s*\[\s*\])?")
+_TXN_SUCCESS = re.compile(r"    success:\s+(true|false)")
 # The lines of an event, in the order of its fields.
 _FIELDS = (
-    re.compile(r"    - write:\s+(true|false)\s*"),
-    re.compile(r"      variable:\s+([0-9]+)\s*"),
-    re.compile(r"      value:\s+([0-9]+)\s*"),
-    re.compile(r"      success:\s+(true|false)\s*"),
+    re.compile(r"    - write:\s+(true|false)"),
+    re.compile(r"      variable:\s+([0-9]+)"),
+    re.compile(r"      value:\s+([0-9]+)"),
+    re.compile(r"      success:\s+(true|false)"),
 )
 
 
@@ -39,6 +40,7 @@ def read(source: Source) -> RawColumns:
     """The raw columns of a dbcop YAML file."""
     parser = _Parser()
     for number, line in numbered_lines(source):
+        line = line.rstrip()
         if not _NO_CONTENT.fullmatch(line):
             parser.take(line, number)
     return parser.finish()

@@ -16,7 +16,7 @@ from plume_py.history.formats.render import (
     require_initial,
     session_numbers,
 )
-from plume_py.history.model import UNKNOWN, History
+from plume_py.history.model import COMMITTED, READ, Bools, History
 
 TARGET = "Jepsen EDN"
 _TYPES = (b":ok", b":fail", b":info")
@@ -28,7 +28,10 @@ def write(history: History) -> Rendered:
     require(history, TARGET, lists=True, unknown=True, empty=True, levels=False)
     if np.any(np.diff(history.session_start) == 0):
         raise ConversionError(f"{TARGET} has no empty sessions, and this history has one")
-    require_initial(history, TARGET, (None,))
+    if not history.transactions:
+        raise ConversionError(f"{TARGET} has no empty histories")
+    lost = _lost(history)
+    require_initial(history, TARGET, (None,), lost)
     sessions = session_numbers(history)
     owners = enumerate(zip(history.txn_session.tolist(), history.txn_status.tolist(), strict=True))
     heads = [
@@ -47,7 +50,8 @@ def write(history: History) -> Rendered:
         comma=b" ",
         lists=(b"[", b" ", b"]"),
     )
-    return Rendered(render(history, spelling), _notes(history))
+    notes = ["reads of null by transactions that did not commit mean nothing in this format"] if np.any(lost) else []
+    return Rendered(render(history, spelling), notes)
 
 
 def spell(atom: Atom) -> bytes:
@@ -59,8 +63,9 @@ def spell(atom: Atom) -> bytes:
     return atom.encode() if _KEYWORD.match(atom) else msgspec.json.encode(atom)
 
 
-def _notes(history: History) -> list[str]:
-    unknown = np.repeat(history.txn_status == UNKNOWN, np.diff(history.txn_start))
-    if np.any(unknown & (history.op_kind == 0) & initial_versions(history)[history.op_version]):
-        return ["reads of the initial state by transactions of unknown outcome mean nothing in this format"]
-    return []
+def _lost(history: History) -> Bools:
+    """The operations that cannot be told from reads that saw nothing: nil, in transactions that did not commit."""
+    nil = initial_versions(history) | (history.version_value == history.values.code_of(None))
+    failed = np.repeat(history.txn_status != COMMITTED, np.diff(history.txn_start))
+    lost: Bools = failed & (history.op_kind == READ) & nil[history.op_version]
+    return lost

@@ -65,6 +65,8 @@ class Pairing:
             operations = self._dialect.operation.decode_lines(text)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise self._bad_line(text, lines) from None
+        if len(operations) != len(lines):
+            raise InputError("an operation that goes on after its line", hint="write each operation on one line")
         self.add(operations, lines)
 
     def add(self, operations: Sequence[Operation], lines: Sequence[int]) -> None:
@@ -200,7 +202,7 @@ class Pairing:
             except UnicodeDecodeError:
                 return InputError("not valid UTF-8", where=f"line {line}")
             except (msgspec.DecodeError, RecursionError) as error:
-                reason = str(error).split(" - at ")[0].replace("`", "")
+                reason = str(error).removeprefix("JSON is malformed: ").split(" - at ")[0].replace("`", "")
                 hint = f"an operation looks like {self._dialect.example}"
                 return InputError(
                     f"not an operation: {reason[:1].lower()}{reason[1:]}", where=f"line {line}", hint=hint

@@ -11,7 +11,7 @@ from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Source
 
 Key = int | str
-Value = int | str | None | list[int | str]
+Value = int | str | None | list[int | str | None]
 Operation = tuple[Literal["r", "w", "append"], Key, Value]
 
 HINT = 'see `isocheck formats`; an operation is ["r", key, value], ["w", key, value] or ["append", key, value]'

@@ -1,10 +1,14 @@
-"""Writers of the native formats, JSON and JSON Lines. They can express every history."""
+"""Writers of the native formats, JSON and JSON Lines. JSON can express every history that a file can hold."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
+import numpy as np
 
-from plume_py.history.formats.render import Rendered, Spelling, render
+from plume_py.errors import ConversionError
+from plume_py.history.formats.render import Rendered, Spelling, render, require_decision
+from plume_py.history.init_txn import find_init_txn
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
 from plume_py.levels import NAMES
 
@@ -13,15 +17,20 @@ _encode = msgspec.json.encode
 
 def write_json(history: History) -> Rendered:
     """Native JSON: one document."""
+    _require_initial(history, "native JSON")
     before = b"{" + _initial(history) + b'"sessions":['
     return Rendered(render(history, _spelling(history, _heads(history), _tails(history)), before, _end(history)))
 
 
 def write_lines(history: History) -> Rendered:
     """Native JSON Lines: one transaction per line."""
+    _require_initial(history, "JSON Lines")
+    if np.any(np.diff(history.session_start) == 0):
+        raise ConversionError("JSON Lines has no empty sessions, and this history has one")
     initial = _initial(history)
     before = b"{" + initial.rstrip(b",") + b"}\n" if initial else b""
-    heads = (b'{"session":%b,%b"ops":[' % (_session(history, t), _fields(history, t)) for t in _txns(history))
+    names, owners = _session_names(history), history.txn_session.tolist()
+    heads = (b'{"session":%b,%b"ops":[' % (names[owners[t]], _fields(history, t)) for t in _txns(history))
     return Rendered(render(history, _spelling(history, heads, [b"]}\n"] * history.transactions), before))
 
 
@@ -39,13 +48,25 @@ def _spelling(history: History, heads: Iterator[bytes], tails: "list[bytes] | It
     )
 
 
+def _require_initial(history: History, target: str) -> None:
+    """Refuse where the file would be read with another initial state."""
+    null = history.values.code_of(None)
+    if history.initial is None and np.any(history.version_value == null):
+        raise ConversionError(f"in {target} null may be the initial value; this history has null and no initial state")
+    if history.init_txn == NOBODY:
+        require_decision(history, find_init_txn(history, "auto", True), target)
+        return
+    for undeclared in (history, replace(history, initial=null)):
+        require_decision(history, find_init_txn(undeclared, "auto", False), target)
+
+
 def _txns(history: History) -> range:
     return range(history.transactions)
 
 
 def _initial(history: History) -> bytes:
-    """The declaration of the initial value; none if an explicit transaction sets it, or if there is no such state."""
-    if history.init_txn != NOBODY or history.initial is None:
+    """The declaration of the initial value; none if an explicit transaction sets it."""
+    if history.init_txn != NOBODY:
         return b""
     return b'"initial":' + _encode(history.initial_value) + b","
 
@@ -63,8 +84,10 @@ def _fields(history: History, t: int) -> bytes:
     return fields
 
 
-def _session(history: History, t: int) -> bytes:
-    return _encode(history.session_label[int(history.txn_session[t])])
+def _session_names(history: History) -> list[bytes]:
+    """The sessions' own names, or their positions where two names look alike."""
+    names = [_encode(history.session_label[s]) for s in range(history.sessions)]
+    return names if len(set(names)) == len(names) else [b"%d" % s for s in range(history.sessions)]
 
 
 def _heads(history: History) -> Iterator[bytes]:

@@ -72,6 +72,8 @@ def _add(builder: HistoryBuilder, body: bytes, line: int) -> None:
         raise InputError("malformed JSON Lines", where=f"line {line}") from None
     blank_lines = body.count(b"\n") + (not body.endswith(b"\n")) != len(txns)
     numbers = _numbers(body, line) if blank_lines else range(line, line + len(txns))
+    if len(numbers) != len(txns):
+        raise InputError("a transaction that goes on after its line", hint="write each transaction on one line")
     for number, txn in zip(numbers, txns, strict=True):
         _located(
             lambda txn=txn, number=number: builder.add(

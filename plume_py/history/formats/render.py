@@ -5,22 +5,21 @@ how each piece is spelled; the kernel puts them together.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plume_py import accel
 from plume_py.errors import ConversionError
+from plume_py.history.assemble import list_elements
 from plume_py.history.atoms import Atom
 from plume_py.history.formats import render_kernels as kernels
 from plume_py.history.init_txn import find_init_txn
-from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s
+from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, UNKNOWN, Bools, History, Int8s, Int32s, Int64s
 
 BLOCK = 1 << 19  # operations rendered at a time
 
 Blob = tuple[Int8s, Int64s]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass
@@ -93,9 +92,10 @@ def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
     """Every version's value, then every list."""
     is_initial = initial_versions(history)
     spell = history.values.spell
-    values = [spelling.value(spell(code)) for code in history.version_value.tolist()]
-    for version in np.flatnonzero(is_initial).tolist():
-        values[version] = spelling.initial
+    values = [
+        spelling.initial if initial else spelling.value(spell(code))
+        for code, initial in zip(history.version_value.tolist(), is_initial.tolist(), strict=True)
+    ]
     if history.lists is not None:
         begin, comma, end = spelling.lists
         starts, items = history.lists.starts.tolist(), history.lists.items.tolist()
@@ -140,8 +140,10 @@ def require(history: History, target: str, *, lists: bool, unknown: bool, empty:
     hollow = (np.diff(history.txn_start) == 0) & (history.txn_status == COMMITTED)
     if not empty and np.any(hollow):
         raise ConversionError(f"{target} has no empty transactions, and {_first(history, hollow)}")
-    if not empty and np.any(np.diff(history.session_start) == 0):
+    if not empty and np.any(np.diff(history.txn_start[history.session_start]) == 0):
         raise ConversionError(f"{target} has no empty sessions, and this history has one")
+    if not empty and not history.sessions:
+        raise ConversionError(f"{target} has no empty histories")
 
 
 def _first(history: History, which: Bools) -> str:
@@ -149,14 +151,21 @@ def _first(history: History, which: Bools) -> str:
     return f"transaction {history.txn_label[t]} ({history.place(t)}) needs it"
 
 
-def require_initial(history: History, target: str, initials: tuple[Atom, ...]) -> None:
-    """Refuse where ``target``'s fixed way to show the initial state would change who is read from."""
+def require_initial(
+    history: History, target: str, initials: tuple[Atom, ...], lost_ops: Bools | None = None, hollow: bool = True
+) -> None:
+    """Refuse where ``target``'s fixed way to show the initial state would change who is read from.
+
+    ``lost_ops`` are the operations that it loses; ``hollow``: it keeps transactions without operations.
+    """
     reads_initial = initial_versions(history)
     for initial in initials:
         code = history.values.code_of(initial)
         if code is None or code == history.initial:
             continue
         same = history.version_value == code
+        if np.any(same & list_elements(history)):
+            raise ConversionError(f"in {target} {initial!r} is the initial value; here it is an element of a list")
         if np.any(same & (history.version_writer == NOBODY)):
             raise ConversionError(f"in {target} a read of {initial!r} sees the initial state; here it is thin air")
         clash = np.intersect1d(history.version_key[same], history.version_key[reads_initial])
@@ -166,14 +175,42 @@ def require_initial(history: History, target: str, initials: tuple[Atom, ...]) -
                 f"in {target} {initial!r} is the initial value, but here {initial!r} was written to key {key!r:.40} "
                 "whose initial state was read too"
             )
-    if history.init_txn == NOBODY and find_init_txn(history, "auto", False) != NOBODY:
+    require_decision(history, find_init_txn(_left(history, lost_ops, hollow), "auto", False), target)
+
+
+def require_decision(history: History, again: int, target: str) -> None:
+    """Refuse if ``again``, the initial transaction of what would be written, is another one than now."""
+    if history.init_txn == NOBODY and again != NOBODY:
         raise ConversionError(f"in {target} the first transaction would be taken for the initial state")
-    if history.init_txn != NOBODY and find_init_txn(history, "auto", False) == NOBODY:
+    if history.init_txn != NOBODY and again == NOBODY:
         raise ConversionError(f"in {target} the first transaction would not be taken for the initial state")
 
 
+def _left(history: History, lost_ops: Bools | None, hollow: bool) -> History:
+    """What a format keeps of a history, as far as ``find_init_txn`` looks at it."""
+    if lost_ops is None and hollow:
+        return history
+    owner = np.repeat(np.arange(history.transactions), np.diff(history.txn_start))
+    ops = np.ones(history.operations, np.bool_) if lost_ops is None else ~lost_ops
+    lengths = np.bincount(owner[ops], minlength=history.transactions)
+    txns = np.ones(history.transactions, np.bool_) if hollow else lengths > 0
+    sessions, txn_session = np.unique(history.txn_session[txns], return_inverse=True)
+    per_session = np.bincount(txn_session, minlength=len(sessions))
+    return replace(
+        history,
+        op_kind=history.op_kind[ops],
+        op_key=history.op_key[ops],
+        op_version=history.op_version[ops],
+        txn_start=np.concatenate(([0], np.cumsum(lengths[txns]))),
+        txn_session=txn_session,
+        txn_status=history.txn_status[txns],
+        session_start=np.concatenate(([0], np.cumsum(per_session))),
+        key_code=history.key_code[np.unique(history.op_key[ops])],
+    )
+
+
 def session_numbers(history: History) -> list[int]:
-    """The file's own session names if they are all integers, else positions."""
+    """The file's own session names if they are all non-negative 63-bit integers, else positions."""
     labels = [history.session_label[s] for s in range(history.sessions)]
-    numbers = [label for label in labels if isinstance(label, int) and label >= 0]
+    numbers = [label for label in labels if isinstance(label, int) and 0 <= label < 2**63]
     return numbers if len(set(numbers)) == len(labels) else list(range(history.sessions))

@@ -20,7 +20,7 @@ TARGET = "Plume text"
 def write(history: History) -> Rendered:
     """Plume text, one operation per line."""
     require(history, TARGET, lists=False, unknown=False, empty=False, levels=False)
-    require_initial(history, TARGET, (0,))
+    require_initial(history, TARGET, (0,), hollow=False)
     sessions = session_numbers(history)
     numbers, notes = _numbers(history)
     aborted = history.txn_status == ABORTED

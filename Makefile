@@ -1,0 +1,67 @@
+# Every target sets up what it needs in .venv, from PyPI alone; nothing is installed twice unless pyproject.toml changes.
+#
+#   make demo        a small history that breaks causal consistency, and what isocheck says about it
+#   make test        the tests, without the large runs        make test-full   all of them
+#   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
+#   make lint        style and types                          make format      put the style right
+#   make clean       remove what the others made, .venv excepted
+
+PYTHON ?= python3
+BENCH ?=
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := demo
+.PHONY: demo test test-full bench lint format clean
+
+# Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
+BYTECODE = @$(BIN)/python -m compileall -q plume_py
+
+demo: $(VENV)/.core
+	$(BYTECODE)
+	@$(BIN)/isocheck stats histories/demo.json
+	@echo
+	@code=0; $(BIN)/isocheck histories/demo.json --level TCC || code=$$?; echo; \
+	if [ $$code -eq 1 ]; then echo "Exit code 1: the history breaks TCC, as this demo expects."; \
+	else echo "expected exit code 1, got $$code" >&2; exit 1; fi
+
+test: $(VENV)/.test
+	$(BYTECODE)
+	$(BIN)/python -m pytest -n 2 -m "not full"
+
+test-full: $(VENV)/.test
+	$(BYTECODE)
+	$(BIN)/python -m pytest -n 2
+
+bench: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict plume_py
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build benchmarks/work
+	find plume_py tests benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "isocheck needs Python 3.11 or newer: make PYTHON=python3.x" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	{ echo "this Python cannot make virtual environments: on Debian, apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps say which parts are installed; each part includes the core.
+$(VENV)/.core: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@ $(VENV)/.core

@@ -1,0 +1,1 @@
+"""``python -m benchmarks`` (or ``make bench``): how fast isocheck starts, loads and checks, as tables, CSV and SVG."""

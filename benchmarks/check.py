@@ -1,0 +1,103 @@
+"""What a check costs from the start of the process to the verdict, split in phases, for a text file."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import workloads as w
+from benchmarks.checker import command
+from benchmarks.measure import Run, Runs, run
+from benchmarks.plot import Bar, save_bars
+from benchmarks.tables import Row
+
+LEVELS = ("TCC", "RA", "RC")
+GUARANTEES = ("TCC", "SER")
+PHASES = ("start", "load", "resolve", "order", "clocks", "edges", "cycle", "explain")
+
+HOLDS, VIOLATION = 0, 1
+
+
+def measure(quick: bool, huge: bool) -> list[Row]:
+    """One row per workload, guarantee and level: a healthy history, so nothing stops early."""
+    plan: Sequence[w.Workload] = (w.QUICK, w.QUICK_HOT_KEY) if quick else (*w.CHECKED, *((w.HUGE,) if huge else ()))
+    rounds = 1 if quick else 3
+    rows: list[Row] = []
+    for workload in plan:
+        for guarantee in GUARANTEES:
+            path = workload.file(guarantee)
+            runs = [_check(path, level, HOLDS, rounds if workload is not w.HUGE else 1) for level in LEVELS]
+            rows += [_row(workload, guarantee, level, r) for level, r in zip(LEVELS, runs, strict=True)]
+    return rows
+
+
+def ratios(quick: bool) -> list[Row]:
+    """What doubling the operations and what 1,000 violations cost, against the plain history."""
+    plain, double, broken = (w.QUICK, w.QUICK_DOUBLE, w.QUICK_BROKEN) if quick else (w.UNIFORM, w.DOUBLE, w.BROKEN)
+    rows: list[Row] = []
+    for guarantee in GUARANTEES:
+        files = [x.file(guarantee) for x in (plain, double, broken)]
+        for level in LEVELS:
+            one, two, bad = (
+                _check(path, level, code, 1 if quick else 5)
+                for path, code in zip(files, (HOLDS, HOLDS, VIOLATION), strict=True)
+            )
+            rows.append(_ratio_row(guarantee, level, one, two, bad))
+    return rows
+
+
+def _ratio_row(guarantee: str, level: str, one: Runs, two: Runs, bad: Runs) -> Row:
+    load = phases(one.typical)["load"]
+    rest = one.seconds - load - phases(one.typical)["start"]
+    return {
+        "guarantee": guarantee,
+        "level": level,
+        "plain s": one.seconds,
+        "check / load": rest / load,
+        "limit": 3.0 if level == "TCC" else 1.5,
+        "doubled s": two.seconds,
+        "doubled / plain": two.seconds / one.seconds,
+        "limit ": 2.2,
+        "violations s": bad.seconds,
+        "violations / plain": bad.seconds / one.seconds,
+        "limit  ": 3.0,
+    }
+
+
+def _check(path: Path, level: str, code: int, rounds: int) -> Runs:
+    return Runs(tuple(run(command(path, level), expect=(code,)) for _ in range(rounds)))
+
+
+def phases(found: Run) -> dict[str, float]:
+    """The parts of a run; what the checker does not account for is its start (imports, kernels) and its output."""
+    told: dict[str, float] = json.loads(found.output)["results"][0]["seconds"]
+    parts = {name: told.get(name, 0.0) for name in PHASES}
+    parts["start"] = found.seconds - sum(parts.values())
+    return parts
+
+
+def _row(workload: w.Workload, guarantee: str, level: str, runs: Runs) -> Row:
+    parts = phases(runs.typical)
+    return {
+        "workload": workload.name,
+        "guarantee": guarantee,
+        "level": level,
+        "seconds": runs.seconds,
+        "target": workload.target(level),
+        "spread %": round(100 * runs.spread),
+        **{name: round(seconds, 3) for name, seconds in parts.items()},
+        "peak MB": runs.megabytes,
+        "target MB": workload.targets[2] if workload.targets else None,
+    }
+
+
+def plot(rows: list[Row], path: Path) -> None:
+    """The phases of each check as stacked bars, with its target as a mark."""
+    bars = [
+        Bar(
+            f"{row['workload']}, made {row['guarantee']}, asked {row['level']}",
+            {name: max(float(row[name]), 0.0) for name in PHASES},  # type: ignore[arg-type]
+            row["target"],  # type: ignore[arg-type]
+        )
+        for row in rows
+    ]
+    save_bars(path, "Seconds from process start to verdict", bars, "target")

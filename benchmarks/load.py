@@ -1,0 +1,87 @@
+"""How long each format takes to load, beside ``wc -l`` on the same file."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+from benchmarks.measure import PYTHON, in_turns, run
+from benchmarks.plot import Bar, save_bars
+from benchmarks.tables import Row
+from benchmarks.workloads import EXTENSIONS, LARGE, QUICK, UNIFORM, Workload
+
+GUARANTEE = "SER"
+WHOLE = "import sys, plume_py; plume_py.load(sys.argv[1])"
+MEGABYTE = 1e6
+
+
+def measure(quick: bool) -> list[Row]:
+    """One row per size and format."""
+    rows: list[Row] = []
+    for workload in (QUICK,) if quick else (UNIFORM, LARGE):
+        text_seconds = None
+        for format in EXTENSIONS:
+            row = _row(workload, format, text_seconds, 1 if quick else 3)
+            text_seconds = text_seconds or float(row["load s"])  # type: ignore[arg-type]
+            rows.append(row)
+    return rows
+
+
+def _row(workload: Workload, format: str, text_seconds: float | None, rounds: int) -> Row:
+    path = workload.file(GUARANTEE, format)
+    whole, lines = in_turns([[PYTHON, "-c", WHOLE, str(path)], ["wc", "-l", str(path)]], rounds)
+    warm = run([PYTHON, "-m", "benchmarks.load", str(path), str(rounds + 2)])
+    seconds = median(json.loads(warm.output))
+    size = path.stat().st_size / MEGABYTE
+    return {
+        "operations": workload.total,
+        "format": format,
+        "MB": size,
+        "wc -l s": lines.seconds,
+        "load s": seconds,
+        "at most s": _limit(format, size, lines.seconds, text_seconds),
+        "x wc -l": seconds / lines.seconds,
+        "x text": seconds / (text_seconds or seconds),
+        "MB/s": size / seconds,
+        "process s": whole.seconds,
+        "spread %": round(100 * whole.spread),
+        "peak MB": whole.megabytes,
+        # The interpreter and the kernels take the same for every file, so small ones have large ratios.
+        "x file": whole.megabytes * 1024**2 / MEGABYTE / size,
+    }
+
+
+def _limit(format: str, size: float, wc: float, text: float | None) -> float | None:
+    """What a load may take: text by ``wc -l`` (or 0.4 s per 2 M operations), JSON by text, EDN by its size."""
+    if format == "plume":
+        return max(5 * wc, 0.4 * size / 47)
+    if format == "json" and text is not None:
+        return 12 * text
+    return size / 20 if format == "edn" else None
+
+
+def plot(rows: list[Row], path: Path) -> None:
+    """Load times as bars."""
+    bars = [
+        Bar(f"{row['operations']:,} operations, {row['format']}", {"load": float(row["load s"])})  # type: ignore[arg-type]
+        for row in rows
+    ]
+    save_bars(path, "Seconds to load a history, kernels warm", bars)
+
+
+def _time_loads(path: str, rounds: int) -> list[float]:
+    """The child: loads once to warm the kernels, then with the clock running."""
+    from plume_py import load
+
+    load(path)
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        load(path)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+if __name__ == "__main__":
+    print(json.dumps(_time_loads(sys.argv[1], int(sys.argv[2]))))

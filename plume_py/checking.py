@@ -1,0 +1,104 @@
+"""``check``: levels in, verdicts and counterexamples out."""
+
+import time
+from collections.abc import Iterable, Sequence
+
+from plume_py.history.model import NOBODY, History
+from plume_py.levels import NAMES, WEAK, parse_level
+from plume_py.report.verdict import LevelVerdict, Result, Violation
+from plume_py.weak.engine import WeakEngine
+from plume_py.weak.explain import examples
+from plume_py.weak.naming import Named, name_patterns
+from plume_py.weak.taps import ORDERED, TAPS, forbidden_at
+
+DECLARED = "declared"
+NOT_YET = "this level is not supported yet"
+
+
+def check(
+    history: History,
+    levels: str | Sequence[str] = "TCC",
+    *,
+    taps: Iterable[str] = (),
+    max_examples: int = 1,
+    name: str = "",
+) -> Result:
+    """Does ``history`` keep ``levels``? With counterexamples for every pattern that says no.
+
+    ``taps`` restricts the check to single patterns: a level then counts as violated only if one of them occurs.
+
+    >>> from plume_py import HistoryBuilder, check
+    >>> builder = HistoryBuilder(initial=0)
+    >>> builder.add("s", [("w", "x", 1)])
+    >>> builder.add("s", [("r", "x", 0)])
+    >>> check(builder.build(), "RA").levels["RA"].taps
+    ('k',)
+    """
+    wanted = _levels(levels)
+    start = time.perf_counter()
+    engine = WeakEngine(history)
+    chosen = set(taps)
+    weak = [level for level in wanted if level in WEAK]
+    verdicts = {level: engine.holds(level) for level in weak}
+    broken = [level for level in weak if not verdicts[level]]
+    named = _name(engine, weak, broken)
+    found: dict[str, LevelVerdict] = {}
+    for level in wanted:
+        found[level] = _verdict(level, verdicts, named, chosen)
+    patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
+    start_examples = time.perf_counter()
+    shown: list[Violation] = []
+    for pattern in patterns:
+        shown += examples(engine, named, pattern, max_examples)
+    seconds = {**engine.seconds, "explain": time.perf_counter() - start_examples}
+    return Result(
+        history=name,
+        format=history.format,
+        sessions=history.sessions,
+        transactions=history.transactions,
+        operations=history.operations,
+        levels=found,
+        violations=tuple(shown),
+        counts={pattern: named.counts[pattern] for pattern in patterns},
+        counts_exact=named.exact,
+        notes=_notes(history),
+        seconds={**seconds, "check": time.perf_counter() - start},
+    )
+
+
+def _levels(levels: str | Sequence[str]) -> list[str]:
+    """Canonical names, each once, in the order of the lattice."""
+    spelled = [levels] if isinstance(levels, str) else list(levels)
+    names = {parse_level(level) or level for level in spelled}
+    unknown = sorted(names - {*NAMES, DECLARED})
+    if unknown:
+        raise ValueError(f"not an isolation level: {unknown[0]!r}; use one of {' '.join(NAMES)}")
+    return [level for level in (*NAMES, DECLARED) if level in names]
+
+
+def _name(engine: WeakEngine, weak: list[str], broken: list[str]) -> Named:
+    """Name what is there, up to the strongest level asked, if anything is."""
+    strongest = [level for level in ORDERED if level in weak]
+    if not broken:
+        return Named({}, {}, True)
+    if not strongest or broken == ["CI"] == weak:
+        return Named({"j": engine.reads.counts["j"]}, {}, True)
+    with engine.timed("name"):
+        return name_patterns(engine, strongest[-1])
+
+
+def _verdict(level: str, verdicts: dict[str, bool], named: Named, chosen: set[str]) -> LevelVerdict:
+    if level not in verdicts:
+        return LevelVerdict(None, reason=NOT_YET)
+    present = tuple(letter for letter in forbidden_at(level) if letter in named.counts)
+    if chosen:
+        present = tuple(letter for letter in present if letter in chosen)
+        return LevelVerdict(not present, present)
+    return LevelVerdict(verdicts[level], present if not verdicts[level] else ())
+
+
+def _notes(history: History) -> tuple[str, ...]:
+    notes = list(history.warnings)
+    if history.init_txn != NOBODY:
+        notes.append(f"transaction {history.txn_label[history.init_txn]} is taken as the initial state")
+    return tuple(notes)

@@ -1,0 +1,120 @@
+"""``isocheck generate``: a history that keeps a level by construction, with anomalies planted where asked."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.convert import WRITABLE, format_by_extension
+from plume_py.errors import ConversionError, InputError, IsocheckError
+from plume_py.history.formats.registry import FORMATS
+from plume_py.levels import NAMES
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.history.inject import Injection
+    from plume_py.history.model import History
+
+# The strongest first. Cut isolation orders nothing, so there is no store that gives just that.
+GUARANTEES = tuple(name for name in reversed(NAMES) if name != "CI")
+DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
+LETTERS = "abcdefghijklmn"
+
+# One piece of --inject: a pattern, or a range of them, and how many of each.
+_PIECE = re.compile(r"([a-n])(?:\.\.([a-n]))?=([0-9]{1,9})")
+MAX_INJECTIONS = 1_000_000
+
+
+@click.command("generate")
+@click.argument("target", metavar="OUT")
+@click.option(
+    "--guarantee",
+    type=click.Choice(GUARANTEES, case_sensitive=False),
+    default="SER",
+    show_default=True,
+    help="The level that the history keeps.",
+)
+@click.option("--sessions", type=click.IntRange(min=0), default=25, show_default=True)
+@click.option("--transactions", type=click.IntRange(min=0), default=200, show_default=True, help="Per session.")
+@click.option("--operations", type=click.IntRange(min=0), default=20, show_default=True, help="Per transaction.")
+@click.option("--read-share", type=click.FloatRange(0, 1), default=0.5, show_default=True)
+@click.option("--keys", type=click.IntRange(min=1), default=10_000, show_default=True)
+@click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--inject",
+    "wishes",
+    metavar="TAP=COUNT,...",
+    multiple=True,
+    help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each. Repeatable.',
+)
+@click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
+def command(target: str, name: str | None, wishes: tuple[str, ...], **shape: Any) -> None:
+    """Write a history to OUT ("-" for standard output) that keeps a level by construction.
+
+    The transactions really run on a small multi-version store with that visibility; the same parameters and seed give
+    the same history. Injected patterns sit in sessions and on keys of their own.
+    """
+    chosen = FORMATS[name or format_by_extension(target)]
+    counts = wanted(wishes)
+    from plume_py.files import write_atomically
+
+    try:
+        history, planted = _make(counts, **shape)
+        # The writer's notes are about ids that could not be kept, and a generated history had none.
+        write_atomically(target, chosen.load_writer()(history).chunks)
+    except ConversionError as error:
+        raise IsocheckError(f"cannot generate {chosen.name}: {error}") from None
+    except InputError as error:
+        # There is no input here: what generate refuses are the parameters.
+        raise IsocheckError(str(error)) from None
+    except MemoryError:
+        raise IsocheckError("a history of this size does not fit in memory; choose smaller sizes") from None
+    for line in _report(history, planted):
+        click.echo(line, err=True)
+
+
+def wanted(wishes: tuple[str, ...]) -> dict[str, int]:
+    """How many of each pattern ``--inject`` asks for, all its occurrences added up."""
+    counts: dict[str, int] = {}
+    for piece in (piece.strip() for wish in wishes for piece in wish.split(",")):
+        match = _PIECE.fullmatch(piece)
+        if match is None:
+            raise IsocheckError(one_line(f"--inject: {piece[:40]!r} is not of the form a=2, with a letter from a to n"))
+        first, last, count = match.groups()
+        for tap in LETTERS[LETTERS.index(first) : LETTERS.index(last or first) + 1]:
+            counts[tap] = counts.get(tap, 0) + int(count)
+    if sum(counts.values()) > MAX_INJECTIONS:
+        raise IsocheckError(f"--inject: more than {MAX_INJECTIONS:,} patterns")
+    return counts
+
+
+def _make(counts: dict[str, int], *, seed: int, **shape: Any) -> "tuple[History, list[Injection]]":
+    from plume_py.history.generate import generate
+
+    history = generate(seed=seed, **shape)
+    if not counts:
+        return history, []
+    from dataclasses import replace
+
+    import numpy as np
+
+    from plume_py.history.inject import inject
+    from plume_py.history.model import Labels
+
+    # With ids of their own in the file, the places that we tell can be found in it.
+    numbered = replace(history, txn_label=Labels(np.arange(history.transactions, dtype=np.int64)))
+    return inject(numbered, counts, seed)
+
+
+def _report(history: "History", planted: "list[Injection]") -> Iterator[str]:
+    """Where each pattern is; sessions are told too, since some formats have no transaction ids."""
+    for injection in planted:
+        places = (f"{history.txn_label[t]} (session {_session(history, t)})" for t in injection.transactions)
+        keys = " ".join(map(str, injection.keys))
+        yield f"planted {injection.tap}: transactions {', '.join(places)}; keys {keys}"
+
+
+def _session(history: "History", t: int) -> str | int:
+    return history.session_label[int(history.txn_session[t])]

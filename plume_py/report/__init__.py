@@ -1,0 +1,1 @@
+"""Verdicts and violations as plain data, and their renderers."""

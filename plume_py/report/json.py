@@ -1,0 +1,83 @@
+"""JSON: one document for all results, or one line for each."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from plume_py import __version__
+from plume_py.report.verdict import Result, Step, Violation
+
+
+def document(results: Sequence[Result]) -> str:
+    """``{"tool": …, "results": […], "summary": …}``"""
+    return _encode(
+        {
+            "tool": {"name": "isocheck", "version": __version__},
+            "results": [plain(result) for result in results],
+            "summary": {
+                "histories": len(results),
+                "ok": sum(r.ok is True for r in results),
+                "violated": sum(r.ok is False for r in results),
+                "undecided": sum(r.ok is None and r.error is None for r in results),
+                "unreadable": sum(r.error is not None for r in results),
+            },
+        }
+    )
+
+
+def line(result: Result) -> str:
+    """One result on one line."""
+    return _encode(plain(result))
+
+
+def plain(result: Result) -> dict[str, Any]:
+    """A result as JSON objects, by the names that other programs rely on."""
+    return {
+        "history": result.history,
+        "format": result.format,
+        "sessions": result.sessions,
+        "transactions": result.transactions,
+        "operations": result.operations,
+        "ok": result.ok,
+        "levels": {name: {"ok": v.ok, "taps": list(v.taps), "reason": v.reason} for name, v in result.levels.items()},
+        "violations": [_violation(v) for v in result.violations],
+        "counts": result.counts,
+        "counts_exact": result.counts_exact,
+        "notes": list(result.notes),
+        "seconds": {phase: round(s, 4) for phase, s in result.seconds.items()},
+        "error": result.error,
+    }
+
+
+def _violation(violation: Violation) -> dict[str, Any]:
+    return {
+        "tap": violation.tap,
+        "name": violation.name,
+        "level": violation.level,
+        "keys": list(violation.keys),
+        "transactions": [
+            {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}
+            for t in violation.transactions
+        ],
+        "steps": [_step(step) for step in violation.steps],
+        "explanation": violation.explanation,
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    plain_step: dict[str, Any] = {
+        "from": step.source,
+        "to": step.target,
+        "relation": step.relation,
+        "key": step.key,
+        "because": step.because,
+    }
+    if step.reader is not None:
+        plain_step["reader"] = step.reader
+        plain_step["evidence"] = [_step(inner) for inner in step.evidence]
+    return plain_step
+
+
+def _encode(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

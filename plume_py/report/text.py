@@ -1,0 +1,87 @@
+"""Text for people: short when all is well, otherwise the verdicts and one worked example per pattern."""
+
+from collections.abc import Callable, Iterator
+
+import click
+
+from plume_py.levels import LEVELS
+from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
+from plume_py.text import one_line, shown, wrapped
+from plume_py.weak.taps import TAPS
+
+Style = Callable[..., str]
+
+
+def render(result: Result, style: Style = click.style, verbose: bool = False) -> str:
+    """One history's result."""
+    return "\n".join(_lines(result, style, verbose))
+
+
+def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
+    if result.error is not None:
+        return
+    size = f"{result.transactions:,} transactions, {result.operations:,} operations, {result.sessions:,} sessions"
+    yield f"{style(one_line(result.history), bold=True)}: {size}"
+    for note in result.notes:
+        yield f"  note: {one_line(note)}"
+    for name, verdict in result.levels.items():
+        if verdict.ok is None:
+            yield f"  {name:<4} {style('undecided', fg='yellow')}: {verdict.reason}"
+        elif verdict.ok:
+            yield f"  {name:<4} {style('holds', fg='green')}"
+        else:
+            taps = ", ".join(_tap(tap, result) for tap in verdict.taps)
+            yield from wrapped(f"  {name:<4} {style('violated', fg='red', bold=True)}: ", taps, "       ")
+    for violation in result.violations:
+        yield ""
+        yield from _example(violation, style)
+    if verbose:
+        yield "  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in result.seconds.items())
+
+
+def _tap(tap: str, result: Result) -> str:
+    count = result.counts.get(tap, 0)
+    at_least = "" if result.counts_exact else "at least "
+    label = f"TAP-{tap}" if len(tap) == 1 else tap
+    return f"{label} {TAPS[tap].name} ({at_least}{count:,})"
+
+
+def _example(violation: Violation, style: Style) -> Iterator[str]:
+    tap = TAPS[violation.tap]
+    label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
+    yield from wrapped(f"  {style(label, fg='red', bold=True)}: ", tap.description, "  ")
+    yield f"  forbidden from {LEVELS[tap.level].title} ({tap.level}) on"
+    for transaction in violation.transactions:
+        yield from _transaction(transaction)
+    for number, step in enumerate(violation.steps, 1):
+        yield from _step(number, step)
+    if _is_cycle(violation):
+        yield f"    Hence {shown(violation.steps[0].source)} would have to come before itself: a contradiction."
+    elif violation.explanation != "; ".join(step.because for step in violation.steps):
+        yield from wrapped("    ", f"{violation.explanation}.", "    ")
+    yield from wrapped("    ", f"Usual cause: {tap.cause}.", "    ")
+
+
+def _is_cycle(violation: Violation) -> bool:
+    steps = violation.steps
+    return bool(steps) and steps[-1].target == steps[0].source and steps[-1].target != INITIAL
+
+
+def _transaction(transaction: ShownTransaction) -> Iterator[str]:
+    ops = " ".join(operation(op) for op in transaction.ops)
+    hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
+    place = f"session {shown(transaction.session)}, {transaction.place}"
+    yield from wrapped(f"    {shown(transaction.id)}  [{place}]  ", f"{ops}{hidden}", "        ")
+
+
+def operation(op: tuple[object, ...]) -> str:
+    """r(x, 1), w(x, 1), append(x, 1) or r(x, [1 2])."""
+    kind, key, value = op
+    if isinstance(value, tuple | list):
+        return f"{kind}({shown(key)}, [{shown(' '.join(map(str, value)))}])"
+    return f"{kind}({shown(key)}, {shown(value)})"
+
+
+def _step(number: int, step: Step) -> Iterator[str]:
+    arrow = f"{shown(step.source)} -{step.relation}-> {shown(step.target)}"
+    yield from wrapped(f"    {number}. {arrow}: ", step.because, "       ")

@@ -1,0 +1,85 @@
+"""What a check finds, as plain data: the renderers and other programs need nothing else."""
+
+from dataclasses import dataclass, field
+
+from plume_py.history.atoms import Atom
+
+INITIAL = "initial"  # stands for the initial state where a transaction's id would
+
+Id = str | int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One edge of an argument.
+
+    A CM step is forced: ``reader`` read ``key`` from ``target`` although ``source`` wrote it too and, as ``evidence``
+    shows, comes before the reader. A WW step is an order of appends that a list shows.
+    """
+
+    source: Id
+    target: Id
+    relation: str  # SO WR CM WW RW
+    key: Atom = None
+    because: str = ""
+    reader: Id | None = None
+    evidence: tuple["Step", ...] = ()
+
+
+@dataclass(frozen=True)
+class ShownTransaction:
+    """A transaction of a counterexample, with the operations that matter."""
+
+    id: Id
+    session: Id
+    place: str
+    ops: tuple[tuple[object, ...], ...]
+    hidden_ops: int = 0
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One counterexample: the pattern, who takes part, and the steps that end in a contradiction."""
+
+    tap: str
+    name: str
+    level: str
+    keys: tuple[Atom, ...]
+    transactions: tuple[ShownTransaction, ...]
+    steps: tuple[Step, ...]
+    explanation: str
+
+
+@dataclass(frozen=True)
+class LevelVerdict:
+    """Does one level hold? ``ok`` is None where that could not be decided, and ``reason`` says why."""
+
+    ok: bool | None
+    taps: tuple[str, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check of one history found; ``error`` is set if it could not be read."""
+
+    history: str
+    format: str | None = None
+    sessions: int = 0
+    transactions: int = 0
+    operations: int = 0
+    levels: dict[str, LevelVerdict] = field(default_factory=dict)
+    violations: tuple[Violation, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    counts_exact: bool = True
+    notes: tuple[str, ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+
+    @property
+    def ok(self) -> bool | None:
+        """True if every level holds, False if one is violated, None if undecided or unreadable."""
+        verdicts = [level.ok for level in self.levels.values()]
+        if False in verdicts:
+            return False
+        return None if None in verdicts or self.error is not None else True

@@ -1,0 +1,237 @@
+"""The decision: does a history keep CI, RC, RA, TCC? One set of forced commit-order edges per level.
+
+Nothing that a level forces feeds back into its premise, so the edges are derived once; the level holds if they, with
+the causal order, form no cycle, and then any topological order is a witness.
+"""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plume_py import accel
+from plume_py.graph.causal import Clocks, Extra, Ordering, clock_blocks, clock_width, order_of
+from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, Reads, resolve_reads
+from plume_py.history.model import History, Int32s, Int64s
+from plume_py.weak import edges_kernels as kernels
+
+# Patterns of single reads and lists that spoil every level but CI.
+BASE = ("a", "b", "c", "d", "e", "f", DUPLICATE, INCOMPATIBLE)
+
+# How often a trial order is mended, and how far it may look back per read, before the exact derivation takes over.
+ROUNDS = 8
+STEPS_PER_READ = 20
+
+# Below this many reads a second thread costs more than it saves.
+WORTH_A_THREAD = 100_000
+
+
+@dataclass(frozen=True)
+class Forced:
+    """What one level forces: rows (t2, t1, r), and how often the initial state was read too late."""
+
+    edges: Int32s
+    stale: int
+
+
+@dataclass(frozen=True)
+class CommitOrder:
+    """The commit order that one level forces, or its cycles."""
+
+    forced: Forced
+    extra: Extra
+    ordering: Ordering
+
+    @property
+    def exists(self) -> bool:
+        """Is there a commit order at all?"""
+        return self.forced.stale == 0 and self.ordering.acyclic
+
+
+@dataclass(frozen=True)
+class KeyGroups:
+    """The writers of each key split by session."""
+
+    key_group: Int64s
+    group_start: Int64s
+    group_session: Int32s
+
+
+class WeakEngine:
+    """Everything the weak levels share for one history; each part is computed when first asked for."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.seconds: dict[str, float] = {}
+        self._orders: dict[str, CommitOrder] = {}
+
+    def holds(self, level: str) -> bool:
+        """Does the history keep CI, RC, RA or TCC?"""
+        if level == "CI":
+            return "j" not in self.reads.counts
+        if any(pattern in self.reads.counts for pattern in BASE) or not self.causal.acyclic:
+            return False
+        if level == "TCC":
+            found = self._search_causal_order()
+            if found is not None:
+                return True
+        return self.commit_order(level).exists
+
+    def _search_causal_order(self) -> Ordering | None:
+        """A commit order for TCC found by trial: the causal order at hand, mended where TCC forces the opposite.
+
+        None means that there is none, or that it was not found soon; the exact derivation decides then.
+        """
+        history, reads = self.history, self.reads
+        ordering = self.version_ordering
+        block = self.only_block()
+        if block is None:
+            return None
+        accel.prepare(10 * history.operations, kernels)
+        mended: list[Int32s] = []
+        for _ in range(ROUNDS):
+            with self.timed("edges"):
+                edges, stale, left = kernels.tcc_backward_edges(
+                    ordering.order, history.op_kind, history.op_key, history.txn_start, history.txn_session, reads.live,
+                    reads.read_start, reads.read_op, reads.read_source, len(reads.key_writers), len(history.key_code),
+                    block.clock, STEPS_PER_READ * len(reads.read_op) + 1000,
+                )  # fmt: skip
+            if stale or left < 0 or not ordering.acyclic:
+                return None
+            if not len(edges):
+                return ordering
+            mended.append(edges)
+            with self.timed("cycle"):
+                ordering = order_of(history, reads, self._extra(mended))
+            if not ordering.acyclic:
+                return None
+        return None
+
+    def _extra(self, forced: list[Int32s]) -> Extra:
+        return Extra.of(np.concatenate([self.reads.version_order, *forced]), self.history.transactions)
+
+    def only_block(self) -> Clocks | None:
+        """The clocks of all sessions, if they fit in one block."""
+        if clock_width(self.history) < self.history.sessions:
+            return None
+        return next(iter(self.clocks()))
+
+    @cached_property
+    def reads(self) -> Reads:
+        """The resolved reads."""
+        with self.timed("resolve"):
+            return resolve_reads(self.history)
+
+    @cached_property
+    def causal(self) -> Ordering:
+        """The causal order, SO and WR alone."""
+        reads = self.reads
+        with self.timed("order"):
+            return order_of(self.history, reads, Extra.of(np.empty((0, 3), np.int32), self.history.transactions))
+
+    @cached_property
+    def version_ordering(self) -> Ordering:
+        """The causal order together with the version orders that lists show."""
+        if not len(self.reads.version_order):
+            return self.causal
+        return order_of(self.history, self.reads, self._extra([]))
+
+    @cached_property
+    def groups(self) -> KeyGroups:
+        """The writers of each key, split by session."""
+        reads = self.reads
+        key_group = np.zeros(len(reads.key_start), np.int64)
+        group_start = np.zeros(len(reads.key_writers) + 1, np.int64)
+        group_session = np.zeros(len(reads.key_writers), np.int32)
+        accel.prepare(4 * len(reads.key_writers), kernels)
+        count = kernels.group_writers(
+            reads.key_start, reads.key_writers, self.history.txn_session, key_group, group_start, group_session
+        )
+        return KeyGroups(key_group, group_start[: count + 1].copy(), group_session[:count].copy())
+
+    def commit_order(self, level: str) -> CommitOrder:
+        """The order that RC, RA or TCC forces."""
+        if level not in self._orders:
+            self._orders[level] = self._commit_order(level)
+        return self._orders[level]
+
+    def clocks(self) -> Iterator[Clocks]:
+        """The causal clocks, block by block; a single block is kept."""
+        if self._whole_clock is not None:
+            yield self._whole_clock
+            return
+        blocks = clock_blocks(self.history, self.reads, self.causal)
+        while True:
+            with self.timed("clocks"):
+                block = next(blocks, None)
+            if block is None:
+                return
+            if block.low == 0 and block.high >= self.history.sessions:
+                self._whole_clock = block
+            yield block
+
+    _whole_clock: Clocks | None = None
+
+    def _commit_order(self, level: str) -> CommitOrder:
+        forced = self._forced(level)
+        edges = np.concatenate((forced.edges, self.reads.version_order))
+        causal = self.causal
+        extra = Extra.of(edges, self.history.transactions)
+        with self.timed("cycle"):
+            # Mostly every edge already goes forward in the causal order at hand, which then is a witness.
+            forward = causal.acyclic and bool(np.all(causal.position[edges[:, 0]] < causal.position[edges[:, 1]]))
+            ordering = causal if forward else order_of(self.history, self.reads, extra)
+        return CommitOrder(Forced(edges, forced.stale), extra, ordering)
+
+    def _forced(self, level: str) -> Forced:
+        history, reads = self.history, self.reads
+        accel.prepare(10 * history.operations, kernels)
+        by_read = reads.read_start, reads.read_op, reads.read_source
+        by_key = reads.key_start, reads.key_writers
+        columns = history.op_kind, history.op_key, history.txn_start, history.txn_session
+        if level == "TCC":
+            return self._forced_by_causality()
+        with self.timed("edges"):
+            if level == "RC":
+                return Forced(*kernels.rc_edges(*columns, *by_read, *by_key))
+            return Forced(*kernels.ra_edges(*columns, reads.live, *by_read, *by_key))
+
+    def _forced_by_causality(self) -> Forced:
+        parts, stale = [np.empty((0, 3), np.int32)], 0
+        groups = self.groups
+        for block in self.clocks():
+            with self.timed("edges"):
+                for edges, late in self._in_threads(block, groups):
+                    parts.append(edges)
+                    stale += late
+        return Forced(np.concatenate(parts), stale)
+
+    def _in_threads(self, block: Clocks, groups: KeyGroups) -> list[tuple[Int32s, int]]:
+        """The edges of one block; the kernels release Python's lock, so readers are shared between two threads."""
+        history, reads = self.history, self.reads
+
+        def edges_of(first: int, last: int) -> tuple[Int32s, int]:
+            found: tuple[Int32s, int] = kernels.tcc_edges(
+                first, last, history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
+                reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block.low, block.clock,
+            )  # fmt: skip
+            return found
+
+        if len(reads.read_op) < WORTH_A_THREAD:
+            return [edges_of(0, history.transactions)]
+        middle = int(np.searchsorted(reads.read_start, len(reads.read_op) // 2))
+        with ThreadPoolExecutor(2) as pool:
+            return list(pool.map(edges_of, (0, middle), (middle, history.transactions)))
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the time of what runs inside to ``seconds[phase]``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
