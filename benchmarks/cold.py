@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.checker import command
+from benchmarks.check import command
 from benchmarks.measure import ISOCHECK, run
 from benchmarks.tables import Row
 from benchmarks.workloads import QUICK, UNIFORM

@@ -45,6 +45,7 @@ def _row(workload: Workload, format: str, text_seconds: float | None, rounds: in
         "x text": seconds / (text_seconds or seconds),
         "MB/s": size / seconds,
         "process s": whole.seconds,
+        "cpu s": whole.cpu,
         "spread %": round(100 * whole.spread),
         "peak MB": whole.megabytes,
         # The interpreter and the kernels take the same for every file, so small ones have large ratios.

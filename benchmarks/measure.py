@@ -22,9 +22,10 @@ Command = Sequence[str]
 
 @dataclass(frozen=True)
 class Run:
-    """One finished child: wall-clock seconds, peak memory, what it printed."""
+    """One finished child: wall-clock seconds, seconds of all its threads on a core, peak memory, what it printed."""
 
     seconds: float
+    cpu: float
     megabytes: float
     output: str
 
@@ -38,6 +39,11 @@ class Runs:
     @property
     def seconds(self) -> float:
         return median(run.seconds for run in self.runs)
+
+    @property
+    def cpu(self) -> float:
+        """Less than the wall clock disturbed by others at work on the machine."""
+        return median(run.cpu for run in self.runs)
 
     @property
     def megabytes(self) -> float:
@@ -76,7 +82,7 @@ def run(command: Command, env: Mapping[str, str] | None = None, expect: Sequence
             errors.seek(0)
             tail = errors.read().decode(errors="replace")[-2000:]
             raise SystemExit(f"{' '.join(command)}\nended with {child.returncode}:\n{tail}")
-    return Run(seconds, usage.ru_maxrss / 1024, output)
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, output)
 
 
 def in_turns(commands: Sequence[Command], rounds: int, expect: Sequence[int] = (0,)) -> list[Runs]:

@@ -6,7 +6,9 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 # Distinct also in greyscale and for colour-blind readers (the palette of Okabe and Ito).
-COLOURS = ("#999999", "#0072B2", "#56B4E9", "#E69F00", "#F0E442", "#009E73", "#D55E00", "#CC79A7")
+COLOURS = (
+    "#999999", "#0072B2", "#56B4E9", "#E69F00", "#F0E442", "#009E73", "#D55E00", "#CC79A7", "#000000", "#DDDDDD",
+)  # fmt: skip
 LABELS, BARS, ROW, TOP = 330, 560, 20, 62
 
 
@@ -31,7 +33,8 @@ def save_bars(path: Path, title: str, bars: Sequence[Bar], mark_name: str = "") 
     scale = BARS / longest
     width, height = LABELS + BARS + 80, TOP + ROW * len(bars) + 16
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"',
+        'font-family="sans-serif" font-size="12">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="10" y="22" font-size="15">{escape(title)}</text>',
         *_legend(colours, mark_name),

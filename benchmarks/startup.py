@@ -29,15 +29,17 @@ def measure(quick: bool) -> list[Row]:
     in_turns(commands, 1)  # the first time reads the disk
     found = in_turns(commands, 3 if quick else 15)
     seconds = {name: runs.seconds for (name, *_), runs in zip(plan, found, strict=True)}
+    cpu = {name: runs.cpu for (name, *_), runs in zip(plan, found, strict=True)}
     return [
         {
             "command": name,
             "seconds": runs.seconds,
+            "cpu s": runs.cpu,
             "spread %": round(100 * runs.spread),
-            "MB": runs.megabytes,
             "compared with": reference or "",
             "ratio": runs.seconds / seconds[reference] if reference else None,
             "at most": limit,
+            "ratio cpu": runs.cpu / cpu[reference] if reference else None,
         }
         for (name, _, reference, limit), runs in zip(plan, found, strict=True)
     ]

@@ -17,15 +17,20 @@ from typing import Any
 WORTH_COMPILING = 1_000_000
 
 _compiled: set[str] = set()
+_done: dict[str, int] = {}  # loop steps done by plain Python so far, by module
 
 
 def prepare(work: int, *modules: ModuleType) -> None:
-    """Compile the kernels of ``modules`` if ``work``, counted in loop steps, is worth it."""
+    """Compile the kernels of ``modules`` if ``work``, counted in loop steps, is worth it.
+
+    Work adds up: many small histories in one process are worth it, too.
+    """
     mode = os.environ.get("ISOCHECK_COMPILE", "auto")
-    if mode == "never" or (mode != "always" and work < WORTH_COMPILING):
-        return
     for module in modules:
-        if module.__name__ not in _compiled:
+        name = module.__name__
+        _done[name] = _done.get(name, 0) + work
+        worth = mode == "always" or (mode != "never" and _done[name] >= WORTH_COMPILING)
+        if worth and name not in _compiled:
             _compile(module)
 
 

@@ -22,7 +22,12 @@ def shown(atom: object, limit: int = 60) -> str:
 
 def one_line(text: str) -> str:
     """A message that stays on one line whatever it quotes; surrogates of odd file names included."""
-    return visible(text.encode("utf-8", "backslashreplace").decode())
+    return visible(encodable(text))
+
+
+def encodable(text: str) -> str:
+    """``text`` with the surrogates of odd file names spelled out, as JSON cannot hold them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def wrapped(lead: str, text: str, indent: str, width: int = 80) -> list[str]:

@@ -117,11 +117,12 @@ class Facts:
     def _judge_list(self, x, items, own):
         """A list fixes the order of the appends it shows (decision 6)."""
         writers = [self.writer.get((x, v)) for v in items]
+        aborted = any(t is not None and self.txns[t][0] == "aborted" for t in writers)
         if None in writers:
             self.found.add("a")
-        elif any(self.txns[t][0] == "aborted" for t in writers):
+        if aborted:
             self.found.add("b")
-        else:
+        if None not in writers and not aborted:
             self.ww |= {(t1, t2) for t1, t2 in combinations(writers, 2) if t1 != t2}
         if len(set(items)) < len(items):
             self.found.add("duplicate")

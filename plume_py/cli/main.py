@@ -3,7 +3,7 @@
 import os
 import sys
 from importlib import import_module
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 
 import click
 
@@ -70,8 +70,7 @@ def main() -> None:
         code = cli.main(standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        error.message = one_line(error.message)
-        error.show()
+        _show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
@@ -88,6 +87,14 @@ def main() -> None:
         click.echo(one_line(f"isocheck: {error}"), err=True)
         code = exit_code_of(error)
     sys.exit(code)
+
+
+def _show(error: click.ClickException) -> None:
+    """What click says, its quotes of arguments made harmless."""
+    text = StringIO()
+    error.show(text)
+    for line in text.getvalue().splitlines():
+        click.echo(one_line(line), err=True)
 
 
 def _silence_output() -> None:

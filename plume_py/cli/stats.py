@@ -8,7 +8,7 @@ import click
 
 from plume_py.cli.contract import ExitCode, combined, reading_options
 from plume_py.errors import InputError
-from plume_py.text import one_line, shown
+from plume_py.text import encodable, one_line, shown
 
 if TYPE_CHECKING:
     from plume_py.history.stats import Stats
@@ -58,7 +58,7 @@ def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[s
 def _plain(result: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    texts = {name: result[name] and one_line(result[name]) for name in ("history", "error")}
+    texts = {name: result[name] and encodable(result[name]) for name in ("history", "error")}
     return {**result, **texts, "stats": None if result["stats"] is None else asdict(result["stats"])}
 
 

@@ -81,7 +81,7 @@ def check_lists(
             seen[v] = i
         if thin_air:
             note(counts, examples, THIN_AIR_ELEMENT, i)
-        elif aborted:
+        if aborted:
             note(counts, examples, ABORTED_ELEMENT, i)
         if twice:
             note(counts, examples, DUPLICATE, i)

@@ -49,7 +49,7 @@ class CommitOrder:
     @property
     def exists(self) -> bool:
         """Is there a commit order at all?"""
-        return self.forced.stale == 0 and self.ordering.acyclic
+        return bool(self.forced.stale == 0 and self.ordering.acyclic)
 
 
 @dataclass(frozen=True)

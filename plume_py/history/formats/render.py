@@ -202,9 +202,9 @@ def _left(history: History, lost_ops: Bools | None, hollow: bool) -> History:
         op_key=history.op_key[ops],
         op_version=history.op_version[ops],
         txn_start=np.concatenate(([0], np.cumsum(lengths[txns]))),
-        txn_session=txn_session,
+        txn_session=txn_session.astype(np.int32),
         txn_status=history.txn_status[txns],
-        session_start=np.concatenate(([0], np.cumsum(per_session))),
+        session_start=np.concatenate(([0], np.cumsum(per_session))).astype(np.int32),
         key_code=history.key_code[np.unique(history.op_key[ops])],
     )
 

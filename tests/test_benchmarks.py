@@ -1,0 +1,77 @@
+"""The benchmarks run at all, and their parts count right."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import check, hot_key, measure, plot, tables, workloads  # noqa: E402
+
+
+def bench(*args):
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *args], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+def test_startup_runs_and_keeps_its_table(tmp_path):
+    done = bench("--quick", "--only", "startup", "--results", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "isocheck stats tiny.json" in done.stdout
+    rows = list(csv.DictReader((tmp_path / "startup.csv").open()))
+    assert len(rows) == 5
+    assert all(float(row["seconds"]) > 0 for row in rows)
+
+
+def test_an_unknown_part_is_refused():
+    done = bench("--only", "nothing")
+    assert done.returncode == 2
+    assert "nothing" in done.stderr
+
+
+def test_a_check_is_measured_in_parts_that_add_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(workloads, "WORK", tmp_path)
+    tiny = workloads.Workload("tiny", 3, 9, 4, 10)
+    found = measure.run(check.command(tiny.file("TCC"), "TCC"))
+    parts = check.phases(found)
+    assert tuple(parts) == check.PHASES
+    assert sum(parts.values()) == pytest.approx(found.seconds)
+    assert parts["start"] > 0
+    assert found.megabytes > 10
+    assert [path.name for path in tmp_path.iterdir()] == ["3x3x4-10-uniform-TCC.txt"]
+
+
+def test_a_failing_command_stops_the_benchmark():
+    with pytest.raises(SystemExit, match="ended with 3"):
+        measure.run([sys.executable, "-c", "raise SystemExit(3)"])
+
+
+@pytest.mark.parametrize("guarantee", ["SER", "TCC"])
+def test_the_hot_key_history_holds_and_everybody_writes_the_key(tmp_path, guarantee):
+    import plume_py
+    from plume_py.weak.engine import WeakEngine
+
+    path = tmp_path / "hot.txt"
+    path.write_text("".join(hot_key.history(guarantee, 4, 5)))
+    history = plume_py.load(path)
+    assert all(("w", hot_key.HOT) in {op[:2] for op in txn.ops} for session in history for txn in session)
+    assert WeakEngine(history).holds("TCC")
+
+
+def test_tables_and_plots(tmp_path, capsys):
+    rows = [
+        {"name": "a<b", "seconds": 0.5, "n": 1234, "limit": None},
+        {"name": "c", "seconds": 12.0, "n": 5, "limit": 1.0},
+    ]
+    tables.show("Title", rows)
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["c", "12.00", "5", "1.00"]
+    tables.save(tmp_path / "t.csv", rows)
+    assert (tmp_path / "t.csv").read_text().splitlines()[1] == "a<b,0.5000,1234,"
+    plot.save_bars(tmp_path / "t.svg", "a < b", [plot.Bar("x & y", {"load": 1.0, "check": 2.0}, 2.5)], "target")
+    assert ElementTree.parse(tmp_path / "t.svg").getroot().tag.endswith("svg")

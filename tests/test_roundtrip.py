@@ -1,0 +1,297 @@
+"""What a writer wrote is recognised by its content and read back as the same history, or was refused with a reason."""
+
+import gzip
+import lzma
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from plume_py import load
+from plume_py.errors import ConversionError, InputError
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats.registry import FORMATS
+from plume_py.history.formats.render import initial_versions
+from plume_py.history.model import NOBODY, READ, READ_LIST, History
+from plume_py.levels import NAMES
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
+COMPRESSIONS = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstd.compress}
+INITIAL = "<initial>"  # no atom of the strategy looks like this
+
+NATURALS = (0, 1, 2, 3, 7, 2**63 - 1, 2**63, 2**64 - 1)
+HOSTILE = (
+    "",
+    "1",
+    ":x",
+    ":a/b",
+    ": x",
+    'q"\\',
+    "a\nb\r\t",
+    "\x00\x1b[31m\x7f",
+    "\u202eabc\u2028",
+    "é🙂",
+    "nil",
+    "{}],",
+)
+ODD = (*NATURALS, *HOSTILE, -1, -(2**63), -(2**63) - 1, 2**64, 10**30)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    """Small histories; every second one keeps to what all formats can express, or nearly."""
+    modest = draw(st.booleans())
+    atoms = st.sampled_from(NATURALS if modest else ODD)
+    values = atoms if modest else st.one_of(st.none(), atoms)
+    keys = draw(st.lists(atoms, min_size=1, max_size=3, unique=True))
+    lists = set() if modest else set(draw(st.lists(st.sampled_from(keys), max_size=1)))
+    initial = draw(st.sampled_from((0, None)) if modest else values)
+    builder = HistoryBuilder(initial, declared=draw(st.booleans()), implicit_initial=modest or draw(st.booleans()))
+    ids = draw(st.lists(st.sampled_from((None, 3, 4, 5, 10**20, *HOSTILE)), max_size=4))
+    statuses = st.sampled_from(("committed", "committed", "aborted") if modest else ("committed", "aborted", "unknown"))
+    written: set[object] = set()
+
+    def operation() -> tuple:
+        key = draw(st.sampled_from(keys))
+        if draw(st.booleans()):
+            if key in lists and draw(st.booleans()):
+                return "r", key, draw(st.lists(values.filter(lambda value: value != initial), max_size=3))
+            return "r", key, initial if key in lists else draw(st.one_of(st.just(initial), values))
+        value = draw(values.filter(lambda value: key not in lists or value != initial))
+        if (key, value) in written:  # a second writer would make its readers ambiguous
+            return "r", key, initial
+        written.add((key, value))
+        return "append" if key in lists else "w", key, value
+
+    sessions = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3))
+    if draw(st.booleans()):  # something like an explicit initial transaction
+        ops = [("w", key, draw(values)) for key in keys if key not in lists]
+        written.update(op[1:] for op in ops)
+        builder.add("first", ops)
+    for s, transactions in enumerate(sessions):
+        name = draw(st.sampled_from((s, str(s), 2**70 + s)))
+        builder.session(name)
+        for _ in range(transactions):
+            ops = [operation() for _ in range(draw(st.integers(0 if not modest or draw(st.booleans()) else 1, 3)))]
+            level = None if modest else draw(st.sampled_from((None, None, *NAMES)))
+            builder.add(name, ops, status=draw(statuses), level=level, id=ids.pop() if ids else None)
+    try:
+        return builder.build(init_txn=draw(st.sampled_from(("auto", "auto", "none"))))
+    except InputError:  # two equal ids
+        assume(False)
+        raise
+
+
+Model = list[list[tuple[str, str | None, list[tuple]]]]
+
+
+def model(history: History) -> Model:
+    """Sessions of (status, level, operations); a read of the initial state says so instead of its value."""
+    initial = initial_versions(history)
+
+    def spelled(o: int) -> tuple:
+        op = history.op(o)
+        at_start = history.op_kind[o] == READ and initial[history.op_version[o]]
+        return op.kind, op.key, INITIAL if at_start else op.value
+
+    def ops(t: int) -> list[tuple]:
+        return [spelled(o) for o in range(history.txn_start[t], history.txn_start[t + 1])]
+
+    bounds = zip(history.session_start, history.session_start[1:], strict=False)
+    facts = [history.transaction(t) for t in range(history.transactions)]
+    return [[(facts[t].status, facts[t].level, ops(t)) for t in range(*bound)] for bound in bounds]
+
+
+def without_unjudged_initial_reads(sessions: Model) -> Model:
+    """What did not commit does not say what it read, where EDN has nil; nor can it be an explicit initial state."""
+    return [
+        [
+            (status, level, [op for op in ops if status == "committed" or op[0] != "r" or op[2] not in (None, INITIAL)])
+            for status, level, ops in session
+        ]
+        for session in sessions
+    ]
+
+
+def with_merged_aborts(sessions: Model) -> Model:
+    """Plume text has one aborted transaction per session, where the first one was."""
+    result = []
+    for session in sessions:
+        merged: list[tuple[str, str | None, list[tuple]]] = []
+        collected = None
+        for status, level, ops in session:
+            if status != "aborted":
+                merged.append((status, level, ops))
+            elif ops and collected is None:
+                collected = list(ops)
+                merged.append((status, level, collected))
+            elif ops:
+                collected += ops
+        result.append(merged)
+    return result
+
+
+def expected_and_found(name: str, history: History, again: History) -> tuple[Model, Model]:
+    models = model(history), model(again)
+    if name == "edn" or history.init_txn != NOBODY:
+        models = tuple(without_unjudged_initial_reads(one) for one in models)
+    if name == "plume":
+        models = with_merged_aborts(models[0]), models[1]
+    return models
+
+
+def written(history: History, name: str) -> bytes:
+    return b"".join(FORMATS[name].load_writer()(history).chunks)
+
+
+def labels(history: History) -> list:
+    return [history.txn_label[t] for t in range(history.transactions)]
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(data=st.data())
+def test_what_was_written_reads_back_as_the_same_history(name: str, data: st.DataObject, tmp_path: Path) -> None:
+    history = data.draw(histories())
+    try:
+        content = written(history, name)
+    except ConversionError as refusal:
+        assert len(str(refusal)) > 20
+        return
+    path = tmp_path / "history.dat"
+    path.write_bytes(content)
+    again = load(path)
+    assert again.format == name
+    assert again.init_txn == history.init_txn
+    expected, found = expected_and_found(name, history, again)
+    assert found == expected
+    if name in ("json", "jsonl"):
+        assert labels(again) == labels(history)
+    ending = data.draw(st.sampled_from(list(COMPRESSIONS)))
+    path.with_suffix(ending).write_bytes(COMPRESSIONS[ending](content))
+    assert model(load(path.with_suffix(ending))) == model(again)
+
+
+ALL = set(WRITABLE)
+WITH_STRINGS = {"json", "jsonl", "edn"}
+
+
+@pytest.mark.parametrize(
+    ("initial", "sessions", "formats"),
+    [
+        (0, [[[("w", 1, 5)]], [[("r", 1, 5), ("r", 2, 0)]]], ALL),
+        (None, [[[("w", 1, 5)]], [[("r", 1, 5), ("r", 2, None)]]], ALL),
+        (None, [[[("w", 2**64 - 1, 2**63)]], [[("r", 2**64 - 1, 2**63), ("r", 2, None)]]], ALL),
+        ("", [[[("w", 1, 5)]], [[("r", 2, "")]]], ALL),
+        (0, [[[("w", "x", 5)], [("r", "y", 0)]]], WITH_STRINGS),
+        (0, [[[("w", 1, -5)], [("r", 2, 0)]]], WITH_STRINGS),
+        (0, [[[("w", 1, None)], [("r", 2, 0)]]], {"json", "jsonl"} | {"edn"}),
+        (None, [[[("append", 1, 5)]], [[("r", 1, []), ("r", 1, [5])]]], WITH_STRINGS),
+        (0, [[[("w", 1, 5)], []], [[("r", 2, 0)]]], ALL - {"plume"}),
+        (0, [[], [], [[("r", 1, 0)]], [], []], {"json", "dbcop", "dbcop-json"}),
+        (0, [[], []], {"json", "dbcop", "dbcop-json"}),
+        (0, [], {"json", "jsonl", "dbcop", "dbcop-json"}),
+        (5, [[[("r", 1, 0)]]], {"json", "jsonl", "edn"}),  # 0 is thin air
+    ],
+)
+def test_which_formats_take_a_history(initial: object, sessions: list, formats: set[str], tmp_path: Path) -> None:
+    builder = HistoryBuilder(initial)
+    for s, session in enumerate(sessions):
+        builder.session(s)
+        for ops in session:
+            builder.add(s, ops)
+    history = builder.build()
+    taken = set()
+    for name in WRITABLE:
+        try:
+            (tmp_path / name).write_bytes(written(history, name))
+        except ConversionError:
+            continue
+        taken.add(name)
+        assert model(load(tmp_path / name)) == model(history)
+    assert taken == formats
+
+
+@pytest.mark.parametrize(
+    ("txn", "formats"),
+    [
+        ({"status": "unknown"}, {"json", "jsonl", "edn"}),
+        ({"status": "aborted"}, ALL),
+        ({"level": "SI"}, {"json", "jsonl"}),
+    ],
+)
+def test_which_formats_take_a_transaction(txn: dict, formats: set[str], tmp_path: Path) -> None:
+    builder = HistoryBuilder(0)
+    builder.add(0, [("w", 1, 2), ("r", 3, 4)], **txn)
+    builder.add(1, [("r", 3, 0)])
+    history = builder.build()
+    for name in WRITABLE:
+        if name not in formats:
+            with pytest.raises(ConversionError, match=r"transaction T1 \(sessions\[0\]\[0\]\) needs it"):
+                written(history, name)
+        else:
+            (tmp_path / name).write_bytes(written(history, name))
+            assert model(load(tmp_path / name)) == model(history)
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+@pytest.mark.parametrize("choice", ["first", "none"])
+def test_a_forced_decision_about_the_first_transaction_is_kept_or_refused(
+    name: str, choice: str, tmp_path: Path
+) -> None:
+    """`first` although the initial value was read; `none` although the first transaction writes just that."""
+    builder = HistoryBuilder(0)
+    builder.add(0, [("w", 1, 9 if choice == "first" else 0)])
+    builder.add(1, [("r", 1, 0)])
+    history = builder.build(init_txn=choice)
+    assert history.init_txn == (0 if choice == "first" else NOBODY)
+    with pytest.raises(ConversionError, match="taken for the initial state"):
+        written(history, name)
+
+
+def test_a_format_without_initial_state_stays_without_one(tmp_path: Path) -> None:
+    (tmp_path / "h").write_text("w 0 0\n=\nr 0 0\n")
+    history = load(tmp_path / "h", format="awdit")
+    for name in ("json", "jsonl"):
+        (tmp_path / name).write_bytes(written(history, name))
+        assert load(tmp_path / name).init_txn == history.init_txn == NOBODY
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in ("dbcop", "cobra", "viper")])
+def test_a_byte_order_mark_changes_nothing(name: str, tmp_path: Path) -> None:
+    texts = {
+        "json": '{"sessions":[[{"ops":[["w",1,2]]}]]}',
+        "jsonl": '{"session":0,"ops":[["w",1,2]]}\n{"session":0,"ops":[]}\n',
+        "plume": "w(1,2,0,0)\n",
+        "dbcop-json": '[[{"events":[["w",1,2]],"committed":true}]]',
+        "dbcop-hist": "[x:=2]\n",
+        "dbcop-yaml": "- - events: []\n    success: true\n",
+        "edn": "{:type :ok, :process 0, :value [[:w 1 2]]}\n",
+        "elle-json": '[{"type":"ok","process":0,"value":[["w",1,2]]}]',
+        "awdit": "w 1 2\n",
+        "isopredict": "WRITE KEY[x] Txn(1, 0)\n",
+    }
+    (tmp_path / "h").write_text(texts[name])
+    (tmp_path / "marked").write_bytes(b"\xef\xbb\xbf" + texts[name].encode())
+    assert load(tmp_path / "marked").format == load(tmp_path / "h").format == name
+    assert model(load(tmp_path / "marked")) == model(load(tmp_path / "h"))
+    (tmp_path / "marked.gz").write_bytes(gzip.compress((tmp_path / "marked").read_bytes()))
+    assert model(load(tmp_path / "marked.gz")) == model(load(tmp_path / "h"))
+
+
+def test_list_reads_are_no_registers(tmp_path: Path) -> None:
+    builder = HistoryBuilder(None)
+    builder.add(0, [("append", "x", 1), ("r", "x", [1])])
+    builder.add(1, [("r", "x", [])])
+    history = builder.build()
+    assert [int(kind) for kind in history.op_kind] == [3, READ_LIST, READ_LIST]
+    for name in ("json", "jsonl", "edn"):
+        (tmp_path / name).write_bytes(written(history, name))
+        assert load(tmp_path / name).op_kind.tolist() == history.op_kind.tolist()
