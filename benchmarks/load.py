@@ -8,7 +8,7 @@ from statistics import median
 
 from benchmarks.measure import PYTHON, in_turns, run
 from benchmarks.plot import Bar, save_bars
-from benchmarks.tables import Row
+from benchmarks.tables import Row, progress
 from benchmarks.workloads import EXTENSIONS, LARGE, QUICK, UNIFORM, Workload
 
 GUARANTEE = "SER"
@@ -22,7 +22,8 @@ def measure(quick: bool) -> list[Row]:
     for workload in (QUICK,) if quick else (UNIFORM, LARGE):
         text_seconds = None
         for format in EXTENSIONS:
-            row = _row(workload, format, text_seconds, 1 if quick else 3)
+            row = _row(workload, format, text_seconds, 1 if quick else 5 if workload is UNIFORM else 3)
+            progress(f"{workload.name}, {format}: loaded in {row['load s']:.2f} s")
             text_seconds = text_seconds or float(row["load s"])  # type: ignore[arg-type]
             rows.append(row)
     return rows
@@ -31,8 +32,8 @@ def measure(quick: bool) -> list[Row]:
 def _row(workload: Workload, format: str, text_seconds: float | None, rounds: int) -> Row:
     path = workload.file(GUARANTEE, format)
     whole, lines = in_turns([[PYTHON, "-c", WHOLE, str(path)], ["wc", "-l", str(path)]], rounds)
-    warm = run([PYTHON, "-m", "benchmarks.load", str(path), str(rounds + 2)])
-    seconds = median(json.loads(warm.output))
+    warm = run([PYTHON, "-m", "benchmarks.load", str(path), str(rounds)])
+    seconds, cpu = map(median, zip(*json.loads(warm.output), strict=True))
     size = path.stat().st_size / MEGABYTE
     return {
         "operations": workload.total,
@@ -40,6 +41,7 @@ def _row(workload: Workload, format: str, text_seconds: float | None, rounds: in
         "MB": size,
         "wc -l s": lines.seconds,
         "load s": seconds,
+        "load cpu": cpu,
         "at most s": _limit(format, size, lines.seconds, text_seconds),
         "x wc -l": seconds / lines.seconds,
         "x text": seconds / (text_seconds or seconds),
@@ -71,16 +73,16 @@ def plot(rows: list[Row], path: Path) -> None:
     save_bars(path, "Seconds to load a history, kernels warm", bars)
 
 
-def _time_loads(path: str, rounds: int) -> list[float]:
-    """The child: loads once to warm the kernels, then with the clock running."""
+def _time_loads(path: str, rounds: int) -> list[tuple[float, float]]:
+    """The child: loads once to warm the kernels, then with the clock running; wall and processor seconds."""
     from plume_py import load
 
     load(path)
     times = []
     for _ in range(rounds):
-        start = time.perf_counter()
+        start, start_cpu = time.perf_counter(), time.process_time()
         load(path)
-        times.append(time.perf_counter() - start)
+        times.append((time.perf_counter() - start, time.process_time() - start_cpu))
     return times
 
 

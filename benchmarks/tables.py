@@ -1,6 +1,7 @@
 """Plain tables for people, CSV for programs."""
 
 import csv
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,11 @@ def show(title: str, rows: Sequence[Row]) -> None:
             for text, width, right in zip(line, widths, numeric, strict=True)
         )
         print("  " + "  ".join(pieces).rstrip())
+
+
+def progress(text: str) -> None:
+    """What is being measured; a whole run takes minutes."""
+    print(f"... {text}", file=sys.stderr, flush=True)
 
 
 def save(path: Path, rows: Sequence[Row]) -> None:

@@ -40,8 +40,11 @@ class Workload:
             WORK.mkdir(exist_ok=True)
             # A stopped run must not leave half a file that the next one takes for whole.
             fresh = path.with_name(f"new-{os.getpid()}-{path.name}")
-            run(self._command(guarantee, format, fresh))
-            fresh.replace(path)
+            try:
+                run(self._command(guarantee, format, fresh))
+                fresh.replace(path)
+            finally:
+                fresh.unlink(missing_ok=True)
         return path
 
     @property

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 
+from plume_py.graph.causal import ClockKind
 from plume_py.history.model import NOBODY, History
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.report.verdict import LevelVerdict, Result, Violation
@@ -22,6 +23,7 @@ def check(
     taps: Iterable[str] = (),
     max_examples: int = 1,
     name: str = "",
+    clock: ClockKind = "auto",
 ) -> Result:
     """Does ``history`` keep ``levels``? With counterexamples for every pattern that says no.
 
@@ -36,7 +38,7 @@ def check(
     """
     wanted = _levels(levels)
     start = time.perf_counter()
-    engine = WeakEngine(history)
+    engine = WeakEngine(history, clock)
     chosen = set(taps)
     weak = [level for level in wanted if level in WEAK]
     verdicts = {level: engine.holds(level) for level in weak}

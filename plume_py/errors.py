@@ -1,5 +1,10 @@
 """What can go wrong with what the user gave us, each told in one line."""
 
+from plume_py.text import shorten
+
+# A message may quote the input, but not pages of it.
+LIMIT = 600
+
 
 class IsocheckError(Exception):
     """A failure that is explained to the user in one line, never by a traceback."""
@@ -21,8 +26,9 @@ class InputError(IsocheckError):
         return self
 
     def __str__(self) -> str:
-        place = ", ".join(part for part in (self.source, self.where) if part)
-        line = f"{place}: {self.problem}" if place else self.problem
+        place = ", ".join(part for part in (self.source, shorten(self.where, LIMIT)) if part)
+        problem = shorten(self.problem, LIMIT)
+        line = f"{place}: {problem}" if place else problem
         return f"{line}; {self.hint}" if self.hint else line
 
 

@@ -143,12 +143,17 @@ def test_one_hot_key_is_not_searched_ever_deeper(guarantee, monkeypatch):
     assert max(steps) < 300
 
 
+def exactly(tap, found):
+    """A non-repeatable read (j) is a fractured one (k or l), too; every other pattern stands alone."""
+    return found == {tap} or (tap == "j" and found in ({"j", "k"}, {"j", "l"}))
+
+
 @pytest.mark.parametrize("tap", sorted(RECIPES))
 @pytest.mark.parametrize("initial", [0, 1, None, "none"])
 def test_each_injection_is_exactly_its_pattern(tap, initial):
     for seed in range(8):
         history, (injection,) = inject(HistoryBuilder(initial=initial).build(), {tap: 1}, seed)
-        assert patterns(plain(history), initial) == {tap}
+        assert exactly(tap, patterns(plain(history), initial))
         assert injection.tap == tap
         assert injection.transactions == tuple(range(history.transactions))
         assert set(injection.keys) == {op.key for session in history for txn in session for op in txn.ops}
@@ -160,7 +165,7 @@ def test_injection_leaves_the_history_alone(tap):
     after, injections = inject(before, {tap: 2}, seed=4)
     sessions = list(after)
     assert sessions[: before.sessions] == list(before)
-    assert patterns(plain(after)) == {tap}
+    assert exactly(tap, patterns(plain(after)))
     assert [injection.tap for injection in injections] == [tap, tap]
     fresh = {key for injection in injections for key in injection.keys}
     assert fresh.isdisjoint({op.key for session in before for txn in session for op in txn.ops})

@@ -26,14 +26,19 @@ def agrees(sessions, initial=0):
     taps = oracle.taps(sessions, initial)
     result = check(build(sessions, initial), WEAK)
     return all(
-        (result.levels[level].ok, set(result.levels[level].taps)) == (oracle.satisfies(facts, level), spelled(taps[level]))
+        (result.levels[level].ok, set(result.levels[level].taps))
+        == (oracle.satisfies(facts, level), spelled(taps[level]))
         for level in WEAK
     )
 
 
 def spelled(patterns):
     """The oracle's names of list violations in the checker's words."""
-    names = {"duplicate": "duplicate-element", "incompatible": "incompatible-order", "version order": "version-order-cycle"}
+    names = {
+        "duplicate": "duplicate-element",
+        "incompatible": "incompatible-order",
+        "version order": "version-order-cycle",
+    }
     return {names.get(pattern, pattern) for pattern in patterns}
 
 
@@ -96,7 +101,7 @@ def random_lists(rng):
 def random_prefix(rng, order):
     seen = order[: rng.randint(0, len(order))]
     if rng.random() < 0.1:
-        seen = seen + [rng.randint(1, 6)]
+        seen = [*seen, rng.randint(1, 6)]
     if len(seen) > 1 and rng.random() < 0.05:
         seen = seen[::-1]
     return tuple(seen)

@@ -1,27 +1,40 @@
 """``isocheck check``: the default command."""
 
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options
+from plume_py.cli.contract import OUTPUT_FORMATS, ExitCode, LevelChoice, combined, reading_options
 from plume_py.errors import InputError
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
+    from plume_py.history.model import History
     from plume_py.report.verdict import Result
 
-# Renderers that exist so far; the contract names them all.
-FORMATS = ("text", "json", "jsonl")
+PATTERNS = "abcdefghijklmn"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    levels: list[str]
+    taps: tuple[str, ...]
+    clock: Any
+    max_examples: int
+    input_format: str | None
+    init_txn: Any
+    witness: str | None
+    minimize: str | None
+    out: str | None
 
 
 def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    if not value:
-        return ()
-    letters = tuple(letter.strip().lower().removeprefix("tap-") for letter in value.split(","))
-    known = "abcdefghijklmn"
-    wrong = [letter for letter in letters if len(letter) != 1 or letter not in known]
+    letters = tuple(letter.strip().lower().removeprefix("tap-") for letter in value.split(",")) if value else ()
+    wrong = [letter for letter in letters if len(letter) != 1 or letter not in PATTERNS]
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is not a pattern; use letters a to n, as in --tap a,h,m")
     return letters
@@ -34,9 +47,13 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
 )  # fmt: skip
 @click.option("--tap", "taps", callback=_taps, help="Check only these patterns, for example a,h,m.")
-@click.option("--format", "output", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
+@click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write a report to read in a browser.")
 @click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0), help="Per pattern.")
+@click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
 @click.option("--witness", type=click.Path(dir_okay=False), help="Write the commit order of a level that holds.")
+@click.option("--clock", type=click.Choice(["auto", "vector", "tree"]), default="auto", help="For the curious.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing for histories that hold.")
 @click.option("--verbose", "-v", is_flag=True, help="Print times as well.")
@@ -44,75 +61,106 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     histories: tuple[str, ...],
     levels: tuple[tuple[str, ...], ...],
-    taps: tuple[str, ...],
     output: str,
-    max_examples: int,
-    witness: str | None,
+    report: str | None,
     color: str,
     quiet: bool,
     verbose: bool,
-    input_format: str | None,
-    init_txn: str,
+    **given: Any,
 ) -> None:
     """Check whether histories keep an isolation level ("-" reads standard input).
 
     Exit code: 0 every level holds for every history, 1 some violation, 2 wrong usage, 3 undecided, 4 some input could
     not be read.
     """
-    wanted = [level for group in levels for level in group] or ["TCC"]
-    if witness is not None and (len(histories) != 1 or len(wanted) != 1):
-        raise click.UsageError("--witness needs exactly one history and one level")
+    options = Options(levels=[level for group in levels for level in group] or ["TCC"], **given)
+    _reject_ambiguous_targets(histories, options)
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
+    from plume_py.report.output import STREAMED, one, whole
+
     results = []
     for path in histories:
-        result = _check(path, wanted, taps, max_examples, input_format, init_txn, witness)
+        result = _check(path, options)
         results.append(result)
-        if output == "jsonl":
-            from plume_py.report.json import line
-
-            click.echo(line(result))
-        elif output == "text" and result.error is None and not (quiet and result.ok):
-            from plume_py.report.text import render
-
-            click.echo(render(result, verbose=verbose), color=ctx.color)
-    if output == "json":
-        from plume_py.report.json import document
-
-        click.echo(document(results))
+        if output in STREAMED and not (quiet and result.ok):
+            printed = one(output, result, verbose=verbose)
+            if printed:
+                click.echo(printed, color=ctx.color)
+    if output not in STREAMED:
+        click.echo(whole(output, results))
+    if report is not None:
+        _write_report(report, results)
     ctx.exit(combined(_code(result) for result in results))
 
 
-def _check(
-    path: str,
-    levels: list[str],
-    taps: tuple[str, ...],
-    max_examples: int,
-    input_format: str | None,
-    init_txn: str,
-    witness: str | None,
-) -> "Result":
-    """Load and check one history; what goes wrong with its input is told on standard error at once."""
-    from dataclasses import replace
+def _reject_ambiguous_targets(histories: tuple[str, ...], options: Options) -> None:
+    for name, target in (("--witness", options.witness), ("--minimize", options.minimize)):
+        if target is not None and (len(histories) != 1 or len(options.levels) != 1):
+            raise click.UsageError(f"{name} needs exactly one history and one level")
 
+
+def _check(path: str, options: Options) -> "Result":
+    """Load and check one history; what goes wrong with its input is told on standard error at once."""
     from plume_py.checking import check
     from plume_py.history.load import load
     from plume_py.report.verdict import Result
 
     start = time.perf_counter()
     try:
-        history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+        history = load(path, format=options.input_format, init_txn=options.init_txn)
     except InputError as error:
         click.echo(one_line(f"isocheck: {error}"), err=True)
         return Result(history=path, error=str(error))
     loaded = time.perf_counter() - start
-    result = check(history, levels, taps=taps, max_examples=max_examples, name=path)
-    if witness is not None and result.ok:
+    result = check(
+        history,
+        options.levels,
+        taps=options.taps,
+        max_examples=options.max_examples,
+        name=path,
+        clock=options.clock,
+    )
+    _write_files(history, result, options)
+    return replace(result, seconds={"load": loaded, **result.seconds})
+
+
+def _write_files(history: "History", result: "Result", options: Options) -> None:
+    """The files that the user asked for beside the verdict."""
+    if options.witness is not None and result.ok:
         from plume_py.witness import write_witness
 
-        write_witness(history, levels[0], witness)
-    return replace(result, seconds={"load": loaded, **result.seconds})
+        write_witness(history, options.levels[0], options.witness)
+    if options.minimize is not None and result.ok is False:
+        _minimize(history, options.levels[0], options.minimize)
+    if options.out is not None and result.violations:
+        from pathlib import Path
+
+        from plume_py.report.dot import write_pictures
+
+        for note in write_pictures(result, Path(options.out)):
+            click.echo(one_line(f"isocheck: {note}"), err=True)
+
+
+def _minimize(history: "History", level: str, target: str) -> None:
+    from plume_py.files import write_atomically
+    from plume_py.history.formats.json_writer import write_json
+    from plume_py.minimize import minimize
+
+    small = minimize(history, level)
+    if small is not None:
+        write_atomically(target, write_json(small.history).chunks)
+        size = f"{small.history.transactions} transactions, {small.history.operations} operations"
+        click.echo(one_line(f"isocheck: wrote {target}: {size}, TAP-{small.tap}"), err=True)
+
+
+def _write_report(target: str, results: "list[Result]") -> None:
+    from plume_py.files import write_atomically
+    from plume_py.report.html import document
+
+    write_atomically(target, [document(results).encode("utf-8", "backslashreplace")])
 
 
 def _code(result: "Result") -> ExitCode:

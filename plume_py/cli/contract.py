@@ -27,8 +27,8 @@ class ExitCode(IntEnum):
 
 _PRECEDENCE = (ExitCode.BAD_INPUT, ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitCode.HOLDS)
 
-# How results can be printed; ``plume_py.report`` has a renderer for each.
-OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github")
+# How results can be printed; ``plume_py.report.output`` has a renderer for each.
+OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot")
 
 
 def combined(codes: Iterable[ExitCode]) -> ExitCode:

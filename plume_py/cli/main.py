@@ -15,6 +15,7 @@ from plume_py.text import one_line
 # name -> (module below plume_py.cli, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Check whether histories keep an isolation level (the default command)."),
+    "verify": ("verify", "Re-check a commit order or a report by the definitions alone."),
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),
     "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
@@ -22,6 +23,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "levels": ("levels", "List the isolation levels."),
 }
 DEFAULT = "check"
+
+# What a shell reports for a program that wrote to a closed pipe.
+READER_GONE = 141
+
+
+class _ReaderGoneError(Exception):
+    """A broken pipe. Left as it is, click would end with 1, which means a violation."""
 
 
 class LazyGroup(click.Group):
@@ -43,6 +51,13 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise _ReaderGoneError from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
@@ -67,7 +82,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="isocheck", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
         _show(error)
@@ -75,10 +90,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = 130
-    except BrokenPipeError:
+    except (BrokenPipeError, _ReaderGoneError):
         # The reader of our output went away; nothing more can be said to it.
         _silence_output()
-        code = 141
+        code = READER_GONE
     except OSError as error:
         click.echo(one_line(f"isocheck: cannot write the results: {error.strerror or error}"), err=True)
         _silence_output()

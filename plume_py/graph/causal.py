@@ -3,16 +3,32 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from plume_py import accel
-from plume_py.graph import clock_kernels, order_kernels
+from plume_py.graph import clock_kernels, order_kernels, tree_clock_kernels
 from plume_py.graph.reads import Reads
 from plume_py.history.model import History, Int32s, Int64s
 
 # A block of clock rows takes at most this many bytes.
 CLOCK_BYTES = 1 << 30
+
+# From so many sessions on tree clocks are tried first, and given up if they have more changes than this, or than one
+# for so many entries of the vectors.
+MANY_SESSIONS = 500
+MAX_CHANGES = 8_000_000
+DENSE = 64
+
+ClockKind = Literal["auto", "vector", "tree"]
+CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree")
+
+Counts = npt.NDArray[np.integer[Any]]
+NO_COUNTS = np.empty((0, 0), np.uint8)
+NO_STARTS = np.empty(0, np.int64)
+NOTHING = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True)
@@ -74,37 +90,94 @@ def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
     return Ordering(order, component)
 
 
-@dataclass(frozen=True)
-class Clocks:
-    """clock[t, s - low] is the last transaction of session s causally before t (or -1), for one block of sessions."""
+class Clocks(NamedTuple):
+    """Which transactions of sessions low .. high - 1 are causally before which others; ask ``clock_kernels.horizon``.
+
+    Either as vectors, in ``clock``, or (where that has no columns) as what each session learnt, for all sessions: with
+    ``learner[i]``, one of its transactions, session s learns of ``learnt[i]`` and what is before, for i from
+    ``learner_start[s]`` to ``learner_start[s + 1]``, by ascending ``learnt``.
+    """
 
     low: int
-    clock: Int32s
+    high: int
+    txn_session: Int32s
+    session_start: Int32s
+    clock: Counts
+    learner_start: Int64s
+    learnt: Int32s
+    learner: Int32s
 
-    @property
-    def high(self) -> int:
-        """The first session after the block."""
-        return self.low + int(self.clock.shape[1])
+
+def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind) -> Clocks | None:
+    """The clocks of all sessions at once, if ``kind`` and memory allow it."""
+    if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
+        limit = None if kind == "tree" else min(MAX_CHANGES, history.transactions * history.sessions // DENSE)
+        tree = tree_clocks(history, reads, causal, limit)
+        if tree is not None:
+            return tree
+    return next(vector_blocks(history, reads, causal)) if clock_width(history) >= history.sessions else None
 
 
 def clock_width(history: History) -> int:
-    """How many sessions a block of clocks covers."""
-    affordable = int(CLOCK_BYTES // (4 * max(1, history.transactions)))
-    return min(max(1, affordable), max(1, history.sessions))
+    """How many sessions a block of vector clocks covers: as many as there is room for, and all about the same."""
+    affordable = int(CLOCK_BYTES // (_count_type(history).itemsize * max(1, history.transactions)))
+    blocks = -(-history.sessions // max(1, affordable))
+    return max(1, -(-history.sessions // max(1, blocks)))
 
 
-def clock_blocks(history: History, reads: Reads, causal: Ordering) -> Iterator[Clocks]:
-    """The clocks of all transactions, a block of sessions at a time so that memory stays bounded."""
+def _count_type(history: History) -> "np.dtype[Any]":
+    """The narrowest type that can count the transactions of a session."""
+    longest = int(np.max(np.diff(history.session_start), initial=0))
+    return np.dtype(np.uint8 if longest < 1 << 8 else np.uint16 if longest < 1 << 16 else np.int32)
+
+
+def vector_blocks(history: History, reads: Reads, causal: Ordering) -> Iterator[Clocks]:
+    """The clocks of all transactions, a block of sessions at a time; each takes the memory of the one before."""
     width = clock_width(history)
+    room = np.empty(history.transactions * width, _count_type(history))
     for low in range(0, max(1, history.sessions), width):
-        yield clocks_of(history, reads, causal, low, min(low + width, history.sessions))
+        high = min(low + width, history.sessions)
+        clock = room[: history.transactions * (high - low)].reshape(history.transactions, high - low)
+        _fill(history, reads, causal, low, clock)
+        yield Clocks(low, high, history.txn_session, history.session_start, clock, NO_STARTS, NOTHING, NOTHING)
 
 
-def clocks_of(history: History, reads: Reads, causal: Ordering, low: int, high: int) -> Clocks:
-    """The clocks of sessions low .. high - 1."""
-    accel.prepare(len(reads.read_op) * (high - low), clock_kernels)
-    clock = np.empty((history.transactions, high - low), np.int32)
+def _fill(history: History, reads: Reads, causal: Ordering, low: int, clock: Counts) -> None:
+    accel.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
     clock_kernels.vector_clocks(
-        causal.order, causal.component, history.txn_session, reads.read_start, reads.read_source, low, clock
-    )
-    return Clocks(low, clock)
+        causal.order, causal.component, history.txn_session, history.session_start,
+        reads.read_start, reads.read_source, low, clock,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lasts:
+    """clock[t, s - low]: the last transaction of session s that is causally before t; if none is, a smaller number."""
+
+    clock: Int32s
+
+
+def clocks_of(history: History, reads: Reads, causal: Ordering, low: int, high: int) -> Lasts:
+    """The last transactions of sessions low .. high - 1 before each transaction, for who needs few sessions."""
+    counts = np.empty((history.transactions, high - low), _count_type(history))
+    _fill(history, reads, causal, low, counts)
+    return Lasts(history.session_start[low:high] + counts.astype(np.int32) - 1)
+
+
+def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
+    """The clocks of all transactions as what changes from each to the next; None beyond ``limit`` changes."""
+    accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
+    log_start, log_end = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
+    nodes = tree_clock_kernels.tree_clocks(
+        causal.order, causal.component, history.txn_session, history.session_start,
+        reads.read_start, reads.read_source, 1 << 62 if limit is None else limit, log_start, log_end,
+    )  # fmt: skip
+    if nodes is None:
+        return None
+    logged = int(np.sum(log_end - log_start))
+    start = np.zeros(history.sessions + 1, np.int64)
+    learnt, learner = np.empty(logged, np.int32), np.empty(logged, np.int32)
+    tree_clock_kernels.sort_learnt(nodes, log_start, log_end, history.txn_session, start, learnt, learner)
+    return Clocks(
+        0, history.sessions, history.txn_session, history.session_start, NO_COUNTS, start, learnt, learner
+    )  # fmt: skip

@@ -1,32 +1,67 @@
-"""Clock kernels. clock[t, s - low] is the last transaction of session s that is causally before t; -1 if none is.
+"""Clock kernels. clock[t, s - low] is how many transactions of session s are causally before t: always its first ones.
 
-Rows cover a block of sessions, low .. high - 1, so that memory stays bounded. Transactions come predecessors first;
-those of one component (of a causal cycle) come together and share one row.
+Rows cover a block of sessions, low .. high - 1, so that memory stays bounded, and counts are as narrow as the longest
+session allows, because filling rows takes as long as memory does. Transactions come predecessors first; those of one
+component (of a causal cycle) come together and share one row.
 """
 
 # mypy: allow-untyped-defs
 
 
+def horizon(clocks, t, s):
+    """The first transaction of session s (one of those that ``clocks`` cover) that is not causally before t."""
+    if clocks.clock.shape[1] > 0:
+        return clocks.session_start[s] + clocks.clock[t, s - clocks.low]
+    return learnt_horizon(clocks, t, s)
+
+
+def learnt_horizon(clocks, t, s):
+    """The same from what sessions learnt: see ``Clocks`` for its columns.
+
+    By ascending ``learnt``, what one session learns about another comes in the order in which it learns it.
+    """
+    own = clocks.txn_session[t]
+    begin, end = clocks.session_start[s], clocks.session_start[s + 1]
+    low = first = clocks.learner_start[own]
+    high = clocks.learner_start[own + 1]
+    while low < high:
+        middle = (low + high) // 2
+        p = clocks.learnt[middle]
+        if p < begin or (p < end and clocks.learner[middle] <= t):
+            low = middle + 1
+        else:
+            high = middle
+    known = t if own == s else begin
+    if low > first and clocks.learnt[low - 1] >= known:
+        return clocks.learnt[low - 1] + 1
+    return known
+
+
 def join(clock, t, p):
     """clock[t] := the larger of clock[t] and clock[p], entry by entry."""
-    for j in range(clock.shape[1]):
-        ours, theirs = clock[t, j], clock[p, j]
-        clock[t, j] = theirs if theirs > ours else ours
+    ours, theirs = clock[t], clock[p]
+    for j in range(len(ours)):
+        ours[j] = max(ours[j], theirs[j])
 
 
-def learn(clock, low, t, p, session):
+def learn(clock, low, t, p, session, session_start):
     """Everything before p, and p itself, is before t; nothing to do where t knows p already."""
     if low <= session < low + clock.shape[1]:
-        if clock[t, session - low] >= p:
+        if session_start[session] + clock[t, session - low] > p:
             return
         join(clock, t, p)
-        if clock[t, session - low] < p:
-            clock[t, session - low] = p
+        count_up_to(clock, low, t, p, session, session_start)
     else:
         join(clock, t, p)
 
 
-def vector_clocks(order, component, txn_session, read_start, read_source, low, clock):
+def count_up_to(clock, low, t, p, session, session_start):
+    """The transactions of p's session up to p itself are before t."""
+    if low <= session < low + clock.shape[1]:
+        clock[t, session - low] = max(clock[t, session - low], p - session_start[session] + 1)
+
+
+def vector_clocks(order, component, txn_session, session_start, read_start, read_source, low, clock):
     """Fill the rows of one block."""
     i = 0
     while i < len(order):
@@ -35,45 +70,45 @@ def vector_clocks(order, component, txn_session, read_start, read_source, low, c
         while end < len(order) and component[order[end]] == component[first] >= 0:
             end += 1
         if end == i + 1:
-            start_row(clock, low, first, txn_session)
+            start_row(clock, low, first, txn_session, session_start)
             for r in range(read_start[first], read_start[first + 1]):
                 p = read_source[r]
                 if p >= 0:
-                    learn(clock, low, first, p, txn_session[p])
+                    learn(clock, low, first, p, txn_session[p], session_start)
         else:
-            cycle_row(order[i:end], component, txn_session, read_start, read_source, low, clock)
+            cycle_row(order[i:end], component, txn_session, session_start, read_start, read_source, low, clock)
         i = end
 
 
-def start_row(clock, low, t, txn_session):
+def start_row(clock, low, t, txn_session, session_start):
     """A row begins as its session left off."""
-    if t > 0 and txn_session[t - 1] == txn_session[t]:
-        for j in range(clock.shape[1]):
-            clock[t, j] = clock[t - 1, j]
-        s = txn_session[t] - low
-        if 0 <= s < clock.shape[1] and clock[t, s] < t - 1:
-            clock[t, s] = t - 1
+    if t > session_start[txn_session[t]]:
+        clock[t] = clock[t - 1]
+        count_up_to(clock, low, t, t - 1, txn_session[t], session_start)
     else:
-        for j in range(clock.shape[1]):
-            clock[t, j] = -1
+        clock[t] = 0
 
 
-def cycle_row(members, component, txn_session, read_start, read_source, low, clock):
+def cycle_row(members, component, txn_session, session_start, read_start, read_source, low, clock):
     """On a causal cycle each is before all, itself included: one row, computed in the first member's, for all."""
     first = members[0]
-    for j in range(clock.shape[1]):
-        clock[first, j] = -1
+    clock[first] = 0
     for t in members:
-        if t > 0 and txn_session[t - 1] == txn_session[t] and component[t - 1] != component[first]:
-            learn(clock, low, first, t - 1, txn_session[t])
+        if t > session_start[txn_session[t]] and component[t - 1] != component[first]:
+            learn(clock, low, first, t - 1, txn_session[t], session_start)
         for r in range(read_start[t], read_start[t + 1]):
             p = read_source[r]
             if p >= 0 and component[p] != component[first]:
-                learn(clock, low, first, p, txn_session[p])
+                learn(clock, low, first, p, txn_session[p], session_start)
     for t in members:
-        s = txn_session[t] - low
-        if 0 <= s < clock.shape[1] and clock[first, s] < t:
-            clock[first, s] = t
+        count_up_to(clock, low, first, t, txn_session[t], session_start)
     for t in members[1:]:
-        for j in range(clock.shape[1]):
-            clock[t, j] = clock[first, j]
+        clock[t] = clock[first]
+
+
+def not_before(clocks, early, late, verdict):
+    """verdict[i] := early[i] is not causally before late[i], wherever ``clocks`` cover the session of early[i]."""
+    for i in range(len(early)):
+        s = clocks.txn_session[early[i]]
+        if clocks.low <= s < clocks.high:
+            verdict[i] = early[i] >= horizon(clocks, late[i], s)

@@ -63,7 +63,10 @@ def check_lists(
     list_op, list_txn, list_judged, starts, items, op_kind, op_key, op_version, txn_start, source, longest,
     counts, examples,
 ):  # fmt: skip
-    """Count what is wrong with lists; returns the version order they fix, as rows (t1, t2, -1) with t1 before t2."""
+    """Count what is wrong with lists; returns the version order they fix.
+
+    Rows (t1, t2, -2 - i): list i shows an append of t1 right before one of t2.
+    """
     edges, count = np.empty((64, 3), np.int32), 0
     seen = np.full(len(source), -1, np.int32)
     for i in range(len(list_op)):
@@ -104,6 +107,6 @@ def check_lists(
                         edges = larger
                     edges[count, 0] = a
                     edges[count, 1] = b
-                    edges[count, 2] = -1
+                    edges[count, 2] = -2 - i
                     count += 1
     return edges[:count]

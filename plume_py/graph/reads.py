@@ -29,7 +29,7 @@ class Reads:
     version_final: Int8s
     key_start: Int64s  # writers of x: key_writers[key_start[x] .. key_start[x + 1]], ascending
     key_writers: Int32s
-    version_order: Int32s  # rows (t1, t2, -1): t1's version comes first, as list reads show
+    version_order: Int32s  # rows (t1, t2, -2 - i): list read i shows t1's append right before t2's
     counts: dict[str, int]  # pattern -> how many reads show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
 

@@ -181,9 +181,9 @@ def _reject_ambiguous_read(history: History, version_second: Int32s) -> None:
     version = int(history.op_version[o])
     reader = int(np.searchsorted(history.txn_start, o, side="right")) - 1
     writers = int(history.version_writer[version]), int(version_second[version])
-    both = " and ".join(f"{history.txn_label[t]} ({history.place(t)})" for t in writers)
+    both = " and ".join(f"{history.txn_label[t]!s:.60} ({history.place(t)})" for t in writers)
     raise InputError(
-        f"ambiguous read: {history.txn_label[reader]} read value {history.value(version)!r:.60} of key "
+        f"ambiguous read: {history.txn_label[reader]!s:.60} read value {history.value(version)!r:.60} of key "
         f"{history.key(int(history.op_key[o]))!r:.60}, which two transactions wrote: {both}",
         where=history.place(reader),
         hint="write each value of a key only once",

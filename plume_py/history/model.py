@@ -101,12 +101,12 @@ class History:
     @property
     def sessions(self) -> int:
         """How many sessions there are."""
-        return int(len(self.session_start)) - 1
+        return len(self.session_start) - 1
 
     @property
     def transactions(self) -> int:
         """How many transactions there are, whatever their outcome."""
-        return int(len(self.txn_session))
+        return len(self.txn_session)
 
     @property
     def operations(self) -> int:

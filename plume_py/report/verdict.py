@@ -22,7 +22,8 @@ class Step:
     relation: str  # SO WR CM WW RW
     key: Atom = None
     because: str = ""
-    reader: Id | None = None
+    value: Atom = None  # of a WR step: what was read
+    reader: Id | None = None  # whose read of ``key`` is the reason (CM, WW)
     evidence: tuple["Step", ...] = ()
 
 
@@ -32,7 +33,9 @@ class ShownTransaction:
 
     id: Id
     session: Id
-    place: str
+    place: str  # where it stands in its file, for people
+    line: int  # the line on which it begins; 0 where the format has no lines
+    status: str
     ops: tuple[tuple[object, ...], ...]
     hidden_ops: int = 0
 

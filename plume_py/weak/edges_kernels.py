@@ -9,6 +9,8 @@ level forbids is counted in ``stale``.
 
 import numpy as np
 
+from plume_py.graph import clock_kernels
+
 
 def add(edges, count, t2, t1, r):
     """``edges`` with one more row, enlarged if need be."""
@@ -153,14 +155,15 @@ def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op,
 
 def tcc_backward_edges(
     order, op_kind, op_key, txn_start, txn_session, live, read_start, read_op, read_source,
-    writers, keys, clock, budget,
+    writers, keys, known, clocks, budget,
 ):  # fmt: skip
     """What TCC forces against a given order of the transactions (a linear extension of the causal order).
 
     Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
-    the last one placed. Returns also the steps left of ``budget``; negative: gave up.
+    the last one placed. If the ``clocks`` are not ``known`` now, all of these are returned, for later. A t1 of -1 is
+    the initial state. Returns also the steps left of ``budget``; negative: gave up.
     """
-    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    edges, count = np.empty((64, 3), np.int32), 0
     latest = np.full(keys, -1, np.int32)  # by key: the last write placed so far; ``before`` leads to the previous one
     before = np.empty(writers, np.int32)
     owner = np.empty(writers, np.int32)
@@ -171,16 +174,13 @@ def tcc_backward_edges(
             write = latest[op_key[read_op[r]]]
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
-                if clock[t3, txn_session[t2]] >= t2:
-                    if t1 < 0:
-                        stale += 1
-                    else:
-                        edges = add(edges, count, t2, t1, r)
-                        count += 1
+                if not known or t2 < clock_kernels.horizon(clocks, t3, txn_session[t2]):
+                    edges = add(edges, count, t2, t1, r)
+                    count += 1
                 write = before[write]
                 budget -= 1
             if budget < 0:
-                return edges[:count], stale, budget
+                return edges[:count], budget
         if live[t3]:
             for o in range(txn_start[t3], txn_start[t3 + 1]):
                 if op_kind[o] & 1:
@@ -190,7 +190,7 @@ def tcc_backward_edges(
                         before[placed] = latest[x]
                         latest[x] = placed
                         placed += 1
-    return edges[:count], stale, budget
+    return edges[:count], budget
 
 
 def group_writers(key_start, key_writers, txn_session, key_group, group_start, group_session):
@@ -211,7 +211,7 @@ def group_writers(key_start, key_writers, txn_session, key_group, group_start, g
 
 def tcc_edges(
     first, last, op_key, txn_session, read_start, read_op, read_source,
-    key_writers, key_group, group_start, group_session, low, clock,
+    key_writers, key_group, group_start, group_session, clocks,
 ):  # fmt: skip
     """Transactional causal consistency, for the readers first .. last - 1 and the writers t2 of one block of sessions.
 
@@ -219,7 +219,6 @@ def tcc_edges(
     the causal order implies anyway (t2 before t1) is left out: in healthy histories that is nearly all of them.
     """
     edges, count, stale = np.empty((64, 3), np.int32), 0, 0
-    high = low + clock.shape[1]
     cursor = np.empty(len(group_session), np.int32)
     visible = np.empty(len(group_session), np.int32)  # by group: the last visible writer, or -1
     upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not
@@ -235,26 +234,27 @@ def tcc_edges(
                     upcoming[g] = key_writers[group_start[g]]
             for g in range(key_group[x], key_group[x + 1]):
                 s = group_session[g]
-                if s < low or s >= high:
+                if s < clocks.low or s >= clocks.high:
                     continue
-                if upcoming[g] <= clock[t3, s - low]:
-                    advance(g, clock[t3, s - low], cursor, visible, upcoming, group_start, key_writers)
+                horizon = clock_kernels.horizon(clocks, t3, s)
+                if upcoming[g] < horizon:
+                    advance(g, horizon, cursor, visible, upcoming, group_start, key_writers)
                 t2 = visible[g]
                 if t2 == t3:
                     # on a causal cycle t3 is before itself; it is no t2, but the writer before it is
                     t2 = key_writers[cursor[g] - 2] if cursor[g] - 2 >= group_start[g] else -1
                 if t1 < 0:
                     stale += t2 >= 0
-                elif t2 > clock[t1, s - low] and t2 != t1:
+                elif t2 >= 0 and t2 != t1 and t2 >= clock_kernels.horizon(clocks, t1, s):
                     edges = add(edges, count, t2, t1, r)
                     count += 1
     return edges[:count], stale
 
 
-def advance(g, known, cursor, visible, upcoming, group_start, key_writers):
-    """Move the cursor of a group behind its last writer that is at most ``known``."""
+def advance(g, horizon, cursor, visible, upcoming, group_start, key_writers):
+    """Move the cursor of a group behind its last writer before ``horizon``."""
     at, end = cursor[g], group_start[g + 1]
-    while at < end and key_writers[at] <= known:
+    while at < end and key_writers[at] < horizon:
         at += 1
     cursor[g] = at
     visible[g] = key_writers[at - 1]

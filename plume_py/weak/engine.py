@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from plume_py import accel
-from plume_py.graph.causal import Clocks, Extra, Ordering, clock_blocks, clock_width, order_of
+from plume_py.graph import clock_kernels
+from plume_py.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
 from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, Reads, resolve_reads
 from plume_py.history.model import History, Int32s, Int64s
 from plume_py.weak import edges_kernels as kernels
@@ -64,10 +66,12 @@ class KeyGroups:
 class WeakEngine:
     """Everything the weak levels share for one history; each part is computed when first asked for."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, clock: ClockKind = "auto") -> None:
         self.history = history
+        self.clock = clock
         self.seconds: dict[str, float] = {}
         self._orders: dict[str, CommitOrder] = {}
+        self._trial: Ordering | None = None  # a commit order for TCC, if one was found by trial
 
     def holds(self, level: str) -> bool:
         """Does the history keep CI, RC, RA or TCC?"""
@@ -76,10 +80,18 @@ class WeakEngine:
         if any(pattern in self.reads.counts for pattern in BASE) or not self.causal.acyclic:
             return False
         if level == "TCC":
-            found = self._search_causal_order()
-            if found is not None:
+            self._trial = self._trial or self._search_causal_order()
+            if self._trial is not None:
                 return True
         return self.commit_order(level).exists
+
+    def witness(self, level: str) -> Int32s:
+        """A commit order that shows RC, RA or TCC, which must hold: the transactions that count, first to last."""
+        if not self.holds(level):
+            raise ValueError(f"{level} does not hold")
+        trial = self._trial if level == "TCC" else None
+        order = (trial or self.commit_order(level).ordering).order
+        return np.compress(self.reads.live[order] == 1, order)
 
     def _search_causal_order(self) -> Ordering | None:
         """A commit order for TCC found by trial: the causal order at hand, mended where TCC forces the opposite.
@@ -88,19 +100,19 @@ class WeakEngine:
         """
         history, reads = self.history, self.reads
         ordering = self.version_ordering
-        block = self.only_block()
-        if block is None:
+        clocks = self.whole_clocks
+        if clocks is None:
             return None
-        accel.prepare(10 * history.operations, kernels)
+        accel.prepare(10 * history.operations, clock_kernels, kernels)
         mended: list[Int32s] = []
         for _ in range(ROUNDS):
             with self.timed("edges"):
-                edges, stale, left = kernels.tcc_backward_edges(
+                edges, left = kernels.tcc_backward_edges(
                     ordering.order, history.op_kind, history.op_key, history.txn_start, history.txn_session, reads.live,
                     reads.read_start, reads.read_op, reads.read_source, len(reads.key_writers), len(history.key_code),
-                    block.clock, STEPS_PER_READ * len(reads.read_op) + 1000,
+                    True, clocks, STEPS_PER_READ * len(reads.read_op) + 1000,
                 )  # fmt: skip
-            if stale or left < 0 or not ordering.acyclic:
+            if np.any(edges[:, 1] < 0) or left < 0 or not ordering.acyclic:
                 return None
             if not len(edges):
                 return ordering
@@ -114,11 +126,20 @@ class WeakEngine:
     def _extra(self, forced: list[Int32s]) -> Extra:
         return Extra.of(np.concatenate([self.reads.version_order, *forced]), self.history.transactions)
 
-    def only_block(self) -> Clocks | None:
-        """The clocks of all sessions, if they fit in one block."""
-        if clock_width(self.history) < self.history.sessions:
-            return None
-        return next(iter(self.clocks()))
+    def before(self, early: Int32s, late: Int32s) -> "npt.NDArray[np.bool_]":
+        """Is early[i] causally before late[i]?"""
+        verdict = np.ones(len(early), np.bool_)
+        for block in self.clocks():
+            accel.prepare(20 * len(early), clock_kernels)
+            clock_kernels.not_before(block, early, late, verdict)
+        return ~verdict
+
+    @cached_property
+    def whole_clocks(self) -> Clocks | None:
+        """The causal clocks of all sessions, if they can be had at once."""
+        reads, causal = self.reads, self.causal
+        with self.timed("clocks"):
+            return whole_clocks(self.history, reads, causal, self.clock)
 
     @cached_property
     def reads(self) -> Reads:
@@ -160,21 +181,17 @@ class WeakEngine:
         return self._orders[level]
 
     def clocks(self) -> Iterator[Clocks]:
-        """The causal clocks, block by block; a single block is kept."""
-        if self._whole_clock is not None:
-            yield self._whole_clock
+        """The causal clocks, block by block; a block is good until the next one is asked for."""
+        if self.whole_clocks is not None:
+            yield self.whole_clocks
             return
-        blocks = clock_blocks(self.history, self.reads, self.causal)
+        blocks = vector_blocks(self.history, self.reads, self.causal)
         while True:
             with self.timed("clocks"):
                 block = next(blocks, None)
             if block is None:
                 return
-            if block.low == 0 and block.high >= self.history.sessions:
-                self._whole_clock = block
             yield block
-
-    _whole_clock: Clocks | None = None
 
     def _commit_order(self, level: str) -> CommitOrder:
         forced = self._forced(level)
@@ -217,7 +234,7 @@ class WeakEngine:
         def edges_of(first: int, last: int) -> tuple[Int32s, int]:
             found: tuple[Int32s, int] = kernels.tcc_edges(
                 first, last, history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-                reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block.low, block.clock,
+                reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block,
             )  # fmt: skip
             return found
 

@@ -8,6 +8,7 @@ from plume_py.graph.causal import Extra
 from plume_py.graph.paths import causal_path, cycle_path
 from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
+from plume_py.history.model import STATUS_NAMES
 from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.text import shown
 from plume_py.weak.engine import CommitOrder, Forced, WeakEngine
@@ -27,6 +28,8 @@ _LEVEL_OF = {letter: level for level, letters in TRIPLES.items() for letter in l
 
 def examples(engine: WeakEngine, named: Named, pattern: str, limit: int) -> list[Violation]:
     """Up to ``limit`` instances of ``pattern``, the smallest first."""
+    if limit == 0:
+        return []
     if pattern in named.triples:
         made = [_triple(engine, pattern, triple) for triple in _spread(named.triples[pattern], max(TRIED, limit))]
     elif pattern == "g":
@@ -94,11 +97,11 @@ def _version_cycle(engine: WeakEngine) -> Violation:
     writer = StepWriter(engine)
     rows, component = engine.reads.version_order, engine.version_ordering.component
     inside = (component[rows[:, 0]] >= 0) & (component[rows[:, 0]] == component[rows[:, 1]])
-    a, b, _ = rows[np.flatnonzero(inside)[0]].tolist()
+    a, b, row = rows[np.flatnonzero(inside)[0]].tolist()
     extra = Extra.of(rows, engine.history.transactions)
     order = CommitOrder(Forced(rows, 0), extra, engine.version_ordering)
     back = cycle_path(engine.history, engine.reads, extra, engine.version_ordering, b, a)
-    return _violation(writer, VERSION_CYCLE, [writer.version_step(a, b), *writer.path_steps(back, "", order)])
+    return _violation(writer, VERSION_CYCLE, [writer.version_step(a, b, row), *writer.path_steps(back, "", order)])
 
 
 def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
@@ -111,7 +114,11 @@ def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
     read = f"{shown(reader)} read {shown(key)} = {shown(value)}"
     if pattern == "j":
         return _violation(writer, "j", _two_sources(engine, writer, t, o))
-    if pattern in ("a", "b", "e", DUPLICATE, INCOMPATIBLE) and history.lists is not None:
+    if pattern == INCOMPATIBLE:
+        other = _contradicting_read(engine, o)
+        writer.name(_owner(engine, other))
+        return _violation(writer, pattern, [], f"{_list_read(writer, other)}, but {_list_read(writer, o)}")
+    if pattern in ("a", "b", "e", DUPLICATE) and history.lists is not None:
         return _violation(writer, pattern, [], f"{_list_read(writer, o)}: {TAPS[pattern].description}")
     why = {
         "a": f"{read}, which nobody wrote",
@@ -123,7 +130,7 @@ def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
     }[pattern]
     steps = []
     if source >= 0 and source != t and source != history.init_txn:
-        steps = [Step(writer.name(source), reader, "WR", key, read)]
+        steps = [Step(writer.name(source), reader, "WR", key, read, value)]
     return _violation(writer, pattern, steps, why)
 
 
@@ -134,6 +141,20 @@ def _two_sources(engine: WeakEngine, writer: StepWriter, t: int, o: int) -> list
     of_key = [r for r in span if key[reads.read_op[r]] == key[o]]
     second = next(r for r in of_key if reads.read_op[r] == o)
     return [writer.read_step(of_key[0]), writer.read_step(second)]
+
+
+def _contradicting_read(engine: WeakEngine, o: int) -> int:
+    """A list read of the same key of which ``o``'s list is no prefix, nor the other way round."""
+    history = engine.history
+    assert history.lists is not None
+    starts, items = history.lists.starts, history.lists.items
+    mine = items[slice(*starts[np.searchsorted(history.lists.ops, o) :][:2])]
+    for i in np.flatnonzero(history.op_key[history.lists.ops] == history.op_key[o]):
+        theirs = items[starts[i] : starts[i + 1]]
+        both = min(len(mine), len(theirs))
+        if engine.reads.judged[_owner(engine, int(history.lists.ops[i]))] and np.any(mine[:both] != theirs[:both]):
+            return int(history.lists.ops[i])
+    raise AssertionError("an incompatible list contradicts no other")
 
 
 def _list_read(writer: StepWriter, o: int) -> str:
@@ -166,6 +187,8 @@ def _shown(writer: StepWriter, t: int) -> ShownTransaction:
         id=history.txn_label[t],
         session=history.session_label[int(history.txn_session[t])],
         place=history.place(t),
+        line=int(history.txn_line[t]) if history.txn_line is not None else 0,
+        status=STATUS_NAMES[history.txn_status[t]],
         ops=tuple(tuple(history.op(o)) for o in relevant),
         hidden_ops=len(ops) - len(relevant),
     )

@@ -79,13 +79,13 @@ def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict
     accel.prepare(20 * len(reads.read_op), kernels)
     counts = np.zeros(len(NAMES), np.int64)
     found = np.zeros(len(NAMES), np.int64)
-    whole = engine.only_block() is not None
+    whole = engine.whole_clocks is not None
     kept = np.zeros((len(NAMES), KEPT if whole else KEPT_IN_BLOCKS, 4), np.int32)
     budget = BUDGET
     for block in engine.clocks():
         budget = kernels.name_triples(
             history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-            reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block.low, block.clock,
+            reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block,
             whole, components[0], components[1], components[2], levels, budget, counts, kept, found,
         )  # fmt: skip
         if budget < 0:
@@ -106,10 +106,7 @@ def _settle(engine: WeakEngine, rows: dict[str, Int32s]) -> dict[str, Int32s]:
     for causal, forced in map(tuple, TRIPLES.values()):
         triples = rows[causal]
         before = triples[:, 0] == INITIAL
-        sessions = engine.history.txn_session[triples[:, 0]]
-        for block in engine.clocks():
-            mine = np.flatnonzero(~before & (sessions >= block.low) & (sessions < block.high))
-            known = block.clock[triples[mine, 1], sessions[mine] - block.low]
-            before[mine] = known >= triples[mine, 0]
+        written = np.flatnonzero(~before)
+        before[written] = engine.before(triples[written, 0], triples[written, 1])
         settled[causal], settled[forced] = triples[before], triples[~before]
     return settled

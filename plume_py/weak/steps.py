@@ -1,5 +1,7 @@
 """Edges of the graph as steps of an argument: what they are, and why they are there."""
 
+import numpy as np
+
 from plume_py.graph.paths import causal_path
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.atoms import Atom
@@ -41,9 +43,10 @@ class StepWriter:
         o = int(self.reads.read_op[r])
         source, reader = self.name(int(self.reads.read_source[r])), self.name(self.reads.reader(r))
         key = self.key(int(self.history.op_key[o]))
-        value = shown(self.history.value(int(self.history.op_version[o])))
+        value = self.history.value(int(self.history.op_version[o]))
         from_whom = "the initial state" if source == INITIAL else shown(source)
-        return Step(source, reader, "WR", key, f"{shown(reader)} read {shown(key)} = {value} from {from_whom}")
+        because = f"{shown(reader)} read {shown(key)} = {shown(value)} from {from_whom}"
+        return Step(source, reader, "WR", key, because, value)
 
     def forced_step(self, level: str, t2: int, r: int) -> Step:
         """``level`` forces t2 before the source of read ``r``: its reader saw t2, too, as the evidence shows."""
@@ -59,14 +62,18 @@ class StepWriter:
                 f"{first} must commit before {shown(source)}: {reader} read {shown(key)} from {shown(source)}, "
                 f"but {first} wrote {shown(key)} too, and {saw}"
             )
-        return Step(self.name(t2), source, "CM", key, because, self.name(t3), tuple(evidence))
+        return Step(self.name(t2), source, "CM", key, because, reader=self.name(t3), evidence=tuple(evidence))
 
-    def version_step(self, a: int, b: int) -> Step:
-        """A list shows an append of a before one of b."""
-        names = self.name(a), self.name(b)
-        key = self._common_list_key(a, b)
-        because = f"a read of list {shown(key)} shows {shown(names[0])}'s append before {shown(names[1])}'s"
-        return Step(*names, "WW", key, because)
+    def version_step(self, a: int, b: int, row: int) -> Step:
+        """A list read (-2 - ``row``) shows an append of a right before one of b."""
+        assert self.history.lists is not None
+        o = int(self.history.lists.ops[-2 - row])
+        reader = self.name(int(np.searchsorted(self.history.txn_start, o, side="right")) - 1)
+        names, key = (self.name(a), self.name(b)), self.key(int(self.history.op_key[o]))
+        because = (
+            f"{shown(reader)}'s read of list {shown(key)} shows {shown(names[0])}'s append before {shown(names[1])}'s"
+        )
+        return Step(*names, "WW", key, because, reader=reader)
 
     def path_steps(self, path: list[int], level: str = "", order: CommitOrder | None = None) -> list[Step]:
         """The steps along a path; runs of session order become one step."""
@@ -94,8 +101,8 @@ class StepWriter:
         assert order is not None
         rows = range(int(order.extra.start[b]), int(order.extra.start[b + 1]))
         reads = [int(order.forced.edges[order.extra.row[i], 2]) for i in rows if order.extra.source[i] == a]
-        if -1 in reads:
-            return self.version_step(a, b)
+        if min(reads) < 0:
+            return self.version_step(a, b, min(reads))
         return self.forced_step(level, a, reads[0])
 
     def _read_from(self, t: int, source: int, before: int | None = None) -> int | None:
@@ -118,14 +125,3 @@ class StepWriter:
         if direct is not None:
             return [self.read_step(direct)]
         return self.path_steps(causal_path(self.history, self.reads, self.engine.causal, t2, t3))
-
-    def _common_list_key(self, a: int, b: int) -> Atom:
-        """A list to which both appended (the first that shows a before b would be one of these)."""
-        start, kind, key = self.history.txn_start, self.history.op_kind, self.history.op_key
-
-        def appended(t: int) -> set[int]:
-            span = slice(start[t], start[t + 1])
-            return set(key[span][(kind[span] & 1) == 1].tolist())
-
-        common = sorted(appended(a) & appended(b))
-        return self.key(common[0]) if common else None

@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from plume_py.graph import clock_kernels
+
 
 def same_cycle(component, a, b):
     """Do a and b lie on a common cycle?"""
@@ -12,7 +14,7 @@ def same_cycle(component, a, b):
 
 def name_triples(
     op_key, txn_session, read_start, read_op, read_source, key_writers, key_group, group_start, group_session,
-    low, clock, whole, rc, ra, tcc, levels, budget, counts, kept, found,
+    clocks, whole, rc, ra, tcc, levels, budget, counts, kept, found,
 ):  # fmt: skip
     """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
 
@@ -20,7 +22,6 @@ def name_triples(
     of name i: 2 * level, + 1 if t1 is not causally before t2 (known only if the block is ``whole``; else it stays + 0).
     found[i] rows of kept[i] hold (t1, t2, t3, r).
     """
-    high = low + clock.shape[1]
     from_stamp = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that read from it
     from_first = np.empty(len(txn_session), np.int64)  # and its first read there
     for t3 in range(len(txn_session)):
@@ -42,11 +43,12 @@ def name_triples(
                 continue
             for g in range(key_group[x], key_group[x + 1]):
                 s = group_session[g]
-                if s < low or s >= high:
+                if s < clocks.low or s >= clocks.high:
                     continue
+                horizon = clock_kernels.horizon(clocks, t3, s)
                 for at in range(group_start[g], group_start[g + 1]):
                     t2 = key_writers[at]
-                    if t2 > clock[t3, s - low]:
+                    if t2 >= horizon:
                         break
                     budget -= 1
                     if budget < 0:
@@ -68,7 +70,7 @@ def name_triples(
                     if level < 0:
                         continue
                     name = 2 * level
-                    if whole and t1 >= 0 and clock[t2, txn_session[t1] - low] < t1:
+                    if whole and t1 >= clock_kernels.horizon(clocks, t2, txn_session[t1] if t1 >= 0 else 0):
                         name += 1
                     if found[name] < kept.shape[1]:
                         kept[name, found[name], 0] = t1

@@ -1,0 +1,79 @@
+"""``isocheck verify``: re-checks a witness or a report by the definitions alone."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from plume_py.cli.contract import ExitCode, reading_options
+from plume_py.errors import InputError, IsocheckError
+from plume_py.text import encodable, one_line
+
+if TYPE_CHECKING:
+    from plume_py.verify import Entry, Witness
+
+# Problems of one file that are told; a wrong order can have as many as there are reads.
+TOLD = 20
+
+
+@click.command("verify")
+@click.argument("history", metavar="HISTORY")
+@click.argument("file", metavar="FILE")
+@reading_options
+@click.pass_context
+def command(ctx: click.Context, history: str, file: str, input_format: str | None, init_txn: str) -> None:
+    """Re-check FILE, which a check of HISTORY wrote ("-" reads standard input).
+
+    FILE is a commit order (check --witness FILE) or a report (check --format json or jsonl), whose violations of
+    HISTORY are proved again, one by one. The code that does so shares nothing with the checker.
+
+    Exit code: 0 confirmed, 1 refuted, 2 wrong usage, 4 some input could not be read.
+    """
+    if history == file == "-":
+        raise click.UsageError("only one of HISTORY and FILE can be standard input")
+    from plume_py.history.load import load
+    from plume_py.verify import Witness, verify_entry, verify_witness
+
+    claim = _read(file)
+    entry = claim if isinstance(claim, Witness) else _choose(claim, history, file)
+    loaded = load(history, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+    if isinstance(entry, Witness):
+        problems = verify_witness(loaded, entry)
+        what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
+    else:
+        problems = verify_entry(loaded, entry)
+        count = len(entry.violations)
+        what = f"{count:,} violation{'s' if count > 1 else ''} proved again"
+    for problem in problems[:TOLD] or [what]:
+        click.echo(one_line(f"{'refuted' if problems else 'confirmed'}: {problem}"))
+    if len(problems) > TOLD:
+        click.echo(f"refuted: {len(problems) - TOLD:,} more problems")
+    ctx.exit(ExitCode.VIOLATION if problems else ExitCode.HOLDS)
+
+
+def _read(file: str) -> "Witness | list[Entry]":
+    from plume_py.verify import read_claim
+
+    try:
+        return read_claim(sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}").in_source(file) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"neither a witness nor a report: {error}", hint="use a file of check --witness, or --format json or jsonl"
+        ).in_source(file) from None
+
+
+def _choose(entries: "list[Entry]", history: str, file: str) -> "Entry":
+    """The entry for this history: of its path, or the only one."""
+    named = [entry for entry in entries if entry.history == encodable(history)] or entries
+    if not named or (named is entries and len(entries) > 1):
+        problem = InputError(f"says nothing about {history}", hint="give the history by the path in the report")
+        raise problem.in_source(file)
+    entry = named[0]
+    if entry.error is not None:
+        raise InputError(f"has no verdict on {history}: {entry.error}").in_source(file)
+    if all(level.ok is not False for level in entry.levels.values()) and not entry.violations:
+        raise IsocheckError(f"{file} shows no violation of {history}; that a level holds is shown by check --witness")
+    return entry

@@ -1,0 +1,222 @@
+"""Tree clocks (Mathur et al. 2022; Plume, section 4.3), kept for every transaction: joining costs only what changes.
+
+Each transaction t logs what its session learnt with it, as nodes (p, size) in preorder: p and everything before p is
+before t, and the ``size`` nodes that follow are what was learnt through p. Old transactions are read long after their
+sessions moved on, so nothing is ever changed in place: the clock of t is what the logs of its session up to t add up
+to. A join of p's clock by one that knows p's session up to q needs the logs of q + 1 .. p alone, and skips a node that
+is known, with all that was learnt through it.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+
+def slot_of(table, key):
+    """Where ``key`` is, or belongs, in a table of rows (key, value); free rows have key -1."""
+    mask = table.shape[0] - 1
+    at = (key * 0x9E3779B1 >> 15) & mask
+    while table[at, 0] >= 0 and table[at, 0] != key:
+        at = (at + 1) & mask
+    return at
+
+
+def pair(own, s, sessions):
+    """The key of what session ``own`` knows about session s."""
+    return np.int64(own) * sessions + s
+
+
+def known(table, key):
+    """The value of ``key``, or -1."""
+    at = slot_of(table, key)
+    return table[at, 1] if table[at, 0] >= 0 else -1
+
+
+def larger_table(table):
+    """The same entries with twice the room."""
+    larger = np.full((2 * table.shape[0], 2), -1, np.int64)
+    for i in range(table.shape[0]):
+        if table[i, 0] >= 0:
+            at = slot_of(larger, table[i, 0])
+            larger[at, 0] = table[i, 0]
+            larger[at, 1] = table[i, 1]
+    return larger
+
+
+def put(table, sizes, key, value):
+    """Set key to value; returns the table, which may be a new one. ``sizes[0]`` counts its entries."""
+    at = slot_of(table, key)
+    if table[at, 0] < 0:
+        if 2 * sizes[0] >= table.shape[0]:
+            table = larger_table(table)
+            at = slot_of(table, key)
+        table[at, 0] = key
+        sizes[0] += 1
+    table[at, 1] = value
+    return table
+
+
+def append(nodes, sizes, p):
+    """Add a node without descendants; returns the nodes, which may be a new array. ``sizes[1]`` counts them."""
+    count = sizes[1]
+    if count == nodes.shape[0]:
+        larger = np.empty((2 * count, 2), np.int32)
+        larger[:count] = nodes
+        nodes = larger
+    nodes[count, 0] = p
+    nodes[count, 1] = 0
+    sizes[1] = count + 1
+    return nodes
+
+
+def copy_nodes(table, nodes, sizes, begin, end, own, txn_session, sessions, stack):
+    """Session ``own`` learns the nodes begin .. end - 1, as far as it does not know them; returns table and nodes."""
+    depth = 0
+    i = begin
+    while i < end or depth > 0:
+        if depth > 0 and (i >= end or i >= stack[depth - 1, 1]):
+            depth -= 1
+            nodes[stack[depth, 0], 1] = sizes[1] - stack[depth, 0] - 1
+            continue
+        p, size = nodes[i, 0], nodes[i, 1]
+        key = pair(own, txn_session[p], sessions)
+        if known(table, key) >= p:
+            i += 1 + size
+            continue
+        table = put(table, sizes, key, p)
+        stack[depth, 0] = sizes[1]
+        stack[depth, 1] = i + 1 + size
+        depth += 1
+        nodes = append(nodes, sizes, p)
+        i += 1
+    return table, nodes
+
+
+def learn(table, nodes, sizes, p, own, txn_session, session_start, log_start, log_end, stack):
+    """Session ``own`` learns p and what is before it; returns table and nodes."""
+    s = txn_session[p]
+    sessions = len(session_start) - 1
+    key = pair(own, s, sessions)
+    q = known(table, key)
+    if q >= p:
+        return table, nodes
+    table = put(table, sizes, key, p)
+    root = sizes[1]
+    nodes = append(nodes, sizes, p)
+    # Oldest first: a log holds only what was new then, so a node may be skipped only by who knows the logs before it.
+    for t in range(q + 1 if q >= 0 else session_start[s], p + 1):
+        table, nodes = copy_nodes(
+            table, nodes, sizes, log_start[t], log_end[t], own, txn_session, sessions, stack
+        )  # fmt: skip
+    nodes[root, 1] = sizes[1] - root - 1
+    return table, nodes
+
+
+def know_own_past(table, sizes, t, own, session_start):
+    """Session order needs no nodes; returns the table."""
+    if t > session_start[own]:
+        key = pair(own, own, len(session_start) - 1)
+        if known(table, key) < t - 1:
+            table = put(table, sizes, key, t - 1)
+    return table
+
+
+def tree_clocks(order, component, txn_session, session_start, read_start, read_source, limit, log_start, log_end):
+    """Fill ``log_start``, ``log_end`` and return the nodes; None if there are more than ``limit``."""
+    sessions = len(session_start) - 1
+    table = np.full((1024, 2), -1, np.int64)
+    nodes = np.empty((1024, 2), np.int32)
+    sizes = np.zeros(2, np.int64)
+    stack = np.empty((2 * sessions + 2, 2), np.int64)  # nested nodes: twice the same session only on a cycle
+    i = 0
+    cycles = 0
+    while i < len(order) and sizes[1] <= limit:
+        t = order[i]
+        end = i + 1
+        while end < len(order) and component[order[end]] == component[t] >= 0:
+            end += 1
+        if end == i + 1:
+            log_start[t] = sizes[1]
+            own = txn_session[t]
+            table = know_own_past(table, sizes, t, own, session_start)
+            for r in range(read_start[t], read_start[t + 1]):
+                p = read_source[r]
+                if p >= 0:
+                    table, nodes = learn(
+                        table, nodes, sizes, p, own, txn_session, session_start, log_start, log_end, stack
+                    )  # fmt: skip
+            log_end[t] = sizes[1]
+        else:
+            table, nodes = learn_cycle(
+                order[i:end], sessions + cycles, table, nodes, sizes, component, txn_session, session_start,
+                read_start, read_source, log_start, log_end, stack,
+            )  # fmt: skip
+            cycles += 1
+        i = end
+    return nodes[: sizes[1]] if sizes[1] <= limit else None
+
+
+def learn_cycle(
+    members, extra, table, nodes, sizes, component, txn_session, session_start,
+    read_start, read_source, log_start, log_end, stack,
+):  # fmt: skip
+    """On a causal cycle each is before all, itself included; returns table and nodes.
+
+    What all learn is gathered once, as if by an ``extra`` session, and then copied to the session of each.
+    """
+    cycle = component[members[0]]
+    begin = sizes[1]
+    for t in members:
+        if t > session_start[txn_session[t]] and component[t - 1] != cycle:
+            table, nodes = learn(
+                table, nodes, sizes, t - 1, extra, txn_session, session_start, log_start, log_end, stack
+            )  # fmt: skip
+        for r in range(read_start[t], read_start[t + 1]):
+            p = read_source[r]
+            if p >= 0 and component[p] != cycle:
+                table, nodes = learn(
+                    table, nodes, sizes, p, extra, txn_session, session_start, log_start, log_end, stack
+                )  # fmt: skip
+    for t in members:
+        if t + 1 == session_start[txn_session[t] + 1] or component[t + 1] != cycle:
+            nodes = append(nodes, sizes, t)  # the last of its session stands for all of them
+    end = sizes[1]
+    for t in members:
+        log_start[t] = sizes[1]
+        if t == session_start[txn_session[t]] or component[t - 1] != cycle:
+            table = know_own_past(table, sizes, t, txn_session[t], session_start)
+            table, nodes = copy_nodes(
+                table, nodes, sizes, begin, end, txn_session[t], txn_session, len(session_start) - 1, stack
+            )  # fmt: skip
+        log_end[t] = sizes[1]
+    return table, nodes
+
+
+def sort_learnt(nodes, log_start, log_end, txn_session, learner_start, learnt, learner):
+    """Per session, what it learnt by ascending transaction, and with which of its transactions it did.
+
+    Two stable passes, by the session learnt about and by the session that learns, starting from the order in which
+    each session learns.
+    """
+    sessions = len(learner_start) - 1
+    about = np.zeros(sessions + 1, np.int64)
+    for t in range(len(log_start)):
+        for i in range(log_start[t], log_end[t]):
+            about[txn_session[nodes[i, 0]] + 1] += 1
+            learner_start[txn_session[t] + 1] += 1
+    for s in range(sessions):
+        about[s + 1] += about[s]
+        learner_start[s + 1] += learner_start[s]
+    by_session = np.empty((len(learnt), 2), np.int32)
+    for t in range(len(log_start)):
+        for i in range(log_start[t], log_end[t]):
+            s = txn_session[nodes[i, 0]]
+            by_session[about[s], 0] = nodes[i, 0]
+            by_session[about[s], 1] = t
+            about[s] += 1
+    at = learner_start.copy()
+    for i in range(len(learnt)):
+        s = txn_session[by_session[i, 1]]
+        learnt[at[s]] = by_session[i, 0]
+        learner[at[s]] = by_session[i, 1]
+        at[s] += 1

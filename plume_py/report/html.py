@@ -1,0 +1,75 @@
+"""HTML: one page that works from disk, with every counterexample as a picture and a proof to walk through.
+
+Python decides what is shown and which operation an edge belongs to; ``assets/`` only draws. Everything from a history
+travels as JSON that cannot end its script element, and the page inserts it as text, never as markup.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+
+from plume_py import __version__
+from plume_py.report.html_data import encoded, page_data
+from plume_py.report.verdict import Result
+from plume_py.text import one_line, shorten
+
+# Of a page without scripts: that many verdicts in words.
+PLAIN_VERDICTS = 50
+
+
+def document(results: Sequence[Result]) -> str:
+    """The whole page."""
+    style = _asset("report.css")
+    script = "\n".join(_asset(name) for name in ("graph.js", "lists.js", "report.js"))
+    return (
+        "<!DOCTYPE html>\n"
+        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(_title(results))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f"{_without_scripts(results)}\n"
+        '<div id="page"></div>\n'
+        f'<script type="application/json" id="data">{encoded(page_data(results))}</script>\n'
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("plume_py.report") / "assets" / name).read_text("utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Only our own style and script count, and nothing is fetched: a second lock behind the escaping."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _title(results: Sequence[Result]) -> str:
+    what = one_line(results[0].history) if len(results) == 1 else f"{len(results)} histories"
+    return f"isocheck: {shorten(what or 'history', 80)}"
+
+
+def _without_scripts(results: Sequence[Result]) -> str:
+    lines = "".join(f"<li>{escape(_in_words(result))}</li>" for result in results[:PLAIN_VERDICTS])
+    return (
+        "<noscript><p>This report draws its pictures with JavaScript, which is switched off here. The verdicts are "
+        f"below; <code>isocheck --format text</code> prints the proofs.</p><ul>{lines}</ul>"
+        f"<p>isocheck {escape(__version__)}</p></noscript>"
+    )
+
+
+def _in_words(result: Result) -> str:
+    name = shorten(one_line(result.history), 200) or "history"
+    if result.error is not None:
+        return f"{name}: not read: {shorten(one_line(result.error), 500)}"
+    words = {True: "holds", False: "violated", None: "undecided"}
+    return f"{name}: " + ", ".join(f"{level} {words[verdict.ok]}" for level, verdict in result.levels.items())

@@ -1,0 +1,44 @@
+"""The output formats of ``check``: which renderer each has. Nothing is imported before it is needed."""
+
+from collections.abc import Sequence
+
+from plume_py.report.verdict import Result
+
+# Printed history by history, as results come in.
+STREAMED = ("text", "jsonl", "github", "dot")
+# Printed once, for all.
+DOCUMENTS = ("json", "junit", "sarif")
+
+
+def one(output: str, result: Result, *, verbose: bool = False) -> str:
+    """What a streamed format prints for one result; may be empty."""
+    if output == "text":
+        from plume_py.report.text import render
+
+        return render(result, verbose=verbose)
+    if output == "jsonl":
+        from plume_py.report.json import line
+
+        return line(result)
+    if output == "github":
+        from plume_py.report import github
+
+        return github.render(result)
+    from plume_py.report import dot
+
+    return "".join(dot.render(violation, result.history) for violation in result.violations)
+
+
+def whole(output: str, results: Sequence[Result]) -> str:
+    """What a document format prints for all results."""
+    if output == "junit":
+        from plume_py.report import junit
+
+        return junit.document(results)
+    if output == "sarif":
+        from plume_py.report import sarif
+
+        return sarif.document(results)
+    from plume_py.report import json
+
+    return json.document(results)

@@ -1,0 +1,77 @@
+"""What is to be verified: a witness or a report, as read from a file. Fields that prove nothing are not read."""
+
+from typing import Literal
+
+import msgspec
+
+from plume_py.history.atoms import Atom
+
+Id = str | int
+
+
+class Witness(msgspec.Struct, kw_only=True):
+    """A commit order, as ``--witness`` writes it."""
+
+    level: Literal["RC", "RA", "TCC"]
+    order: list[Id]
+    names: Literal["ids", "positions"] = "ids"
+
+
+class StepClaim(msgspec.Struct, kw_only=True):
+    """One step of an argument."""
+
+    source: Id = msgspec.field(name="from")
+    target: Id = msgspec.field(name="to")
+    relation: str
+    key: Atom = None
+    reader: Id | None = None
+    evidence: list["StepClaim"] = []
+
+
+class ShownClaim(msgspec.Struct, kw_only=True):
+    """A transaction of a counterexample."""
+
+    id: Id
+    session: Id
+    place: str
+    ops: list[tuple[str, Atom, Atom | list[Atom]]]
+    hidden_ops: int = 0
+
+
+class ViolationClaim(msgspec.Struct, kw_only=True):
+    """One counterexample."""
+
+    tap: str
+    level: str
+    keys: list[Atom]
+    transactions: list[ShownClaim]
+    steps: list[StepClaim]
+
+
+class LevelClaim(msgspec.Struct):
+    """The verdict on one level."""
+
+    ok: bool | None
+
+
+class Entry(msgspec.Struct, kw_only=True):
+    """What a report says about one history."""
+
+    history: str
+    levels: dict[str, LevelClaim]
+    violations: list[ViolationClaim]
+    error: str | None = None
+
+
+def read_claim(data: bytes) -> Witness | list[Entry]:
+    """A witness, or the entries of a report (JSON or JSON Lines); ValueError says what is wrong."""
+    try:
+        document = msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        return [msgspec.json.decode(line, type=Entry) for line in data.splitlines() if line.strip()]
+    if not isinstance(document, dict):
+        raise ValueError("a JSON object is expected")
+    if "order" in document:
+        return msgspec.convert(document, Witness)
+    results = document.get("results", [document])
+    return msgspec.convert(results, list[Entry])

@@ -1,0 +1,192 @@
+"""Does a counterexample prove that its level is broken? Every step must be true in the history, or forced."""
+
+from itertools import combinations
+
+from plume_py.history.atoms import Atom
+from plume_py.history.model import History
+from plume_py.levels import LEVELS, weaker_levels
+from plume_py.text import shown
+from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.told import START, Told, contradict
+
+INITIAL = "initial"  # how reports call the initial state
+CAUSAL = {"SO", "WR"}
+LISTS = ("duplicate-element", "incompatible-order", "version-order-cycle")
+# The level whose premise a pattern is about; patterns of single reads and lists spoil every level but CI.
+LEVEL_OF = {
+    **dict.fromkeys((*"abcdefghi", *LISTS), "RC"),
+    "j": "CI",
+    **dict.fromkeys("kl", "RA"),
+    **dict.fromkeys("mn", "TCC"),
+}
+
+
+class RefutedError(Exception):
+    """A counterexample does not prove what it says."""
+
+
+def need(condition: object, problem: str) -> None:
+    """Refute unless ``condition``."""
+    if not condition:
+        raise RefutedError(problem)
+
+
+def verify_entry(history: History, entry: Entry) -> list[str]:
+    """What is wrong with a report's verdicts of "violated"; that a level holds is for a witness to show."""
+    told = Told(history)
+    problems = []
+    for number, claim in enumerate(entry.violations, 1):
+        try:
+            Case(told, claim).check()
+        except RefutedError as error:
+            problems.append(f"violation {number} ({shown(claim.tap)}): {error}")
+    broken = {claim.level for claim in entry.violations}
+    for level in entry.levels.keys() & LEVELS.keys():
+        against = broken & {level, *weaker_levels(level)}
+        if entry.levels[level].ok and against:
+            problems.append(f"{level} is said to hold, but a violation of {min(against)} is shown")
+        if entry.levels[level].ok is False and not against:
+            problems.append(f"{level} is said to be violated, but no violation of it is shown")
+    return problems
+
+
+class Case:
+    """One counterexample on trial. Its ids mean the transactions that it shows, known by id and place."""
+
+    def __init__(self, told: Told, claim: ViolationClaim) -> None:
+        self.told, self.claim = told, claim
+        self.number: dict[Id, int] = {}
+        for txn in claim.transactions:
+            need(txn.id not in self.number and txn.id != INITIAL, f"the id {shown(txn.id)} is ambiguous")
+            self.number[txn.id] = self._look_up(txn)
+
+    def _look_up(self, claim: ShownClaim) -> int:
+        """The transaction that a report shows, which must be as shown."""
+        told, name = self.told, shown(claim.id)
+        found = [t for t, txn in enumerate(told.txns) if txn.id == claim.id and told.history.place(t) == claim.place]
+        need(len(found) == 1, f"there is no transaction {name} at {shown(claim.place)}")
+        txn = told.txns[found[0]]
+        ops = [(kind, x, tuple(v) if isinstance(v, list) else v) for kind, x, v in claim.ops]
+        rest = iter([tuple(op) for op in txn.ops])
+        need(all(op in rest for op in ops), f"{name} has other operations than shown")
+        need(len(ops) + claim.hidden_ops == len(txn.ops), f"{name} has more or fewer operations than shown")
+        need(txn.session == claim.session, f"{name} is in another session than shown")
+        return found[0]
+
+    def check(self) -> None:
+        """Refute the claim unless it proves that its level is broken."""
+        tap, level, steps = self.claim.tap, self.claim.level, self.claim.steps
+        need(LEVEL_OF.get(tap) == level, f"this is not a pattern of {shown(level)}")
+        if tap in (*"abcdef", "duplicate-element"):
+            self._check_flaw()
+        elif tap == "incompatible-order":
+            self._check_lists()
+        else:
+            for step in steps:
+                self._check_step(step)
+            if tap == "j":
+                self._check_two_sources()
+            else:
+                self._check_chain()
+
+    def _transaction(self, name: Id | None) -> int:
+        need(name in self.number, f"{shown(name)} is not among the transactions shown")
+        t = self.number[name]  # type: ignore[index]
+        need(t in self.told.reads, f"{shown(name)} did not commit, or is the initial state")
+        return t
+
+    def _source(self, name: Id) -> int:
+        return START if name == INITIAL else self._transaction(name)
+
+    def _check_flaw(self) -> None:
+        """TAP a-f and repeated elements: some read of the key by the reader is flawed, and of that writer if given."""
+        steps, names = self.claim.steps, list(self.number)
+        need(len(self.claim.keys) == 1 and len(steps) <= 1, "one read of one key is expected")
+        x = self.claim.keys[0]
+        if steps:
+            need(steps[0].relation == "WR" and steps[0].key == x, "its step is not the read in question")
+            names = [steps[0].target]
+        need(len(names) == 1, "one reader is expected")
+        flaws = self.told.flaws.get(self._transaction(names[0]), [])
+        writers = {t1 for pattern, y, t1 in flaws if pattern == self.claim.tap and y == x}
+        need(writers, f"no read of {shown(x)} by {shown(names[0])} is like that")
+        if steps:
+            source = steps[0].source
+            need(self.number.get(source) in writers, f"{shown(source)} did not write what was read")
+
+    def _check_lists(self) -> None:
+        """Of the lists that those shown read, two are no prefixes of each other."""
+        need(len(self.claim.keys) == 1, "one list is expected")
+        x = self.claim.keys[0]
+        lists = [items for name in self.number for items in self.told.lists_of(self._transaction(name), x)]
+        contradicted = any(contradict(*pair) for pair in combinations(lists, 2))
+        need(contradicted, f"the reads of {shown(x)} that are shown do not contradict each other")
+
+    def _check_two_sources(self) -> None:
+        """TAP-j: one reader, one key, two writers."""
+        need(len(self.claim.steps) == 2, "two reads are expected")
+        one, other = self.claim.steps
+        need({one.relation, other.relation} == {"WR"}, "its steps are not reads")
+        need(one.target == other.target and one.key == other.key, "its reads differ in reader or key")
+        need(one.source != other.source, "both reads saw the same transaction")
+
+    def _check_chain(self) -> None:
+        """The steps lead back to where they began, or before the initial state, and are of the pattern's kinds."""
+        tap, steps = self.claim.tap, self.claim.steps
+        kinds = [step.relation for step in steps]
+        need(steps, "it has no steps")
+        if len(steps) > 1 or steps[0].target != INITIAL:
+            for step, following in zip(steps, steps[1:] + steps[:1], strict=True):
+                need(step.target == following.source, f"no step leads on from {shown(step.target)}")
+                need(step.source != INITIAL, "nothing precedes the initial state")
+        forced, others = kinds.count("CM"), set(kinds) - {"CM"}
+        if tap == "g":
+            need(set(kinds) <= CAUSAL, "it is not a cycle of SO and WR")
+        elif tap == "version-order-cycle":
+            need(not forced and "WW" in kinds, "it is not a cycle of version orders, SO and WR")
+        elif tap in "hkm":
+            need(forced == 1 and others <= CAUSAL, "all but one of its steps should be SO or WR")
+        else:
+            need(forced and (forced > 1 or "WW" in others), "its other steps are SO and WR alone")
+
+    def _check_step(self, step: StepClaim) -> None:
+        """A step is true in the history, or forced by the level."""
+        told, name = self.told, f"{shown(step.source)} -{shown(step.relation)}-> {shown(step.target)}"
+        if step.relation == "CM":
+            self._check_forced(step, name)
+            return
+        need(step.relation in ("SO", "WR", "WW"), f"{name} is not a step that this level knows")
+        a, b = self._source(step.source), self._transaction(step.target)
+        if step.relation == "SO":
+            true = told.session[a] == told.session[b] and START < a < b
+        elif step.relation == "WR":
+            true = (step.key, a) in told.reads[b]
+        else:
+            reader = self._transaction(step.reader)
+            seen = [told.appended(step.key, items) for items in told.lists_of(reader, step.key)]
+            true = a != b and any(a in order and b in order[order.index(a) :] for order in seen)
+        need(true, f"{name} is not so in the history" + (f" (key {shown(step.key)})" if step.key is not None else ""))
+
+    def _check_forced(self, step: StepClaim, name: str) -> None:
+        """t2 -CM-> t1: t3 read x from t1, t2 wrote x too, and the evidence is the level's premise for t2 and t3."""
+        told, x = self.told, step.key
+        t2, t1, t3 = self._transaction(step.source), self._source(step.target), self._transaction(step.reader)
+        need((x, t1) in told.reads[t3], f"{name}: {told.name(t3)} did not read {shown(x)} from {told.name(t1)}")
+        need(x in told.wrote[t2] and t2 not in (t1, t3), f"{name}: {told.name(t2)} is not another writer of {shown(x)}")
+        for inner in step.evidence:
+            need(inner.relation in CAUSAL, f"{name}: its evidence is not SO or WR")
+            self._check_step(inner)
+        ends = [step.source, *(inner.target for inner in step.evidence)]
+        starts = [*(inner.source for inner in step.evidence), step.reader]
+        need(ends == starts, f"{name}: its evidence does not lead from {told.name(t2)} to {told.name(t3)}")
+        level, evidence = self.claim.level, step.evidence
+        if level != "TCC":
+            need(len(evidence) == 1, f"{name}: {level} wants its evidence to be one step")
+        if level == "RC":
+            earlier = told.reads[t3][: _last(told.reads[t3], (x, t1))]
+            need(evidence[0].relation == "WR", f"{name}: RC wants its evidence to be a read")
+            need((evidence[0].key, t2) in earlier, f"{name}: {told.name(t3)} did not read from {told.name(t2)} before")
+
+
+def _last(items: list[tuple[Atom, int]], item: tuple[Atom, int]) -> int:
+    return max(at for at, other in enumerate(items) if other == item)

@@ -1,0 +1,125 @@
+"""Does a commit order show its level? t1 -WR(x)-> t3 is the read in question, t2 another writer of x."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plume_py.history.atoms import Atom
+from plume_py.history.model import History
+from plume_py.text import shown
+from plume_py.verify.claims import Id, Witness
+from plume_py.verify.told import START, Told, contradict
+
+
+def verify_witness(history: History, witness: Witness) -> list[str]:
+    """What is wrong with a commit order; nothing, if it shows its level."""
+    told = Told(history)
+    name = told.position if witness.names == "positions" else [txn.id for txn in told.txns]
+    problems = _membership(witness.order, [name[t] for t in told.live])
+    if problems:
+        return problems
+    number: dict[Id, int] = {name[t]: t for t in told.live}
+    order = [number[i] for i in witness.order]
+    place = {START: -1, **{t: at for at, t in enumerate(order)}}
+    problems = [*_flawed(told), *_disordered(told, place)]
+    return problems or list(_disobeyed(told, witness.level, order, place))
+
+
+def _membership(order: list[Id], wanted: list[Id]) -> list[str]:
+    """The order holds exactly the transactions that count, each once."""
+    given, live = Counter(order), set(wanted)
+    if len(live) < len(wanted):
+        return ["two transactions have the same id, so the order has to go by positions"]
+    problems = [f"{shown(i)} is not a transaction that counts" for i in given if i not in live]
+    problems += [f"{shown(i)} is missing from the order" for i in wanted if i not in given]
+    return problems + [f"{shown(i)} stands in the order more than once" for i, times in given.items() if times > 1]
+
+
+def _flawed(told: Told) -> Iterator[str]:
+    """Reads that no commit order can mend."""
+    for t, flaws in told.flaws.items():
+        for pattern, x in dict.fromkeys((pattern, x) for pattern, x, _ in flaws if pattern != "j"):
+            yield f"{told.name(t)} shows pattern {pattern} on key {shown(x)}"
+    for x, lists in told.lists.items():
+        if any(contradict(*pair) for pair in pairwise(sorted(lists, key=len))):
+            yield f"reads of list {shown(x)} contradict each other"
+
+
+def _disordered(told: Told, place: dict[int, int]) -> Iterator[str]:
+    """The order extends SO, WR and what lists show."""
+    for t in told.live:
+        for t1 in told.before(t):
+            if place[t1] > place[t]:
+                why = "comes before it in its session" if told.previous.get(t) == t1 else "was read by it"
+                yield f"{told.name(t1)} stands after {told.name(t)} in the order, but {why}"
+    for x, lists in told.lists.items():
+        for a, b in {pair for items in lists for pair in pairwise(told.appended(x, items))}:
+            if place[a] > place[b]:
+                yield f"{told.name(a)} stands after {told.name(b)}, but list {shown(x)} shows the opposite"
+
+
+def _disobeyed(told: Told, level: str, order: list[int], place: dict[int, int]) -> Iterator[str]:
+    """The axiom: every t2 for which the premise holds commits before t1. The newest such t2 decides."""
+    premise = {"RC": _known_by_reading, "RA": _known_directly, "TCC": _known_causally}[level]
+    for t3, x, t1, t2 in premise(told, order, place):
+        if place[t2] > place[t1]:
+            yield (
+                f"{told.name(t3)} read {shown(x)} from {told.name(t1)}, but {level} wants it to see "
+                f"{told.name(t2)}, which wrote {shown(x)} too and stands later in the order"
+            )
+
+
+Known = Iterator[tuple[int, Atom, int, int]]  # t3, x, t1, and the newest t2 (or START)
+
+
+def _known_by_reading(told: Told, order: list[int], place: dict[int, int]) -> Known:
+    """RC: t3 read from t2 before it read x."""
+    for t3 in order:
+        newest: dict[Atom, int] = {}
+        wanted = {x for x, _ in told.reads[t3]}
+        for x, t1 in told.reads[t3]:
+            yield t3, x, t1, newest.get(x, START)
+            for y in told.wrote[t1].keys() & wanted if t1 != START else ():
+                newest[y] = max(newest.get(y, START), t1, key=place.__getitem__)
+
+
+def _known_directly(told: Told, order: list[int], place: dict[int, int]) -> Known:
+    """RA: t2 comes before t3 in its session, or t3 read from it."""
+    by_session: defaultdict[int, dict[Atom, int]] = defaultdict(dict)
+    for t3 in order:
+        wanted = {x for x, _ in told.reads[t3]}
+        session = by_session[told.session[t3]]
+        newest = {x: session[x] for x in wanted if x in session}
+        for t2 in {t1 for _, t1 in told.reads[t3] if t1 != START}:
+            for x in told.wrote[t2].keys() & wanted:
+                newest[x] = max(newest.get(x, START), t2, key=place.__getitem__)
+        for x, t1 in told.reads[t3]:
+            yield t3, x, t1, newest.get(x, START)
+        session.update(dict.fromkeys(told.wrote[t3], t3))
+
+
+def _known_causally(told: Told, order: list[int], place: dict[int, int]) -> Known:
+    """TCC: t2 is in the causal past of t3, kept as the last transaction of each session; of a session the last counts.
+
+    A past is dropped after its last use, so that not all of them are in memory at once.
+    """
+    last_use = {t: t3 for t3 in order for t in told.before(t3)}
+    past: dict[int, dict[int, int]] = {}
+    for t3 in order:
+        mine: dict[int, int] = {}
+        for t in sorted(told.before(t3), key=place.__getitem__, reverse=True):
+            if mine.get(told.session[t], START) < t:  # else its past is known already
+                mine = {**past[t], **{s: last for s, last in mine.items() if last > past[t].get(s, START)}}
+                mine[told.session[t]] = t
+            if last_use[t] == t3:
+                del past[t]
+        if t3 in last_use:
+            past[t3] = mine
+        for x, t1 in told.reads[t3]:
+            known = [
+                writers[at - 1]
+                for s, writers in told.writers.get(x, {}).items()
+                if s in mine and (at := bisect_right(writers, mine[s]))
+            ]
+            yield t3, x, t1, max(known, key=place.__getitem__, default=START)

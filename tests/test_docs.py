@@ -1,0 +1,54 @@
+"""What the documentation shows is what isocheck prints."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def console_examples():
+    """Every `$ isocheck …` of a console block, with the output shown below it."""
+    for page in PAGES:
+        for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.S):
+            for example in re.split(r"^\$ ", block, flags=re.M)[1:]:
+                command, _, output = example.partition("\n")
+                yield pytest.param(command, output, id=f"{page.name}: {command}")
+
+
+@pytest.mark.parametrize("command, output", list(console_examples()))
+def test_console_example(command, output, tmp_path):
+    program, *arguments = command.split()
+    assert program == "isocheck"
+    arguments = [str(tmp_path / a) if a.startswith("out.") else a for a in arguments]
+    run = subprocess.run(
+        [sys.executable, "-c", "from plume_py.cli.main import main; main()", *arguments],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    pattern = re.escape(output.rstrip("\n")).replace(r"\.\.\.", ".*")
+    assert re.fullmatch(pattern, (run.stdout + run.stderr).rstrip("\n")), run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_example(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(compile(block, page.name, "exec"), {})
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_and_named_files_exist(page):
+    text = page.read_text()
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text) + re.findall(r"\bhistories/[\w+/-]+\.json", text):
+        base = ROOT if target.startswith("histories/") else page.parent
+        assert (base / target).exists(), target
+
+
+def test_the_page_of_patterns_is_up_to_date():
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    assert (ROOT / "docs" / "taps.md").read_text() == generate["page"](), "run docs/generate.py"
