@@ -42,7 +42,7 @@ def _row(workload: Workload, format: str, text_seconds: float | None, rounds: in
         "wc -l s": lines.seconds,
         "load s": seconds,
         "load cpu": cpu,
-        "at most s": _limit(format, size, lines.seconds, text_seconds),
+        "at most s": _limit(format, workload.total, size, lines.seconds, text_seconds),
         "x wc -l": seconds / lines.seconds,
         "x text": seconds / (text_seconds or seconds),
         "MB/s": size / seconds,
@@ -55,10 +55,10 @@ def _row(workload: Workload, format: str, text_seconds: float | None, rounds: in
     }
 
 
-def _limit(format: str, size: float, wc: float, text: float | None) -> float | None:
+def _limit(format: str, operations: int, size: float, wc: float, text: float | None) -> float | None:
     """What a load may take: text by ``wc -l`` (or 0.4 s per 2 M operations), JSON by text, EDN by its size."""
     if format == "plume":
-        return max(5 * wc, 0.4 * size / 47)
+        return max(5 * wc, 0.4 * operations / 2e6)
     if format == "json" and text is not None:
         return 12 * text
     return size / 20 if format == "edn" else None

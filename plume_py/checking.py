@@ -1,7 +1,7 @@
 """``check``: levels in, verdicts and counterexamples out."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from plume_py.graph.causal import ClockKind
 from plume_py.history.model import NOBODY, History
@@ -24,6 +24,7 @@ def check(
     max_examples: int = 1,
     name: str = "",
     clock: ClockKind = "auto",
+    progress: Callable[[str], None] | None = None,
 ) -> Result:
     """Does ``history`` keep ``levels``? With counterexamples for every pattern that says no.
 
@@ -38,7 +39,7 @@ def check(
     """
     wanted = _levels(levels)
     start = time.perf_counter()
-    engine = WeakEngine(history, clock)
+    engine = WeakEngine(history, clock, progress)
     chosen = set(taps)
     weak = [level for level in wanted if level in WEAK]
     verdicts = {level: engine.holds(level) for level in weak}

@@ -1,9 +1,8 @@
 """``--witness``: the commit order that shows that a level holds, as a file that ``isocheck verify`` re-checks.
 
-The file is ``{"tool": …, "history": {sizes}, "level": "TCC", "names": "ids", "order": […]}``. The order holds every
+The file is ``{"tool": …, "history": {sizes}, "level": "TCC", "order": […]}``. The order holds every
 transaction that counts, once: the committed ones and those of unknown outcome from which a committed one read; not the
 aborted ones, nor an explicit initial transaction. They go by the ids that reports use (the file's own, or T1, T2, …).
-If two of them share an id, ``names`` is "positions" and all go by "session:index", both counted from 0.
 """
 
 import msgspec
@@ -11,7 +10,7 @@ import msgspec
 from plume_py import __version__
 from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
-from plume_py.history.model import History, Int32s
+from plume_py.history.model import History
 from plume_py.levels import parse_level
 from plume_py.weak.engine import WeakEngine
 
@@ -28,7 +27,6 @@ def write_witness(history: History, level: str, path: str) -> None:
     engine = WeakEngine(history)
     if not engine.holds(name):
         raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
-    names, order = _named(history, engine.witness(name))
     document = {
         "tool": {"name": "isocheck", "version": __version__},
         "history": {
@@ -38,16 +36,7 @@ def write_witness(history: History, level: str, path: str) -> None:
             "operations": history.operations,
         },
         "level": name,
-        "names": names,
-        "order": order,
+        "order": [history.txn_label[t] for t in engine.witness(name).tolist()],
     }
     write_atomically(path, [msgspec.json.encode(document), b"\n"])
 
-
-def _named(history: History, order: Int32s) -> tuple[str, list[str | int]]:
-    ids: list[str | int] = [history.txn_label[t] for t in order.tolist()]
-    if len(set(ids)) == len(ids):
-        return "ids", ids
-    sessions = history.txn_session[order]
-    indices = order - history.session_start[sessions]
-    return "positions", [f"{s}:{i}" for s, i in zip(sessions.tolist(), indices.tolist(), strict=True)]

@@ -244,3 +244,26 @@ def test_transactions_and_operations_are_numbered_densely_in_order() -> None:
     assert history.txn_session.tolist() == [0, 0, 1, 2]
     assert (history.sessions, history.transactions, history.operations) == (3, 4, 3)
     assert np.array_equal(history.op_key[:2], [0, 0]) and history.op_version[0] == history.op_version[1]
+
+
+def test_an_element_inside_a_list_can_be_ambiguous_too():
+    builder = HistoryBuilder([])
+    for session, value in enumerate((1, 1, 2)):
+        builder.add(session, [("append", "x", value)])
+    builder.add(3, [("r", "x", [1, 2])])
+    with pytest.raises(InputError, match="ambiguous read: T4 read value 1 of key 'x'"):
+        builder.build()
+
+
+def test_made_up_ids_never_meet_given_ones():
+    builder = HistoryBuilder()
+    builder.add(0, [], id="T2")
+    builder.add(0, [])
+    assert [txn.id for session in builder.build() for txn in session] == ["T2", "T'2"]
+
+
+def test_the_name_of_the_initial_state_is_no_id():
+    builder = HistoryBuilder()
+    builder.add(0, [], id="(initial state)")
+    with pytest.raises(InputError, match="reserved"):
+        builder.build()

@@ -260,17 +260,6 @@ def test_a_verdict_needs_a_violation_and_the_other_way_round():
 # Names
 
 
-def test_transactions_that_share_an_id_go_by_position(tmp_path):
-    builder = HistoryBuilder(initial=0)
-    builder.add("a", [("w", "x", 1)], id="T2")
-    builder.add("b", [("r", "x", 1)])  # T2 as well, having no id of its own
-    history = builder.build()
-    claim = witness_of(history, "TCC", tmp_path)
-    assert (claim.names, claim.order) == ("positions", ["0:0", "1:0"])
-    assert verify_witness(history, claim) == []
-    assert verify_witness(history, Witness(level="TCC", order=["T2", "T2"]))
-
-
 def test_aborted_transactions_of_plume_text_share_an_id(tmp_path):
     path = tmp_path / "h.txt"
     path.write_text("w(1,1,1,-1)\nw(2,1,2,-1)\nw(1,2,3,5)\nr(2,1,4,6)\n")

@@ -83,7 +83,7 @@ def command(
 
     results = []
     for path in histories:
-        result = _check(path, options)
+        result = _check(path, options, quiet)
         results.append(result)
         if output in STREAMED and not (quiet and result.ok):
             printed = one(output, result, verbose=verbose)
@@ -102,27 +102,30 @@ def _reject_ambiguous_targets(histories: tuple[str, ...], options: Options) -> N
             raise click.UsageError(f"{name} needs exactly one history and one level")
 
 
-def _check(path: str, options: Options) -> "Result":
+def _check(path: str, options: Options, quiet: bool) -> "Result":
     """Load and check one history; what goes wrong with its input is told on standard error at once."""
     from plume_py.checking import check
+    from plume_py.cli.progress import progress
     from plume_py.history.load import load
     from plume_py.report.verdict import Result
 
     start = time.perf_counter()
-    try:
-        history = load(path, format=options.input_format, init_txn=options.init_txn)
-    except InputError as error:
-        click.echo(one_line(f"isocheck: {error}"), err=True)
-        return Result(history=path, error=str(error))
-    loaded = time.perf_counter() - start
-    result = check(
-        history,
-        options.levels,
-        taps=options.taps,
-        max_examples=options.max_examples,
-        name=path,
-        clock=options.clock,
-    )
+    with progress(path, quiet) as tick:
+        try:
+            history = load(path, format=options.input_format, init_txn=options.init_txn)
+        except InputError as error:
+            click.echo(one_line(f"isocheck: {error}"), err=True)
+            return Result(history=path, error=str(error))
+        loaded = time.perf_counter() - start
+        result = check(
+            history,
+            options.levels,
+            taps=options.taps,
+            max_examples=options.max_examples,
+            name=path,
+            clock=options.clock,
+            progress=tick,
+        )
     _write_files(history, result, options)
     return replace(result, seconds={"load": loaded, **result.seconds})
 

@@ -16,19 +16,16 @@ from plume_py.history.model import History, Int32s, Int64s
 # A block of clock rows takes at most this many bytes.
 CLOCK_BYTES = 1 << 30
 
-# From so many sessions on tree clocks are tried first, and given up if they have more changes than this, or than one
-# for so many entries of the vectors.
-MANY_SESSIONS = 500
-MAX_CHANGES = 8_000_000
-DENSE = 64
+# From so many sessions on tree clocks are tried first, and given up after one step for so many entries of the vectors:
+# then sessions know too much of each other, and vectors are several times faster.
+MANY_SESSIONS = 1000
+ENTRIES_PER_STEP = 500
 
 ClockKind = Literal["auto", "vector", "tree"]
 CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree")
 
 Counts = npt.NDArray[np.integer[Any]]
-NO_COUNTS = np.empty((0, 0), np.uint8)
-NO_STARTS = np.empty(0, np.int64)
-NOTHING = np.empty(0, np.int32)
+NO_LOGS = (*2 * (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, np.int32))
 
 
 @dataclass(frozen=True)
@@ -93,9 +90,9 @@ def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
 class Clocks(NamedTuple):
     """Which transactions of sessions low .. high - 1 are causally before which others; ask ``clock_kernels.horizon``.
 
-    Either as vectors, in ``clock``, or (where that has no columns) as what each session learnt, for all sessions: with
-    ``learner[i]``, one of its transactions, session s learns of ``learnt[i]`` and what is before, for i from
-    ``learner_start[s]`` to ``learner_start[s + 1]``, by ascending ``learnt``.
+    Either as vectors, in ``clock``, or (where that has no columns) as what sessions learnt, for all of them. With t a
+    session learns of the transactions ``log[log_start[t]:log_start[t + 1]]`` and of all before them. The same again by
+    session and, from ``learner_start[s]`` to ``learner_start[s + 1]``, by what was ``learnt``, with the ``learner`` t.
     """
 
     low: int
@@ -103,6 +100,8 @@ class Clocks(NamedTuple):
     txn_session: Int32s
     session_start: Int32s
     clock: Counts
+    log_start: Int64s
+    log: Int32s
     learner_start: Int64s
     learnt: Int32s
     learner: Int32s
@@ -111,7 +110,7 @@ class Clocks(NamedTuple):
 def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind) -> Clocks | None:
     """The clocks of all sessions at once, if ``kind`` and memory allow it."""
     if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
-        limit = None if kind == "tree" else min(MAX_CHANGES, history.transactions * history.sessions // DENSE)
+        limit = None if kind == "tree" else history.transactions * history.sessions // ENTRIES_PER_STEP
         tree = tree_clocks(history, reads, causal, limit)
         if tree is not None:
             return tree
@@ -139,7 +138,7 @@ def vector_blocks(history: History, reads: Reads, causal: Ordering) -> Iterator[
         high = min(low + width, history.sessions)
         clock = room[: history.transactions * (high - low)].reshape(history.transactions, high - low)
         _fill(history, reads, causal, low, clock)
-        yield Clocks(low, high, history.txn_session, history.session_start, clock, NO_STARTS, NOTHING, NOTHING)
+        yield Clocks(low, high, history.txn_session, history.session_start, clock, *NO_LOGS)
 
 
 def _fill(history: History, reads: Reads, causal: Ordering, low: int, clock: Counts) -> None:
@@ -165,19 +164,23 @@ def clocks_of(history: History, reads: Reads, causal: Ordering, low: int, high: 
 
 
 def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
-    """The clocks of all transactions as what changes from each to the next; None beyond ``limit`` changes."""
+    """The clocks of all transactions as what changes from each to the next; None if that takes over ``limit`` steps."""
     accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
-    log_start, log_end = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
+    starts, ends = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
     nodes = tree_clock_kernels.tree_clocks(
         causal.order, causal.component, history.txn_session, history.session_start,
-        reads.read_start, reads.read_source, 1 << 62 if limit is None else limit, log_start, log_end,
+        reads.read_start, reads.read_source, 1 << 62 if limit is None else limit, starts, ends,
     )  # fmt: skip
     if nodes is None:
         return None
-    logged = int(np.sum(log_end - log_start))
-    start = np.zeros(history.sessions + 1, np.int64)
-    learnt, learner = np.empty(logged, np.int32), np.empty(logged, np.int32)
-    tree_clock_kernels.sort_learnt(nodes, log_start, log_end, history.txn_session, start, learnt, learner)
+    log_start = np.zeros(history.transactions + 1, np.int64)
+    log = np.empty(int(np.sum(ends - starts)), np.int32)
+    tree_clock_kernels.in_order(nodes, starts, ends, log_start, log)
+    learner_start = np.zeros(history.sessions + 1, np.int64)
+    learnt, learner = np.empty_like(log), np.empty_like(log)
+    tree_clock_kernels.sort_learnt(log_start, log, history.txn_session, learner_start, learnt, learner)
+    clock = np.empty((history.transactions, 0), _count_type(history))
     return Clocks(
-        0, history.sessions, history.txn_session, history.session_start, NO_COUNTS, start, learnt, learner
+        0, history.sessions, history.txn_session, history.session_start, clock,
+        log_start, log, learner_start, learnt, learner,
     )  # fmt: skip

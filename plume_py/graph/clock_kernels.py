@@ -7,6 +7,8 @@ component (of a causal cycle) come together and share one row.
 
 # mypy: allow-untyped-defs
 
+import numpy as np
+
 
 def horizon(clocks, t, s):
     """The first transaction of session s (one of those that ``clocks`` cover) that is not causally before t."""
@@ -37,6 +39,28 @@ def learnt_horizon(clocks, t, s):
     return known
 
 
+def empty_row(clocks):
+    """Room for ``row_of``."""
+    return np.zeros(clocks.high - clocks.low, clocks.clock.dtype)
+
+
+def row_of(clocks, t, first, row):
+    """The counts of t by session; for each t in turn, ``row`` being the last answer unless t is the ``first``."""
+    if clocks.clock.shape[1] > 0:
+        return clocks.clock[t]
+    own = clocks.txn_session[t]
+    begin = t
+    if first or t == clocks.session_start[own]:
+        row[:] = 0
+        begin = clocks.session_start[own]
+    for i in range(clocks.log_start[begin], clocks.log_start[t + 1]):
+        p = clocks.log[i]
+        count_up_to(row, clocks.low, p, clocks.txn_session[p], clocks.session_start)
+    if t > clocks.session_start[own]:
+        count_up_to(row, clocks.low, t - 1, own, clocks.session_start)
+    return row
+
+
 def join(clock, t, p):
     """clock[t] := the larger of clock[t] and clock[p], entry by entry."""
     ours, theirs = clock[t], clock[p]
@@ -50,15 +74,15 @@ def learn(clock, low, t, p, session, session_start):
         if session_start[session] + clock[t, session - low] > p:
             return
         join(clock, t, p)
-        count_up_to(clock, low, t, p, session, session_start)
+        count_up_to(clock[t], low, p, session, session_start)
     else:
         join(clock, t, p)
 
 
-def count_up_to(clock, low, t, p, session, session_start):
-    """The transactions of p's session up to p itself are before t."""
-    if low <= session < low + clock.shape[1]:
-        clock[t, session - low] = max(clock[t, session - low], p - session_start[session] + 1)
+def count_up_to(row, low, p, session, session_start):
+    """Count the transactions of p's session up to p itself."""
+    if low <= session < low + len(row):
+        row[session - low] = max(row[session - low], p - session_start[session] + 1)
 
 
 def vector_clocks(order, component, txn_session, session_start, read_start, read_source, low, clock):
@@ -84,7 +108,7 @@ def start_row(clock, low, t, txn_session, session_start):
     """A row begins as its session left off."""
     if t > session_start[txn_session[t]]:
         clock[t] = clock[t - 1]
-        count_up_to(clock, low, t, t - 1, txn_session[t], session_start)
+        count_up_to(clock[t], low, t - 1, txn_session[t], session_start)
     else:
         clock[t] = 0
 
@@ -101,7 +125,7 @@ def cycle_row(members, component, txn_session, session_start, read_start, read_s
             if p >= 0 and component[p] != component[first]:
                 learn(clock, low, first, p, txn_session[p], session_start)
     for t in members:
-        count_up_to(clock, low, first, t, txn_session[t], session_start)
+        count_up_to(clock[first], low, t, txn_session[t], session_start)
     for t in members[1:]:
         clock[t] = clock[first]
 

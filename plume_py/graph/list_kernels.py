@@ -59,6 +59,20 @@ def loses_own_appends(o, begin, last, op_kind, op_key, op_version, starts, items
     return False
 
 
+def add(edges, count, a, b, row):
+    """``edges`` with one more row, enlarged if need be."""
+    if count == edges.shape[0]:
+        larger = np.empty((2 * count, 3), np.int32)
+        for i in range(count):
+            for j in range(3):
+                larger[i, j] = edges[i, j]
+        edges = larger
+    edges[count, 0] = a
+    edges[count, 1] = b
+    edges[count, 2] = row
+    return edges
+
+
 def check_lists(
     list_op, list_txn, list_judged, starts, items, op_kind, op_key, op_version, txn_start, source, longest,
     counts, examples,
@@ -101,12 +115,6 @@ def check_lists(
             for k in range(starts[i] + 1, starts[i + 1]):
                 a, b = source[items[k - 1]], source[items[k]]
                 if a != b:
-                    if count == edges.shape[0]:
-                        larger = np.empty((2 * count, 3), np.int32)
-                        larger[:count] = edges
-                        edges = larger
-                    edges[count, 0] = a
-                    edges[count, 1] = b
-                    edges[count, 2] = -2 - i
+                    edges = add(edges, count, a, b, -2 - i)
                     count += 1
     return edges[:count]

@@ -73,11 +73,13 @@ def copy_nodes(table, nodes, sizes, begin, end, own, txn_session, sessions, stac
     """Session ``own`` learns the nodes begin .. end - 1, as far as it does not know them; returns table and nodes."""
     depth = 0
     i = begin
+    sizes[2] += 1
     while i < end or depth > 0:
         if depth > 0 and (i >= end or i >= stack[depth - 1, 1]):
             depth -= 1
             nodes[stack[depth, 0], 1] = sizes[1] - stack[depth, 0] - 1
             continue
+        sizes[2] += 1
         p, size = nodes[i, 0], nodes[i, 1]
         key = pair(own, txn_session[p], sessions)
         if known(table, key) >= p:
@@ -122,15 +124,15 @@ def know_own_past(table, sizes, t, own, session_start):
 
 
 def tree_clocks(order, component, txn_session, session_start, read_start, read_source, limit, log_start, log_end):
-    """Fill ``log_start``, ``log_end`` and return the nodes; None if there are more than ``limit``."""
+    """Fill ``log_start``, ``log_end`` and return the nodes; None if that takes more than ``limit`` steps."""
     sessions = len(session_start) - 1
     table = np.full((1024, 2), -1, np.int64)
     nodes = np.empty((1024, 2), np.int32)
-    sizes = np.zeros(2, np.int64)
+    sizes = np.zeros(3, np.int64)  # entries of the table, nodes, steps
     stack = np.empty((2 * sessions + 2, 2), np.int64)  # nested nodes: twice the same session only on a cycle
     i = 0
     cycles = 0
-    while i < len(order) and sizes[1] <= limit:
+    while i < len(order) and sizes[2] <= limit:
         t = order[i]
         end = i + 1
         while end < len(order) and component[order[end]] == component[t] >= 0:
@@ -153,7 +155,7 @@ def tree_clocks(order, component, txn_session, session_start, read_start, read_s
             )  # fmt: skip
             cycles += 1
         i = end
-    return nodes[: sizes[1]] if sizes[1] <= limit else None
+    return nodes[: sizes[1]] if sizes[2] <= limit else None
 
 
 def learn_cycle(
@@ -192,7 +194,17 @@ def learn_cycle(
     return table, nodes
 
 
-def sort_learnt(nodes, log_start, log_end, txn_session, learner_start, learnt, learner):
+def in_order(nodes, log_start, log_end, start, log):
+    """The nodes of each transaction, one transaction after another: those of t from start[t] to start[t + 1]."""
+    count = 0
+    for t in range(len(log_start)):
+        for i in range(log_start[t], log_end[t]):
+            log[count] = nodes[i, 0]
+            count += 1
+        start[t + 1] = count
+
+
+def sort_learnt(start, log, txn_session, learner_start, learnt, learner):
     """Per session, what it learnt by ascending transaction, and with which of its transactions it did.
 
     Two stable passes, by the session learnt about and by the session that learns, starting from the order in which
@@ -200,22 +212,22 @@ def sort_learnt(nodes, log_start, log_end, txn_session, learner_start, learnt, l
     """
     sessions = len(learner_start) - 1
     about = np.zeros(sessions + 1, np.int64)
-    for t in range(len(log_start)):
-        for i in range(log_start[t], log_end[t]):
-            about[txn_session[nodes[i, 0]] + 1] += 1
-            learner_start[txn_session[t] + 1] += 1
+    for t in range(len(txn_session)):
+        learner_start[txn_session[t] + 1] += start[t + 1] - start[t]
+        for i in range(start[t], start[t + 1]):
+            about[txn_session[log[i]] + 1] += 1
     for s in range(sessions):
         about[s + 1] += about[s]
         learner_start[s + 1] += learner_start[s]
-    by_session = np.empty((len(learnt), 2), np.int32)
-    for t in range(len(log_start)):
-        for i in range(log_start[t], log_end[t]):
-            s = txn_session[nodes[i, 0]]
-            by_session[about[s], 0] = nodes[i, 0]
+    by_session = np.empty((len(log), 2), np.int32)
+    for t in range(len(txn_session)):
+        for i in range(start[t], start[t + 1]):
+            s = txn_session[log[i]]
+            by_session[about[s], 0] = log[i]
             by_session[about[s], 1] = t
             about[s] += 1
     at = learner_start.copy()
-    for i in range(len(learnt)):
+    for i in range(len(log)):
         s = txn_session[by_session[i, 1]]
         learnt[at[s]] = by_session[i, 0]
         learner[at[s]] = by_session[i, 1]

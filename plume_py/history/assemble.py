@@ -11,6 +11,7 @@ from plume_py.history.atoms import Atoms
 from plume_py.history.init_txn import InitTxn, find_init_txn
 from plume_py.history.model import (
     APPEND,
+    COMMITTED,
     NOBODY,
     READ,
     READ_LIST,
@@ -173,12 +174,10 @@ def _unread_duplicates(version_second: Int32s) -> tuple[str, ...]:
 def _reject_ambiguous_read(history: History, version_second: Int32s) -> None:
     if not np.any(version_second >= 0):
         return
-    o = kernels.first_ambiguous_read(
-        history.op_kind, history.op_version, history.txn_start, history.txn_status, version_second
-    )
-    if o < 0:
+    found = _first_ambiguous(history, version_second)
+    if found is None:
         return
-    version = int(history.op_version[o])
+    o, version = found
     reader = int(np.searchsorted(history.txn_start, o, side="right")) - 1
     writers = int(history.version_writer[version]), int(version_second[version])
     both = " and ".join(f"{history.txn_label[t]!s:.60} ({history.place(t)})" for t in writers)
@@ -188,6 +187,24 @@ def _reject_ambiguous_read(history: History, version_second: Int32s) -> None:
         where=history.place(reader),
         hint="write each value of a key only once",
     )
+
+
+def _first_ambiguous(history: History, version_second: Int32s) -> tuple[int, int] | None:
+    """The first read, by a committed transaction, of a version that two transactions wrote, in a list or alone."""
+    o = kernels.first_ambiguous_read(
+        history.op_kind, history.op_version, history.txn_start, history.txn_status, version_second
+    )
+    if o >= 0:
+        return int(o), int(history.op_version[o])
+    if history.lists is None:
+        return None
+    owners = np.searchsorted(history.txn_start, history.lists.ops, side="right") - 1
+    committed = np.repeat(history.txn_status[owners] == COMMITTED, np.diff(history.lists.starts))
+    items = np.flatnonzero(committed & (version_second[history.lists.items] >= 0))
+    if not items.size:
+        return None
+    at = int(np.searchsorted(history.lists.starts, items[0], side="right")) - 1
+    return int(history.lists.ops[at]), int(history.lists.items[items[0]])
 
 
 def _reject_mixed_use(history: History) -> None:

@@ -10,7 +10,18 @@ from plume_py.errors import InputError
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import NULL, Atom, AtomCoder
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.model import APPEND, READ, READ_LIST, STATUS_NAMES, WRITE, History, Int8s, Labels
+from plume_py.history.model import (
+    APPEND,
+    INITIAL_ID,
+    READ,
+    READ_LIST,
+    STATUS_NAMES,
+    WRITE,
+    History,
+    Int8s,
+    Int64s,
+    Labels,
+)
 from plume_py.levels import NAMES, parse_level
 
 # Pending operations beyond which they become columns, so that a long stream never exists as objects all at once.
@@ -59,8 +70,8 @@ class HistoryBuilder:
         self._kinds: list[Int8s] = []
         self._keys = AtomCoder("key")
         self._values = AtomCoder("value", streams=3)
-        self._list_ops: list[int] = []
-        self._list_starts = [0]
+        self._list_ops: list[Int64s] = []
+        self._list_lengths: list[Int64s] = []
 
     def session(self, name: Hashable) -> int:
         """Make sure that a session exists, even if it stays empty; its number."""
@@ -120,41 +131,49 @@ class HistoryBuilder:
             initial_declared=self._declared,
             txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
             txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
-            lists=RawLists(np.array(self._list_ops, np.int64), np.array(self._list_starts, np.int64), items)
-            if self._list_ops
-            else None,
+            lists=self._lists(items),
             txn_label=_labels(self._labels),
             session_label=Labels(tuple(str(n) if not isinstance(n, int) else n for n in self._sessions)),
         )
 
+    def _lists(self, items: Int64s) -> RawLists | None:
+        if not self._list_ops:
+            return None
+        lengths = np.concatenate(self._list_lengths)
+        return RawLists(np.concatenate(self._list_ops), np.concatenate(([0], np.cumsum(lengths))), items)
+
     def _flush(self) -> None:
+        """Turn what is pending into columns; no loop over operations runs in Python unless lists are among them."""
         ops = list(chain.from_iterable(self._pending))
         self._pending, self._pending_ops = [], 0
+        if not ops:
+            return
         try:
-            kinds = [_KINDS[kind] for kind, _, _ in ops]
+            spelled, keys, values = zip(*ops, strict=True)
+            kinds = bytearray(map(_KINDS.__getitem__, spelled))
         except (KeyError, TypeError, ValueError):
             raise _bad_operation(ops) from None
-        values: list[Any] = [value for _, _, value in ops]
-        if list in set(map(type, values)) or tuple in set(map(type, values)):
-            self._take_lists(kinds, values)
-        self._keys.encode([key for _, key, _ in ops])
+        types = set(map(type, values))
+        if list in types or tuple in types:
+            values = self._take_lists(kinds, list(values))
+        self._keys.encode(keys)
         self._values.encode(values, _OPS)
-        self._kinds.append(np.array(kinds, dtype=np.uint8))
+        self._kinds.append(np.frombuffer(kinds, np.uint8))
         self._ops += len(ops)
 
-    def _take_lists(self, kinds: list[int], values: list[Any]) -> None:
+    def _take_lists(self, kinds: bytearray, values: list[Any]) -> list[Any]:
         """Move lists aside; what stays in ``values`` is the last element, whose writer the read saw."""
-        items: list[Any] = []
-        for i, value in enumerate(values):
-            if isinstance(value, list | tuple):
-                if kinds[i] != READ:
-                    raise InputError(f"cannot write a list at once: {value!r:.60}", hint='use "append"')
-                kinds[i] = READ_LIST
-                self._list_ops.append(self._ops + i)
-                items.extend(value)
-                self._list_starts.append(self._list_starts[-1] + len(value))
-                values[i] = value[-1] if value else self._initial
-        self._values.encode(items, _ITEMS)
+        listed = [i for i, value in enumerate(values) if type(value) is list or type(value) is tuple]
+        lists = [values[i] for i in listed]
+        for i, value in zip(listed, lists, strict=True):
+            if kinds[i] != READ:
+                raise InputError(f"cannot write a list at once: {value!r:.60}", hint='use "append"')
+            kinds[i] = READ_LIST
+            values[i] = value[-1] if value else self._initial
+        self._list_ops.append(np.array(listed, np.int64) + self._ops)
+        self._list_lengths.append(np.fromiter(map(len, lists), np.int64, len(lists)))
+        self._values.encode(list(chain.from_iterable(lists)), _ITEMS)
+        return values
 
 
 def _bad_operation(ops: Iterable[Any]) -> InputError:
@@ -169,11 +188,14 @@ def _bad_operation(ops: Iterable[Any]) -> InputError:
 def _labels(names: list[str | int | None]) -> Labels:
     """Transaction names; a name may stand only once."""
     given = [name for name in names if name is not None]
-    if not given:
-        return Labels(prefix="T")
     seen: set[str] = set()
     for name in given:
         if str(name) in seen:
             raise InputError(f"two transactions have the id {name!r:.60}", hint="give each its own, or none")
+        if name == INITIAL_ID:
+            raise InputError(f"the id {name!r} is reserved for reports", hint="choose another")
         seen.add(str(name))
-    return Labels(tuple(names), prefix="T")
+    prefix = "T"
+    while any(name.startswith(prefix) and name[len(prefix) :].isdecimal() for name in seen):
+        prefix += "'"  # a made-up id must not meet a given one
+    return Labels(tuple(names) if given else None, prefix)

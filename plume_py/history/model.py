@@ -25,6 +25,9 @@ READ, WRITE, READ_LIST, APPEND = 0, 1, 2, 3
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
 STATUS_NAMES = ("committed", "aborted", "unknown")
 
+# How reports call the initial state where they would name a transaction; no transaction may have this id.
+INITIAL_ID = "(initial state)"
+
 # ``version_writer`` of a version that no transaction wrote.
 NOBODY = -1
 

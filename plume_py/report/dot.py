@@ -8,8 +8,10 @@ import re
 import shutil
 import subprocess
 import zlib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from plume_py.errors import IsocheckError
@@ -28,12 +30,15 @@ INSTALL_HINT = (
 LIMIT = 24
 # A transaction with more operations than this shows only those that an edge touches.
 MANY_OPS = 10
-# After this many pictures that took too long, the rest stay .dot files.
-SLOW_PICTURES = 3
+# After this many pictures that failed or took too long, the rest stay .dot files.
+TROUBLES = 3
 
 FONT = "Helvetica,Arial,sans-serif"
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
 PALE = "#767676"
+STRAIGHT = 100  # the weight of an edge that should be a vertical line
+START = "initial"  # the node of the initial state
+LANE = 'color="#C8C8C8" border="1"'
 
 
 @dataclass(frozen=True)
@@ -43,16 +48,17 @@ class Look:
     colour: str
     style: str
     head: str
+    tail: str
     sample: str  # the line in characters, for the legend
     meaning: str
 
 
 LOOKS = {
-    "SO": Look("#007D5B", "dashed", "normal", "╌╌▶", "session order"),
-    "WR": Look("#0068A5", "solid", "normal", "──▶", "is read by"),
-    "CM": Look("#C24E00", "double", "normal", "══▶", "must commit before"),
-    "WW": Look("#8A6100", "dotted", "vee", "┈┈▷", "is appended before"),
-    "RW": Look("#A3457C", "dotted", "onormal", "┈┈▷", "reads what is overwritten by"),
+    "SO": Look("#007D5B", "dashed", "normal", "none", "╌╌▶", "session order"),
+    "WR": Look("#0068A5", "solid", "normal", "none", "──▶", "is read by"),
+    "CM": Look("#C24E00", "solid", "normal", "odot", "○─▶", "must commit before"),
+    "WW": Look("#8A6100", "dotted", "vee", "none", "┈┈>", "is appended before"),
+    "RW": Look("#A3457C", "dotted", "onormal", "odot", "○┈▷", "reads what is overwritten by"),
 }
 
 
@@ -83,6 +89,7 @@ class Picture:
         for step in self.violation.steps:
             for support in (*_question(self, step), *step.evidence):
                 self._add(support)
+        self.arrows = [arrow for arrow in self.arrows if arrow.tail and arrow.head]
         self.cells = {arrow.tail for arrow in self.arrows} | {arrow.head for arrow in self.arrows}
         self.bold = {end for arrow in self.arrows if arrow.number for end in (arrow.tail, arrow.head)}
 
@@ -95,8 +102,9 @@ class Picture:
     def _end(self, step: Step, end: Id) -> str:
         """The node or the cell at which the edge of ``step`` begins or ends."""
         if end == INITIAL and INITIAL not in self.by_id:
-            self.initial_keys.setdefault(step.key, step.value)
-            return f"initial:k{list(self.initial_keys).index(step.key)}"
+            if self.initial_keys.setdefault(step.key, step.value) is None:
+                self.initial_keys[step.key] = step.value  # a CM step knows the key, the read also the value
+            return f"{START}:k{list(self.initial_keys).index(step.key)}"
         if end not in self.nodes:
             return ""
         reads = step.relation == "WR" and end == step.target or step.relation == "RW" and end == step.source
@@ -153,8 +161,8 @@ def _name(name: Id) -> str:
 
 
 def _html(text: str) -> str:
-    """Text in an HTML-like label: also the backslash, which Graphviz expands in places."""
-    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;")):
+    """Text in an HTML-like label; also there Graphviz expands \\N and the like, after the entities, and halves \\\\."""
+    for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;&#92;")):
         text = text.replace(character, entity)
     return text
 
@@ -173,57 +181,127 @@ def _attributes(**attributes: object) -> str:
 
 def render(violation: Violation, title: str = "") -> str:
     """The picture of one counterexample in Graphviz's language."""
-    picture = Picture(violation)
-    return "\n".join(_graph(picture, title)) + "\n"
+    return "\n".join(_graph(Picture(violation), title)) + "\n"
 
 
 def _graph(picture: Picture, title: str) -> Iterator[str]:
     yield "digraph counterexample {"
-    yield f'  graph [fontname="{FONT}" labelloc=b nodesep=0.5 ranksep=0.5 newrank=true bgcolor=white pad=0.2]'
+    yield f'  graph [fontname="{FONT}" labelloc=b nodesep=0.35 ranksep=0.3 newrank=true bgcolor=white pad=0.2]'
     yield f'  node [fontname="{FONT}" fontsize=12 shape=plain]'
-    yield f'  edge [fontname="{FONT}" fontsize=11 arrowsize=0.8]'
+    yield f'  edge [fontname="{FONT}" arrowsize=0.8]'
     yield f"  label=<{_legend(picture)}>"
     yield "  subgraph cluster_all {"
     yield f"    label=<{_title(picture.violation, title)}> labelloc=t color=none"
-    if picture.initial_keys:
-        yield f"    initial {_attributes(label=_initial(picture), **{'class': 'initial'})}"
-    for number, session in enumerate(_sessions(picture.violation)):
-        yield from _column(picture, number, session)
+    columns = _columns(picture)
+    for number, column in enumerate(columns):
+        yield from _lane(picture, number, column)
+    rows = _rows(picture, columns)
+    lines = {pair for column in columns for pair in pairwise(column)}
     for arrow in picture.arrows:
-        if arrow.tail and arrow.head:
-            yield f"    {arrow.tail} -> {arrow.head} {_edge(arrow)}"
+        upwards = rows[_node(arrow.head)] < rows[_node(arrow.tail)]
+        weight = STRAIGHT if (arrow.tail, arrow.head) in lines else 1
+        yield f"    {_ends(arrow, columns, upwards)} {_edge(arrow, upwards, weight)}"
+    yield from _grid(rows, columns)
     yield "  }"
     yield "}"
 
 
-def _sessions(violation: Violation) -> list[list[ShownTransaction]]:
-    """The transactions by session, both in the order of the history."""
-    sessions: dict[Id, list[ShownTransaction]] = {}
-    for transaction in violation.transactions:
-        sessions.setdefault(transaction.session, []).append(transaction)
-    return list(sessions.values())
+def _columns(picture: Picture) -> list[list[str]]:
+    """The nodes by session; the initial state has a column of its own."""
+    sessions: dict[Id, list[str]] = {}
+    for transaction in picture.violation.transactions:
+        sessions.setdefault(transaction.session, []).append(picture.nodes[transaction.id])
+    return ([[START]] if picture.initial_keys else []) + list(sessions.values())
 
 
-def _column(picture: Picture, number: int, session: list[ShownTransaction]) -> Iterator[str]:
-    yield f"    subgraph cluster_{number} {{"
-    label = _font(f"session {_name(session[0].session)}", point_size=11, color=PALE)
-    yield f'      label=<{label}> style="rounded,filled" fillcolor="#F6F6F6" color="#D0D0D0" margin=12'
-    for transaction in session:
-        node = picture.nodes[transaction.id]
-        attributes = _attributes(label=_table(picture, transaction), group=f"s{number}", **{"class": "transaction"})
-        yield f"      {node} {attributes}"
-    names = [picture.nodes[transaction.id] for transaction in session]
-    drawn = {(a.tail, a.head) for a in picture.arrows}
-    for pair in zip(names, names[1:], strict=False):
-        if pair not in drawn:
-            yield f'      {pair[0]} -> {pair[1]} [color="#C0C0C0" arrowhead=none weight=20]'
+def _rows(picture: Picture, columns: list[list[str]]) -> dict[str, int]:
+    """A row per node such that edges lead down where they can, and never sideways.
+
+    Session order always leads down. The steps of the argument come next, so that one reads them downwards and the last
+    one, back up, is the contradiction. (Sideways, Graphviz 2.43 also loses arrow heads.)
+    """
+    below: dict[str, set[str]] = {node: set() for column in columns for node in column}
+    pairs = [pair for column in columns for pair in pairwise(column)]
+    pairs += [(START, column[0]) for column in columns if START in below and column != [START]]
+    for tail, head in pairs + [(_node(arrow.tail), _node(arrow.head)) for arrow in picture.arrows]:
+        if tail not in _reachable(below, head):
+            below[tail].add(head)
+    # Whoever reaches more comes first, so this is an order in which every edge leads forward.
+    rows = dict.fromkeys(below, 1)
+    for node in sorted(below, key=lambda n: -len(_reachable(below, n))):
+        for head in below[node]:
+            rows[head] = max(rows[head], rows[node] + 1)
+    return rows
+
+
+def _reachable(below: dict[str, set[str]], start: str) -> set[str]:
+    seen, todo = {start}, [start]
+    while todo:
+        for node in below[todo.pop()] - seen:
+            seen.add(node)
+            todo.append(node)
+    return seen
+
+
+def _lane(picture: Picture, number: int, column: list[str]) -> Iterator[str]:
+    """A session as in a sequence diagram: its name, and its transactions on a line that goes down.
+
+    The cluster is not seen: it keeps others out of the column.
+    """
+    by_node = {picture.nodes[transaction.id]: transaction for transaction in picture.violation.transactions}
+    top, end, line = f"top{number}", f"end{number}", 'color="#E2E2E2" penwidth=4 arrowhead=none'
+    yield f'    subgraph cluster_{number} {{ label="" style=invis margin=4'
+    yield f'      node [group="lane{number}"]'
+    if column == [START]:
+        line = "style=invis"
+        yield f'      {top} [label="" style=invis]'
+        yield f"      {START} {_attributes(label=_initial(picture), **{'class': 'initial'})}"
+    else:
+        session = _font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
+        yield f"      {top} [label=<{_box([f'<tr><td>{session}</td></tr>'], LANE)}>]"
+    for node in (n for n in column if n in by_node):
+        yield f"      {node} {_attributes(label=_table(picture, by_node[node]), **{'class': 'transaction'})}"
+    yield f'      {end} [label="" style=invis shape=point width=0.01]'
+    steps = {(arrow.tail, arrow.head) for arrow in picture.arrows}
+    for tail, head in pairwise([top, *column, end]):
+        if (tail, head) not in steps:  # a step of session order is that piece of the line
+            yield f"      {tail}:s -> {head}:n [{line} weight={STRAIGHT}]"
     yield "    }"
+
+
+def _grid(rows: dict[str, int], columns: list[list[str]]) -> Iterator[str]:
+    """Keeps the nodes in their rows, and the columns in their order: that in which edges leave the root."""
+    last = max(rows.values(), default=0) + 1
+    lines = [[f"top{i}" for i in range(len(columns))]]
+    lines += [[node for node in rows if rows[node] == row] for row in range(1, last)]
+    lines += [[f"end{i}" for i in range(len(columns))]]
+    yield '    node [shape=point width=0.01 style=invis label=""]'
+    yield "    edge [style=invis]"
+    yield "    root [ordering=out]"
+    yield from (f"    root -> {top}" for top in lines[0])
+    yield f"    {' -> '.join(f'row{i}' for i in range(last + 1))}"
+    for i, line in enumerate(lines):
+        yield f"    {{ rank=same; row{i}; {'; '.join(line)} }}"
+
+
+def _ends(arrow: Arrow, columns: list[list[str]], upwards: bool) -> str:
+    """Edges within a column run on its right; for the others Graphviz knows best which side of a cell is near.
+
+    An edge that leads up is written as one that leads down and points back: else it would fight with the rows.
+    """
+    same = any(_node(arrow.tail) in column and _node(arrow.head) in column for column in columns)
+    ends = [f"{end}:e" if same and ":" in end else end for end in (arrow.tail, arrow.head)]
+    return " -> ".join(reversed(ends) if upwards else ends)
+
+
+def _node(end: str) -> str:
+    return end.partition(":")[0]
 
 
 def _table(picture: Picture, transaction: ShownTransaction) -> str:
     """A transaction: a header, and a cell per operation, in program order."""
     node = picture.nodes[transaction.id]
-    in_cycle = any(end.split(":")[0] == node for end in picture.bold)
+    in_cycle = any(_node(end) == node for end in picture.bold)
     head = f"<b>{_html(_name(transaction.id))}</b>"
     if transaction.status != "committed":
         head += " " + _font(f"({transaction.status})", color="#B00020")
@@ -237,8 +315,13 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
         rows.append(f'<tr><td port="o{i}" {_cell_colour(picture, transaction, node, i)}>{_operation(op)}</td></tr>')
     if hidden:
         rows.append(f"<tr><td>{_font(f'and {hidden} more', point_size=9, color=PALE)}</td></tr>")
-    border = 'color="#202020" border="2"' if in_cycle else 'color="#909090" border="1"'
-    return f'<table bgcolor="white" cellborder="1" cellspacing="0" cellpadding="4" {border}>{"".join(rows)}</table>'
+    return _box(rows, 'color="#202020" border="2"' if in_cycle else 'color="#909090" border="1"')
+
+
+def _box(rows: list[str], line: str) -> str:
+    return (
+        f'<table bgcolor="white" cellborder="0" cellspacing="0" cellpadding="4" rows="*" {line}>{"".join(rows)}</table>'
+    )
 
 
 def _cell_colour(picture: Picture, transaction: ShownTransaction, node: str, i: int) -> str:
@@ -253,7 +336,8 @@ def _is_culprit(violation: Violation, transaction: ShownTransaction, op: tuple[o
     text = f"[{shown(' '.join(map(str, value)))}]" if isinstance(value, tuple | list) else shown(value)
     said = f"{shown(transaction.id)} read {shown(op[1])} = {text}"
     told = violation.explanation
-    return op[0] == "r" and not is_cycle(violation) and bool(re.search(re.escape(said) + r"(,|:|;| from|$)", told))
+    by_itself = op[0] == "r" and all(step.relation == "WR" for step in violation.steps) and not is_cycle(violation)
+    return by_itself and bool(re.search(re.escape(said) + r"(,|:|;| from|$)", told))
 
 
 def _operation(op: tuple[object, ...]) -> str:
@@ -268,31 +352,32 @@ def _operation(op: tuple[object, ...]) -> str:
 
 
 def _initial(picture: Picture) -> str:
-    rows = ["<tr><td bgcolor='#E3E3F5'><b>initial state</b><br/>" + _font("before everything", point_size=9) + "</td></tr>"]
+    rows = [
+        "<tr><td bgcolor='#E3E3F5'><b>initial state</b><br/>" + _font("before everything", point_size=9) + "</td></tr>"
+    ]
     for i, (key, value) in enumerate(picture.initial_keys.items()):
         rows.append(f'<tr><td port="k{i}">{_font(f"{shown(key, LIMIT)} = {shown(value, LIMIT)}", face=MONO)}</td></tr>')
-    return f'<table bgcolor="white" cellspacing="0" cellpadding="4" style="rounded">{"".join(rows)}</table>'
+    return _box(rows, 'color="#4A4A8A" border="2"')
 
 
-def _edge(arrow: Arrow) -> str:
+def _edge(arrow: Arrow, upwards: bool, weight: int) -> str:
     relation = arrow.step.relation
     look = LOOKS[relation]
-    thick = bool(arrow.number)
     key = "" if relation == "SO" else f"({shown(arrow.step.key, LIMIT)})"
     lead = f"{arrow.number}. " if arrow.number else ""
-    lines = [_font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if thick else 10)]
-    lines += [_font(line, color=look.colour, point_size=10) for line in (arrow.reason if thick else ())]
-    if thick:
-        lines[0] = f"<b>{lines[0]}</b>"
-    colour = f"{look.colour}:white:{look.colour}" if look.style == "double" else look.colour
+    lines = [_font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
+    if arrow.number:
+        lines = [f"<b>{lines[0]}</b>", *(_font(line, color=look.colour, point_size=10) for line in arrow.reason)]
+    head, tail = (look.tail, look.head) if upwards else (look.head, look.tail)
     return _attributes(
-        label="<br/>".join(lines),
-        color=colour,
-        style="solid" if look.style == "double" else look.style,
-        arrowhead=look.head,
-        penwidth=(2.0 if look.style == "double" else 3.0) if thick else 1.0,
-        constraint="false" if relation in ("CM", "RW") else "true",
-        weight=20 if relation == "SO" else 2,
+        label=f'<table border="0" cellborder="0" cellpadding="3"><tr><td>{"<br/>".join(lines)}</td></tr></table>',
+        color=look.colour,
+        style=look.style,
+        dir="both",
+        arrowhead=head,
+        arrowtail=tail,
+        penwidth=3 if arrow.number else 1,
+        weight=weight,
         **{"class": f"{relation} step-{arrow.number}" if arrow.number else f"{relation} evidence"},
     )
 
@@ -311,7 +396,7 @@ def _title(violation: Violation, title: str) -> str:
         lines.append(_font(tap.description, point_size=12))
     if title:
         lines.append(_font(shown(title, 80), point_size=10, color=PALE))
-    return "<br/>".join(lines) + "<br/> "
+    return "<br/>".join(lines)
 
 
 def _legend(picture: Picture) -> str:
@@ -323,4 +408,57 @@ def _legend(picture: Picture) -> str:
     ]
     if present:
         cells.append(_font("thick: the argument; thin: what supports it", point_size=10))
-    return f'<table border="0" cellspacing="8"><tr>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr></table>' if cells else " "
+    return (
+        f'<table border="0" cellspacing="8"><tr>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr></table>'
+        if cells
+        else " "
+    )
+
+
+def draw(dot_text: str, target: Path, seconds: float = 10) -> str:
+    """Let Graphviz write ``target`` (SVG); "" or a line that says why there is no picture."""
+    program = shutil.which("dot")
+    if program is None:
+        return INSTALL_HINT
+    try:
+        done = subprocess.run([program, "-Tsvg"], input=dot_text.encode(), capture_output=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return f"Graphviz needed more than {seconds:g} s for a picture, which stays a .dot file"
+    except OSError as error:
+        return f"Graphviz could not be started: {error.strerror}"
+    if done.returncode != 0 or not done.stdout:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        return f"Graphviz failed: {shown(said[0] if said else f'exit code {done.returncode}', 200)}"
+    write_atomically(str(target), [done.stdout])
+    return ""
+
+
+def write_pictures(result: Result, folder: Path) -> list[str]:
+    """A .dot and, where Graphviz is there and fast enough, an .svg for every violation; returns notes for people."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IsocheckError(f"cannot write {folder}: {error.strerror}") from None
+    hints: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
+    for violation in result.violations:
+        numbers[violation.tap] += 1
+        target = folder / f"{slug(result.history)}-{_pattern(violation)}-{numbers[violation.tap]}.dot"
+        text = render(violation, result.history)
+        write_atomically(str(target), [text.encode()])
+        # What failed a few times would go on to fail, slowly; what is not installed fails the first time.
+        if not hints[INSTALL_HINT] and hints.total() < TROUBLES:
+            hint = draw(text, target.with_suffix(".svg"))
+            hints.update([hint] if hint else [])
+    return list(hints)
+
+
+def _pattern(violation: Violation) -> str:
+    return f"tap-{violation.tap}" if len(violation.tap) == 1 else violation.tap
+
+
+def slug(name: str) -> str:
+    """A file name made of a history's name: harmless, and different for different names."""
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
+    safe = safe.strip("-.")[-60:].lstrip("-.") or "history"
+    return safe if safe == name else f"{safe}-{zlib.crc32(name.encode(errors='surrogateescape')):08x}"

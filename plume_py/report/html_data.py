@@ -9,14 +9,15 @@ import msgspec
 from plume_py import __version__
 from plume_py.levels import LEVELS
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
-from plume_py.text import encodable, one_line, shown, visible
+from plume_py.text import encodable, one_line, shorten, shown, visible
 from plume_py.weak.taps import TAPS
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
 # Texts longer than INLINE stand once in a table. A text is cut at LONGEST, and at SPENT once they add up to BUDGET:
-# a page must stay small enough to open whatever the values are.
+# a page must stay small enough to open whatever the values are. Sentences have a limit of their own.
 INLINE, LONGEST, SPENT, BUDGET = 64, 20_000, 500, 1_000_000
+SENTENCE = 2_000
 
 Text = str | dict[str, int]
 
@@ -74,10 +75,14 @@ class _Texts:
         return text if len(raw) <= limit else f"{text}… (cut here: {len(raw):,} characters in all)"
 
 
+def _sentence(words: str) -> str:
+    return shorten(one_line(words[:SENTENCE]), SENTENCE)
+
+
 def _pattern(tap: str) -> dict[str, str]:
     known = TAPS[tap]
     return {
-        "label": f"TAP-{tap}" if len(tap) == 1 else "lists",
+        "label": f"TAP-{tap}" if len(tap) == 1 else "",
         "name": known.name,
         "level": known.level,
         "description": known.description,
@@ -88,7 +93,7 @@ def _pattern(tap: str) -> dict[str, str]:
 
 def _history(result: Result) -> dict[str, Any]:
     return {
-        "name": one_line(result.history),
+        "name": _sentence(result.history),
         "format": result.format,
         "sessions": result.sessions,
         "transactions": result.transactions,
@@ -100,9 +105,9 @@ def _history(result: Result) -> dict[str, Any]:
         },
         "counts": result.counts,
         "exact": result.counts_exact,
-        "notes": [one_line(note) for note in result.notes],
+        "notes": [_sentence(note) for note in result.notes],
         "seconds": {phase: round(seconds, 4) for phase, seconds in result.seconds.items()},
-        "error": None if result.error is None else one_line(result.error),
+        "error": None if result.error is None else _sentence(result.error),
     }
 
 
@@ -117,7 +122,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
         "steps": [_step(step, violation.transactions, at, texts) for step in violation.steps],
         "cycle": _is_cycle(violation),
         "blamed": _blamed(violation),
-        "end": one_line(_end(violation)),
+        "end": _sentence(_end(violation)),
     }
 
 
@@ -125,7 +130,7 @@ def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     return {
         "id": texts.of(txn.id),
         "session": texts.of(txn.session),
-        "place": one_line(txn.place),
+        "place": _sentence(txn.place),
         "status": txn.status,
         "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,
@@ -140,7 +145,7 @@ def _step(step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int], texts
         "cells": cells[:2],
         "relation": step.relation,
         "key": None if step.relation == "SO" else texts.of(step.key),
-        "because": one_line(step.because),
+        "because": _sentence(step.because),
     }
     if step.reader is not None:
         plain["reader"] = [at.get(step.reader, NOWHERE), cells[2]]

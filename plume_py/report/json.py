@@ -73,6 +73,8 @@ def _step(step: Step) -> dict[str, Any]:
         "key": step.key,
         "because": step.because,
     }
+    if step.relation == "WR":
+        plain_step["value"] = step.value
     if step.reader is not None:
         plain_step["reader"] = step.reader
         plain_step["evidence"] = [_step(inner) for inner in step.evidence]

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 from plume_py.history.atoms import Atom
+from plume_py.history.model import INITIAL_ID
 
-INITIAL = "initial"  # stands for the initial state where a transaction's id would
+INITIAL = INITIAL_ID  # stands for the initial state where a transaction's id would
 
 Id = str | int
 

@@ -14,7 +14,6 @@ class Witness(msgspec.Struct, kw_only=True):
 
     level: Literal["RC", "RA", "TCC"]
     order: list[Id]
-    names: Literal["ids", "positions"] = "ids"
 
 
 class StepClaim(msgspec.Struct, kw_only=True):

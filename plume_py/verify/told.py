@@ -21,11 +21,9 @@ class Told:
         self.history = history
         self.txns: list[Transaction] = []
         self.session: list[int] = []
-        self.position: list[str] = []
         for s, session in enumerate(history):
             self.txns += session
             self.session += [s] * len(session)
-            self.position += [f"{s}:{i}" for i in range(len(session))]
         self.initial = history.initial_value
         self.wrote = [{op.key: op.value for op in txn.ops if op.kind != "r"} for txn in self.txns]  # the last value
         self.writer = {(op.key, op.value): t for t, op in self._ops("w", "append")}

@@ -9,7 +9,7 @@ from plume_py.text import shown
 from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
 from plume_py.verify.told import START, Told, contradict
 
-INITIAL = "initial"  # how reports call the initial state
+INITIAL = "(initial state)"  # how reports call it; no transaction may have this id
 CAUSAL = {"SO", "WR"}
 LISTS = ("duplicate-element", "incompatible-order", "version-order-cycle")
 # The level whose premise a pattern is about; patterns of single reads and lists spoil every level but CI.

@@ -15,7 +15,7 @@ from plume_py.verify.told import START, Told, contradict
 def verify_witness(history: History, witness: Witness) -> list[str]:
     """What is wrong with a commit order; nothing, if it shows its level."""
     told = Told(history)
-    name = told.position if witness.names == "positions" else [txn.id for txn in told.txns]
+    name = [txn.id for txn in told.txns]
     problems = _membership(witness.order, [name[t] for t in told.live])
     if problems:
         return problems
@@ -30,7 +30,7 @@ def _membership(order: list[Id], wanted: list[Id]) -> list[str]:
     """The order holds exactly the transactions that count, each once."""
     given, live = Counter(order), set(wanted)
     if len(live) < len(wanted):
-        return ["two transactions have the same id, so the order has to go by positions"]
+        return ["two transactions have the same id, so the order is ambiguous"]
     problems = [f"{shown(i)} is not a transaction that counts" for i in given if i not in live]
     problems += [f"{shown(i)} is missing from the order" for i in wanted if i not in given]
     return problems + [f"{shown(i)} stands in the order more than once" for i, times in given.items() if times > 1]
@@ -106,6 +106,7 @@ def _known_causally(told: Told, order: list[int], place: dict[int, int]) -> Know
     """
     last_use = {t: t3 for t3 in order for t in told.before(t3)}
     past: dict[int, dict[int, int]] = {}
+    placed: defaultdict[Atom, list[int]] = defaultdict(list)  # the writers of each key so far
     for t3 in order:
         mine: dict[int, int] = {}
         for t in sorted(told.before(t3), key=place.__getitem__, reverse=True):
@@ -117,9 +118,16 @@ def _known_causally(told: Told, order: list[int], place: dict[int, int]) -> Know
         if t3 in last_use:
             past[t3] = mine
         for x, t1 in told.reads[t3]:
-            known = [
-                writers[at - 1]
-                for s, writers in told.writers.get(x, {}).items()
-                if s in mine and (at := bisect_right(writers, mine[s]))
-            ]
-            yield t3, x, t1, max(known, key=place.__getitem__, default=START)
+            yield t3, x, t1, _newest(told, x, mine, placed[x], place)
+        for x in told.wrote[t3]:
+            placed[x].append(t3)
+
+
+def _newest(told: Told, x: Atom, past: dict[int, int], placed: list[int], place: dict[int, int]) -> int:
+    """The newest writer of x in a past: mostly one of the last in the order, else the newest by sessions."""
+    sessions = told.writers.get(x, {})
+    for t2 in placed[: -len(sessions) - 1 : -1]:
+        if past.get(told.session[t2], START) >= t2:
+            return t2
+    known = [writers[at - 1] for s, writers in sessions.items() if s in past and (at := bisect_right(writers, past[s]))]
+    return max(known, key=place.__getitem__, default=START)

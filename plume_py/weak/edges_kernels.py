@@ -16,7 +16,9 @@ def add(edges, count, t2, t1, r):
     """``edges`` with one more row, enlarged if need be."""
     if count == edges.shape[0]:
         larger = np.empty((2 * count, 3), np.int32)
-        larger[:count] = edges
+        for i in range(count):  # copying a slice at once takes the compiler seconds longer
+            for j in range(3):
+                larger[i, j] = edges[i, j]
         edges = larger
     edges[count, 0] = t2
     edges[count, 1] = t1
@@ -155,13 +157,12 @@ def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op,
 
 def tcc_backward_edges(
     order, op_kind, op_key, txn_start, txn_session, live, read_start, read_op, read_source,
-    writers, keys, known, clocks, budget,
+    writers, keys, clocks, budget,
 ):  # fmt: skip
     """What TCC forces against a given order of the transactions (a linear extension of the causal order).
 
     Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
-    the last one placed. If the ``clocks`` are not ``known`` now, all of these are returned, for later. A t1 of -1 is
-    the initial state. Returns also the steps left of ``budget``; negative: gave up.
+    the last one placed. A t1 of -1 is the initial state. Returns also the steps left of ``budget``; negative: gave up.
     """
     edges, count = np.empty((64, 3), np.int32), 0
     latest = np.full(keys, -1, np.int32)  # by key: the last write placed so far; ``before`` leads to the previous one
@@ -174,7 +175,7 @@ def tcc_backward_edges(
             write = latest[op_key[read_op[r]]]
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
-                if not known or t2 < clock_kernels.horizon(clocks, t3, txn_session[t2]):
+                if t2 < clock_kernels.horizon(clocks, t3, txn_session[t2]):
                     edges = add(edges, count, t2, t1, r)
                     count += 1
                 write = before[write]
@@ -223,7 +224,9 @@ def tcc_edges(
     visible = np.empty(len(group_session), np.int32)  # by group: the last visible writer, or -1
     upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not
     reader_session = np.full(len(key_group) - 1, -1, np.int32)
+    row = clock_kernels.empty_row(clocks)
     for t3 in range(first, last):
+        row = clock_kernels.row_of(clocks, t3, t3 == first, row)
         for r in range(read_start[t3], read_start[t3 + 1]):
             x, t1 = op_key[read_op[r]], read_source[r]
             if reader_session[x] != txn_session[t3]:
@@ -236,7 +239,7 @@ def tcc_edges(
                 s = group_session[g]
                 if s < clocks.low or s >= clocks.high:
                     continue
-                horizon = clock_kernels.horizon(clocks, t3, s)
+                horizon = clocks.session_start[s] + row[s - clocks.low]
                 if upcoming[g] < horizon:
                     advance(g, horizon, cursor, visible, upcoming, group_start, key_writers)
                 t2 = visible[g]

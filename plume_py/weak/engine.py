@@ -5,7 +5,7 @@ the causal order, form no cycle, and then any topological order is a witness.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,9 +66,13 @@ class KeyGroups:
 class WeakEngine:
     """Everything the weak levels share for one history; each part is computed when first asked for."""
 
-    def __init__(self, history: History, clock: ClockKind = "auto") -> None:
+    def __init__(
+        self, history: History, clock: ClockKind = "auto", progress: Callable[[str], None] | None = None
+    ) -> None:
+        """``progress`` is called with the name of each phase that begins."""
         self.history = history
         self.clock = clock
+        self._progress = progress
         self.seconds: dict[str, float] = {}
         self._orders: dict[str, CommitOrder] = {}
         self._trial: Ordering | None = None  # a commit order for TCC, if one was found by trial
@@ -101,7 +105,7 @@ class WeakEngine:
         history, reads = self.history, self.reads
         ordering = self.version_ordering
         clocks = self.whole_clocks
-        if clocks is None:
+        if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
             return None
         accel.prepare(10 * history.operations, clock_kernels, kernels)
         mended: list[Int32s] = []
@@ -110,7 +114,7 @@ class WeakEngine:
                 edges, left = kernels.tcc_backward_edges(
                     ordering.order, history.op_kind, history.op_key, history.txn_start, history.txn_session, reads.live,
                     reads.read_start, reads.read_op, reads.read_source, len(reads.key_writers), len(history.key_code),
-                    True, clocks, STEPS_PER_READ * len(reads.read_op) + 1000,
+                    clocks, STEPS_PER_READ * len(reads.read_op) + 1000,
                 )  # fmt: skip
             if np.any(edges[:, 1] < 0) or left < 0 or not ordering.acyclic:
                 return None
@@ -247,6 +251,8 @@ class WeakEngine:
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
         """Add the time of what runs inside to ``seconds[phase]``."""
+        if self._progress is not None:
+            self._progress(phase)
         start = time.perf_counter()
         try:
             yield

@@ -24,7 +24,9 @@ def name_triples(
     """
     from_stamp = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that read from it
     from_first = np.empty(len(txn_session), np.int64)  # and its first read there
+    row = clock_kernels.empty_row(clocks)
     for t3 in range(len(txn_session)):
+        row = clock_kernels.row_of(clocks, t3, t3 == 0, row)
         begin, end = read_start[t3], read_start[t3 + 1]
         for r in range(begin, end):
             t2 = read_source[r]
@@ -45,7 +47,7 @@ def name_triples(
                 s = group_session[g]
                 if s < clocks.low or s >= clocks.high:
                     continue
-                horizon = clock_kernels.horizon(clocks, t3, s)
+                horizon = clocks.session_start[s] + row[s - clocks.low]
                 for at in range(group_start[g], group_start[g + 1]):
                     t2 = key_writers[at]
                     if t2 >= horizon:

@@ -150,7 +150,8 @@ def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_
                     session_table = enlarge(session_table, session_ids, session_count)
                     slot = find_slot(session_table, session_ids, session_id)
                     longer = np.full(len(session_table), -1, np.int32)
-                    longer[:session_count] = aborted[:session_count]
+                    for i in range(session_count):
+                        longer[i] = aborted[i]
                     aborted = longer
                 session_ids[session_count] = session_id
                 session_table[slot] = session_count

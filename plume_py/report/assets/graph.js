@@ -4,7 +4,7 @@
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const INITIAL = -1;
-const CELL = 24, HEAD = 28, ROW_GAP = 46, LANE_HEAD = 34, BAR = 30, CHAR = 7.3, MARGIN = 26, MOST_CELLS = 9;
+const CELL = 24, HEAD = 28, ROW_GAP = 42, LANE_HEAD = 34, BAR = 30, CHAR = 7.3, MARGIN = 26, MOST_CELLS = 9, SMALLEST = 0.66;
 
 // Texts of the history reach the page only through here and el(): as text, never as markup.
 function text(value) {
@@ -14,6 +14,11 @@ function text(value) {
 function short(value, limit) {
   const whole = [...text(value)];
   return whole.length <= limit ? whole.join("") : whole.slice(0, limit - 1).join("") + "…";
+}
+
+// Letters that run right to left stay within their own text; elements would do the same, but not inside a drawing.
+function isolated(words) {
+  return /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]/.test(words) ? `\u2068${words}\u2069` : words;
 }
 
 function el(tag, attributes, ...children) {
@@ -38,7 +43,7 @@ function opText(op, limit) {
   const room = limit - kind.length - 4;
   const keyRoom = Math.max(6, room - Math.min(text(value).length, Math.ceil(room / 2)));
   const shownKey = short(key, keyRoom);
-  return `${kind}(${shownKey}, ${short(value, Math.max(4, room - shownKey.length))})`;
+  return `${kind}(${isolated(shownKey)}, ${isolated(short(value, Math.max(4, room - shownKey.length)))})`;
 }
 
 function idOf(example, number) {
@@ -46,7 +51,7 @@ function idOf(example, number) {
 }
 
 function edgeName(step) {
-  return step.key === null ? step.relation : `${step.relation}(${short(step.key, 10)})`;
+  return step.key === null ? step.relation : `${step.relation}(${isolated(short(step.key, 10))})`;
 }
 
 // Every edge once: those of the argument, then those of the evidence that are not among them.
@@ -138,10 +143,10 @@ function layout(example) {
   const edges = edgesOf(example), used = usedCells(example, edges);
   const rows = rowsOf(example, edges), lanes = lanesOf(example, edges);
   const cells = example.transactions.map((txn, i) => cellsOf(txn, i, used));
-  const widest = Math.max(12, ...example.transactions.flatMap((txn, i) => [
+  const widest = Math.max(11, ...example.transactions.flatMap((txn, i) => [
     Math.min(24, text(txn.id).length + 3), ...cells[i].shown.map((cell) => opText(txn.ops[cell], 24).length)]));
   const width = widest * CHAR + 26;
-  const gutter = Math.max(84, ...edges.map((edge) => (edge.label.length + edgeName(edge.step).length + 1) * 6.6 + 44));
+  const gutter = Math.max(84, ...edges.map((edge) => (edge.label.length + edgeName(edge.step).length + 1) * 6.6 + 32));
   const hasBar = edges.some(({ step }) => step.from === INITIAL || step.to === INITIAL);
   const outer = hasBar ? gutter * 0.8 : MARGIN; // room for edges from and to the bar beside the outermost lanes
   const heights = cells.map((cell) => HEAD + CELL * (cell.shown.length + (cell.more ? 1 : 0)));
@@ -189,8 +194,10 @@ function route(plan, step, port, tracks) {
   const side = Math.sign(apart);
   const [x1, y1] = port(step.from, step.cells[0], side), [x2, y2] = port(step.to, step.cells[1], -side);
   if (Math.abs(apart) === 1) {
-    const bend = (x2 - x1) * 0.5;
-    return `M${x1},${y1} C${x1 + bend},${y1} ${x2 - bend},${y2} ${x2},${y2}`;
+    // Several edges between one pair part: steep ones by their bend, level ones by a bow.
+    const nth = track(`pair ${[step.from, step.to].sort()}`) % 3, level = Math.abs(y2 - y1) < 30;
+    const bend = (x2 - x1) * (level ? 0.35 : [0.5, 1, 0.15][nth]), bow = level ? [0, 34, -34][nth] : 0;
+    return `M${x1},${y1} C${x1 + bend},${y1 + bow} ${x2 - bend},${y2 + bow} ${x2},${y2}`;
   }
   const gap = b.row < a.row ? a.row - 1 : a.row;
   const middle = gap < 0 ? plan.top[0] - 10 : plan.bottom[gap] + 14;
@@ -291,7 +298,8 @@ function label(picture, plan) {
     const free = (r) => placed.every((o) => r[2] < o[0] || r[0] > o[2] || r[3] < o[1] || r[1] > o[3]);
     const spot = spots.find((p) => free(rect(p))) || spots[0], at = rect(spot);
     placed.push(at);
-    group.append(svg("g", { class: "label" },
+    // Outside their edges' groups: a label must not lie under an edge that comes later.
+    picture.append(svg("g", { class: `${group.getAttribute("class")} label`, "data-owners": group.dataset.owners },
       svg("rect", { x: at[0], y: at[1], width, height: 20, rx: 10 }),
       svg("text", { x: spot.x, y: spot.y + 4, "text-anchor": "middle" },
         svg("tspan", { class: "number" }, edge.label), ` ${words}`)));
@@ -304,6 +312,7 @@ function picture(example, select) {
     class: "picture", role: "img", width: plan.full, height: plan.height, viewBox: `0 0 ${plan.full} ${plan.height}`,
     "aria-label": `${example.transactions.length} transactions in ${plan.lanes.names.length} sessions; the proof says the same in words`,
   }, drawLanes(plan), drawBar(plan), example.transactions.map((_, i) => drawBox(example, plan, i)), drawEdges(plan, select));
+  drawing.style.minWidth = `${plan.full * SMALLEST}px`; // shrinks to fit, but not beyond what can be read
   return { drawing, finish: () => label(drawing, plan) };
 }
 

@@ -1,0 +1,91 @@
+"""GitHub workflow commands: a run of isocheck in an action becomes annotations on the history files.
+
+GitHub shows at most ten errors and ten warnings of a step beside the code; the log has all of them.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from plume_py.report.text import render as render_text
+from plume_py.report.verdict import LevelVerdict, Result, Violation
+from plume_py.text import encodable, one_line
+from plume_py.weak.taps import TAPS
+
+
+def render(result: Result) -> str:
+    """One command per line: errors for violations, warnings for what is undecided, and a notice with the verdicts."""
+    return "\n".join(_commands(result))
+
+
+def _commands(result: Result) -> Iterator[str]:
+    if result.error is not None:
+        yield _command("error", result, "cannot be read", result.error)
+        return
+    for violation in result.violations:
+        proof = _proof(result, violation)
+        yield _command("error", result, f"{_label(violation.tap)} {violation.name}", proof, _line(violation))
+    shown = {violation.tap for violation in result.violations}
+    for name, verdict in result.levels.items():
+        if verdict.ok is None:
+            yield _command("warning", result, f"{name} undecided", verdict.reason or "undecided")
+        elif not verdict.ok and not shown.intersection(verdict.taps):  # nothing above speaks for this level
+            yield _command("error", result, f"{name} violated", _verdict(name, verdict))
+    verdicts = "; ".join(_verdict(name, verdict) for name, verdict in result.levels.items())
+    size = f"{result.transactions:,} transactions, {result.operations:,} operations, {result.sessions:,} sessions"
+    yield _command("notice", result, "isocheck", f"{verdicts} ({size})")
+
+
+def _command(kind: str, result: Result, title: str, message: str, line: int = 0) -> str:
+    properties = {"file": relative(result.history), "line": str(line), "title": title}
+    if not line:
+        del properties["line"]
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    return f"::{kind} {listed}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    """A message: GitHub undoes these three escapes, and a command ends at the end of its line."""
+    return _printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """As a message, and what separates properties as well."""
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c in "\r\n" else one_line(c) for c in encodable(text))
+
+
+def relative(path: str) -> str:
+    """Files below the current folder by their path from there: CI systems know no other, and steps run at the top."""
+    if not os.path.isabs(path):
+        return path
+    inside = os.path.relpath(path)
+    return path if inside.split(os.sep)[0] == os.pardir else inside
+
+
+def _proof(result: Result, violation: Violation) -> str:
+    return render_text(replace(result, levels={}, notes=(), violations=(violation,)), style=_plain)
+
+
+def _plain(text: str, **_style: object) -> str:
+    return text
+
+
+def _line(violation: Violation) -> int:
+    """Where the last transaction of the example begins: the annotation stands below everything that it mentions."""
+    return max((transaction.line for transaction in violation.transactions), default=0)
+
+
+def _verdict(name: str, verdict: LevelVerdict) -> str:
+    if verdict.ok is None:
+        return f"{name} undecided: {verdict.reason}"
+    if verdict.ok:
+        return f"{name} holds"
+    return f"{name} violated: {', '.join(map(_label, verdict.taps))}" if verdict.taps else f"{name} violated"
+
+
+def _label(tap: str) -> str:
+    return f"TAP-{tap}" if len(tap) == 1 else TAPS[tap].name

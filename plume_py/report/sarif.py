@@ -1,0 +1,283 @@
+"""SARIF 2.1.0: a rule for each pattern, a result for each counterexample, with its steps as a code flow."""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from plume_py import __version__
+from plume_py.cli.contract import ExitCode, combined
+from plume_py.levels import LEVELS
+from plume_py.report.github import relative
+from plume_py.report.text import operation
+from plume_py.report.verdict import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
+from plume_py.text import one_line, shown
+from plume_py.weak.taps import TAPS, Tap
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+LEVEL_RULE = "isolation-level"  # for a level that is violated while no pattern tells how
+NOTIFICATIONS = {
+    "unreadable": "The history could not be read.",
+    "undecided": "It could not be decided whether a level holds.",
+    "note": "A remark on how the history was read.",
+}
+EXITS = {
+    ExitCode.HOLDS: "every level holds for every history",
+    ExitCode.VIOLATION: "some violation",
+    ExitCode.UNDECIDED: "undecided",
+    ExitCode.BAD_INPUT: "some input could not be read",
+}
+
+Object = dict[str, Any]
+
+
+def document(results: Sequence[Result]) -> str:
+    """One run over all histories; ASCII only, so that no locale can damage it."""
+    run = {
+        "tool": {"driver": _driver()},
+        "invocations": [_invocation(results)],
+        "artifacts": [{"location": {"uri": uri(path)}, "roles": ["analysisTarget"]} for path in _paths(results)],
+        "results": [found for result in results for found in _results(result)],
+        "columnKind": "unicodeCodePoints",
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def uri(path: str) -> str:
+    """Relative where the file lies below the current folder; odd bytes of its name percent-encoded one by one."""
+    place = relative(os.path.normpath(path)) if path else "-"
+    scheme = "file://" if os.path.isabs(place) else ""
+    return scheme + quote(os.fsencode(PurePath(place).as_posix()))
+
+
+def _paths(results: Sequence[Result]) -> list[str]:
+    return list({uri(result.history): result.history for result in results}.values())
+
+
+# the tool
+
+
+def _driver() -> Object:
+    rules = [_rule(tap) for tap in TAPS.values()]
+    return {
+        "name": "isocheck",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [*rules, _level_rule()],
+        "notifications": [{"id": name, **_described(text)} for name, text in NOTIFICATIONS.items()],
+    }
+
+
+def _rule(tap: Tap) -> Object:
+    forbidden = f"Forbidden from {LEVELS[tap.level].title} ({tap.level}) on."
+    paragraphs = [
+        _sentence(tap.description),
+        f"Condition: {tap.condition}.",
+        forbidden,
+        f"Usual cause: {tap.cause}.",
+    ]
+    marked = [paragraphs[0], f"**Condition:** {tap.condition}.", forbidden, f"**Usual cause:** {tap.cause}."]
+    return {
+        "id": rule_id(tap.letter),
+        "name": tap.name,
+        "shortDescription": {"text": _sentence(tap.description)},
+        "fullDescription": {"text": f"{_sentence(tap.description)} {forbidden}"},
+        "help": {"text": "\n\n".join(paragraphs), "markdown": "\n\n".join(marked)},
+        "defaultConfiguration": {"level": "error"},
+        "properties": {"tags": ["isolation", tap.level]},
+    }
+
+
+def _level_rule() -> Object:
+    text = "The history does not keep the isolation level, and no single pattern shows why."
+    return {
+        "id": LEVEL_RULE,
+        "name": "IsolationLevelViolated",
+        **_described(text),
+        "defaultConfiguration": {"level": "error"},
+        "properties": {"tags": ["isolation"]},
+    }
+
+
+def _described(text: str) -> Object:
+    """GitHub insists on all three, even where one says it all."""
+    return {"shortDescription": {"text": text}, "fullDescription": {"text": text}, "help": {"text": text}}
+
+
+def rule_id(tap: str) -> str:
+    """``TAP-m``; the defects of lists have names instead of letters."""
+    return f"TAP-{tap}" if len(tap) == 1 else tap
+
+
+def _rule_index(rule: str) -> int:
+    return [*map(rule_id, TAPS), LEVEL_RULE].index(rule)
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+# the run
+
+
+def _invocation(results: Sequence[Result]) -> Object:
+    """The run as a whole counts as successful only if it answered every question, whatever the answers."""
+    code = combined(map(_code, results))
+    undecided = any(verdict.ok is None for result in results for verdict in result.levels.values())
+    return {
+        "executionSuccessful": not undecided and all(result.error is None for result in results),
+        "exitCode": int(code),
+        "exitCodeDescription": EXITS[code],
+        "toolExecutionNotifications": [n for result in results for n in _notifications(result)],
+    }
+
+
+def _code(result: Result) -> ExitCode:
+    if result.error is not None:
+        return ExitCode.BAD_INPUT
+    return {True: ExitCode.HOLDS, False: ExitCode.VIOLATION, None: ExitCode.UNDECIDED}[result.ok]
+
+
+def _notifications(result: Result) -> Iterator[Object]:
+    if result.error is not None:
+        yield _notification(result, "unreadable", "error", result.error)
+    for name, verdict in result.levels.items():
+        if verdict.ok is None:
+            yield _notification(result, "undecided", "warning", f"{name} undecided: {verdict.reason}")
+    for note in result.notes:
+        yield _notification(result, "note", "note", note)
+
+
+def _notification(result: Result, name: str, level: str, text: str) -> Object:
+    return {
+        "descriptor": {"id": name, "index": list(NOTIFICATIONS).index(name)},
+        "level": level,
+        "message": _message(text),
+        "locations": [_file(result)],
+    }
+
+
+# what was found
+
+
+def _results(result: Result) -> Iterator[Object]:
+    for violation in result.violations:
+        yield _result(result, violation)
+    told = {violation.tap for violation in result.violations}
+    for tap in {tap: None for verdict in result.levels.values() for tap in verdict.taps}:
+        if tap not in told:  # no example was asked for
+            text = f"{TAPS[tap].name}: {TAPS[tap].description}."
+            yield _bare_result(result, rule_id(tap), text)
+    for name, verdict in result.levels.items():
+        if verdict.ok is False and not verdict.taps:
+            yield _bare_result(result, LEVEL_RULE, _unexplained(name, verdict))
+
+
+def _unexplained(name: str, verdict: LevelVerdict) -> str:
+    return f"The history does not keep {name}{f': {verdict.reason}' if verdict.reason else ''}."
+
+
+def _bare_result(result: Result, rule: str, text: str) -> Object:
+    return {
+        "ruleId": rule,
+        "ruleIndex": _rule_index(rule),
+        "level": "error",
+        "message": _message(text),
+        "locations": [_file(result)],
+        "partialFingerprints": _fingerprints([rule, text]),
+    }
+
+
+def _result(result: Result, violation: Violation) -> Object:
+    main = _main(violation)
+    others = [t for t in violation.transactions if t is not main]
+    found = _bare_result(result, rule_id(violation.tap), _told(violation))
+    found["partialFingerprints"] = _fingerprints(_identity(violation))
+    if main is not None:
+        found["locations"] = [_place(result, main)]
+    related = [{"id": n, **_place(result, t), "message": _message(_operations(t))} for n, t in enumerate(others, 1)]
+    if related:
+        found["relatedLocations"] = related
+    if violation.steps:
+        found["codeFlows"] = [{"threadFlows": [{"locations": list(_flow(result, violation))}]}]
+    return found
+
+
+def _told(violation: Violation) -> str:
+    """The pattern, the argument and the usual cause; some viewers show no more than the first sentence."""
+    tap = TAPS[violation.tap]
+    return f"{tap.name}: {tap.description}. {violation.explanation}. Usual cause: {tap.cause}."
+
+
+def _main(violation: Violation) -> ShownTransaction | None:
+    """The transaction whose read gives the violation away: the one that forces the last edge, or is its target."""
+    known = {transaction.id: transaction for transaction in violation.transactions}
+    for step in reversed(violation.steps):
+        for name in (step.reader, step.target):
+            if name in known:
+                return known[name]
+    return violation.transactions[-1] if violation.transactions else None
+
+
+def _operations(transaction: ShownTransaction) -> str:
+    ops = " ".join(operation(op) for op in transaction.ops)
+    return f"{shown(transaction.id)} (session {shown(transaction.session)}): {ops}"
+
+
+def _flow(result: Result, violation: Violation) -> Iterator[Object]:
+    """The steps in order, each followed by what it rests on, one level deeper."""
+    known = {transaction.id: transaction for transaction in violation.transactions}
+    for step in violation.steps:
+        yield _stop(result, known, step, 0)
+        for inner in step.evidence:
+            yield _stop(result, known, inner, 1)
+
+
+def _stop(result: Result, known: dict[Id, ShownTransaction], step: Step, depth: int) -> Object:
+    at = known.get(step.source) or known.get(step.target)
+    place = _file(result) if at is None else _place(result, at)
+    arrow = f"{shown(step.source)} -{step.relation}-> {shown(step.target)}"
+    message = _message(f"{arrow}: {step.because}")
+    return {"location": {**place, "message": message}, "nestingLevel": depth, "importance": "essential"}
+
+
+# places, texts, identity
+
+
+def _file(result: Result) -> Object:
+    return {"physicalLocation": {"artifactLocation": {"uri": uri(result.history)}}}
+
+
+def _place(result: Result, transaction: ShownTransaction) -> Object:
+    """Line and logical place: not every format has lines, but all have transactions."""
+    place = _file(result)
+    if transaction.line > 0:
+        place["physicalLocation"]["region"] = {"startLine": transaction.line}
+    name = shown(transaction.id)
+    where = one_line(transaction.place) or name
+    place["logicalLocations"] = [{"name": name, "fullyQualifiedName": where, "kind": "transaction"}]
+    return place
+
+
+def _message(text: str) -> Object:
+    """SARIF reads {0} as a placeholder and [text](target) as a link: what a history says must be neither."""
+    safe = one_line(text).replace("{", "{{").replace("}", "}}")
+    return {"text": re.sub(r"\](?=\()", r"\\]", safe)}
+
+
+def _identity(violation: Violation) -> list[Any]:
+    """What makes it the same finding in another run: not lines, times or wording."""
+    steps = [[step.source, step.relation, step.target, step.key] for step in violation.steps]
+    members = [[t.id, t.session, t.ops] for t in violation.transactions]
+    return [violation.tap, violation.keys, members, steps]
+
+
+def _fingerprints(identity: list[Any]) -> dict[str, str]:
+    """Ours, and the one that GitHub goes by (which it would otherwise make up from the line's text)."""
+    digest = sha256(json.dumps(identity).encode()).hexdigest()
+    return {"isocheckViolation/v1": digest, "primaryLocationLineHash": f"{digest[:16]}:1"}

@@ -1,0 +1,129 @@
+"""For test suites: ``assert_isolation(history, "TCC")`` fails with the counterexample and its proof as the message.
+
+With pytest, ``pytest_plugins = ["plume_py.testing"]`` in the top ``conftest.py`` (or ``-p plume_py.testing``) adds the
+fixture ``isolation``, which is the same function, and names histories after the test. pytest itself is not needed.
+
+>>> from plume_py.testing import assert_isolation
+>>> assert_isolation([[[("w", "x", 1)]], [[("r", "x", 1)]]], "TCC").ok
+True
+"""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from plume_py.history.init_txn import InitTxn
+
+if TYPE_CHECKING:
+    from plume_py.history.builder import HistoryBuilder
+    from plume_py.history.model import History
+    from plume_py.report.verdict import Result
+
+# A transaction in code: its operations, or what the native format has, {"ops": …, "status": …, "level": …, "id": …}.
+Transaction = Sequence[Sequence[Any]] | Mapping[str, Any]
+Sessions = Sequence[Sequence[Transaction]]
+
+__all__ = ["IsolationError", "assert_isolation"]
+
+
+class IsolationError(AssertionError):
+    """A level is violated or could not be decided; ``result`` has the details as data."""
+
+    def __init__(self, message: str, result: "Result") -> None:
+        super().__init__(message)
+        self.result = result
+
+
+def assert_isolation(
+    history: "History | str | os.PathLike[str] | Mapping[str, Any] | Sessions",
+    level: str | Sequence[str] = "TCC",
+    *,
+    initial: Any = ...,
+    format: str | None = None,
+    init_txn: InitTxn = "auto",
+    taps: Iterable[str] = (),
+    max_examples: int = 1,
+    name: str = "",
+) -> "Result":
+    """Raise ``IsolationError``, an AssertionError, unless ``history`` keeps ``level`` (or each of several levels).
+
+    ``history`` is a ``History``, a path, a native document ``{"initial": 0, "sessions": […]}``, or only its sessions:
+    lists of transactions, each a list of operations or a dictionary. ``initial`` is what reads of the initial state
+    return in sessions, ``format`` and ``init_txn`` are as in ``load``, ``taps`` and ``max_examples`` as in ``check``.
+    A level that cannot be decided fails, too; a history that cannot be read raises ``InputError``.
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test, not this one
+    from plume_py.checking import check
+
+    loaded = _loaded(history, initial, format, init_txn)
+    shown_as = name or (os.fsdecode(history) if isinstance(history, str | os.PathLike) else "history")
+    result = check(loaded, level, taps=taps, max_examples=max_examples, name=shown_as)
+    if result.ok is not True:
+        raise IsolationError(_message(result), result)
+    return result
+
+
+def _loaded(history: Any, initial: Any, format: str | None, init_txn: InitTxn) -> "History":
+    from plume_py.history.load import load
+    from plume_py.history.model import History
+
+    if isinstance(history, History):
+        return history
+    if isinstance(history, str | os.PathLike):
+        return load(history, format=format, init_txn=init_txn)
+    if isinstance(history, Mapping):
+        return _built(history["sessions"], history.get("initial", initial), init_txn)
+    return _built(history, initial, init_txn)
+
+
+def _built(sessions: Sessions, initial: Any, init_txn: InitTxn) -> "History":
+    from plume_py.history.builder import HistoryBuilder
+
+    # As in a native file: an initial value that is not stated is null, and a first transaction may set it up instead.
+    builder = HistoryBuilder(None, declared=False) if initial is ... else HistoryBuilder(initial)
+    for number, session in enumerate(sessions):
+        builder.session(number)
+        for transaction in session:
+            _add(builder, number, transaction)
+    return builder.build(init_txn=init_txn)
+
+
+def _add(builder: "HistoryBuilder", session: int, transaction: Transaction) -> None:
+    if isinstance(transaction, Mapping):
+        known = {field: transaction[field] for field in ("status", "level", "id") if field in transaction}
+        builder.add(session, transaction["ops"], **known)
+    else:
+        builder.add(session, transaction)
+
+
+def _message(result: "Result") -> str:
+    from plume_py.report.text import render
+
+    broken = [name for name, verdict in result.levels.items() if verdict.ok is False]
+    undecided = [name for name, verdict in result.levels.items() if verdict.ok is None]
+    told = [f"the history does not keep {', '.join(broken)}"] if broken else []
+    told += [f"could not decide {', '.join(undecided)}"] if undecided else []
+    return f"{'; '.join(told)}\n{render(result, style=_plain)}"
+
+
+def _plain(text: str, **_style: object) -> str:
+    return text
+
+
+try:
+    import pytest
+except ImportError:  # the function works without
+    pass
+else:
+
+    @pytest.fixture
+    def isolation(request: pytest.FixtureRequest) -> Callable[..., "Result"]:
+        """``assert_isolation``; a history that has no name of its own goes by that of the test."""
+
+        def assert_in_test(history: Any, *args: Any, **options: Any) -> "Result":
+            __tracebackhide__ = True
+            if not isinstance(history, str | os.PathLike):
+                options.setdefault("name", request.node.name)
+            return assert_isolation(history, *args, **options)
+
+        return assert_in_test
