@@ -66,3 +66,22 @@ def _check(way: str, path: str) -> dict[str, float]:
     result = check(history, "TCC", clock=way)
     assert result.levels["TCC"].ok
     return dict(result.seconds)
+
+
+def _search(history: "History") -> dict[str, float]:
+    """The forced edges with every question about the causal order answered by a search, and then their cycles."""
+    from time import perf_counter
+
+    import numpy as np
+
+    from plume_py import accel
+    from plume_py.weak.engine import WeakEngine
+
+    engine = WeakEngine(history)
+    reads, groups = engine.reads, engine.groups
+    accel.prepare(1 << 40, sys.modules[__name__ + "_kernels"])
+    return {}
+
+
+if __name__ == "__main__":
+    main()

@@ -149,13 +149,12 @@ class HistoryBuilder:
         if not ops:
             return
         try:
-            spelled, keys, values = zip(*ops, strict=True)
+            spelled, keys, seen = zip(*ops, strict=True)
             kinds = bytearray(map(_KINDS.__getitem__, spelled))
         except (KeyError, TypeError, ValueError):
             raise _bad_operation(ops) from None
-        types = set(map(type, values))
-        if list in types or tuple in types:
-            values = self._take_lists(kinds, list(values))
+        types = set(map(type, seen))
+        values = self._take_lists(kinds, list(seen)) if list in types or tuple in types else seen
         self._keys.encode(keys)
         self._values.encode(values, _OPS)
         self._kinds.append(np.frombuffer(kinds, np.uint8))

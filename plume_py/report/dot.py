@@ -10,13 +10,13 @@ import subprocess
 import zlib
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
-from plume_py.history.atoms import Atom
+from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
 from plume_py.text import ELLIPSIS, shown, visible
 from plume_py.weak.taps import TAPS
@@ -37,7 +37,6 @@ FONT = "Helvetica,Arial,sans-serif"
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
 PALE = "#767676"
 STRAIGHT = 100  # the weight of an edge that should be a vertical line
-START = "initial"  # the node of the initial state
 LANE = 'color="#C8C8C8" border="1"'
 
 
@@ -60,88 +59,6 @@ LOOKS = {
     "WW": Look("#8A6100", "dotted", "vee", "none", "┈┈>", "is appended before"),
     "RW": Look("#A3457C", "dotted", "onormal", "odot", "○┈▷", "reads what is overwritten by"),
 }
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """An edge to draw: a step of the argument (``number`` > 0) or what supports one."""
-
-    step: Step
-    tail: str
-    head: str
-    number: int = 0
-    reason: tuple[str, ...] = ()
-
-
-@dataclass
-class Picture:
-    """A violation with names for its nodes and cells, and the edges to draw."""
-
-    violation: Violation
-    arrows: list[Arrow] = field(default_factory=list)
-    initial_keys: dict[Atom, Atom] = field(default_factory=dict)  # those read from the initial state, with their values
-
-    def __post_init__(self) -> None:
-        self.nodes = {transaction.id: f"t{i}" for i, transaction in enumerate(self.violation.transactions)}
-        self.by_id = {transaction.id: transaction for transaction in self.violation.transactions}
-        for number, step in enumerate(self.violation.steps, 1):
-            self._add(step, number)
-        for step in self.violation.steps:
-            for support in (*_question(self, step), *step.evidence):
-                self._add(support)
-        self.arrows = [arrow for arrow in self.arrows if arrow.tail and arrow.head]
-        self.cells = {arrow.tail for arrow in self.arrows} | {arrow.head for arrow in self.arrows}
-        self.bold = {end for arrow in self.arrows if arrow.number for end in (arrow.tail, arrow.head)}
-
-    def _add(self, step: Step, number: int = 0) -> None:
-        """An edge, unless it is already there."""
-        tail, head = self._end(step, step.source), self._end(step, step.target)
-        if number or all((a.tail, a.head, a.step.relation) != (tail, head, step.relation) for a in self.arrows):
-            self.arrows.append(Arrow(step, tail, head, number, _reason(step)))
-
-    def _end(self, step: Step, end: Id) -> str:
-        """The node or the cell at which the edge of ``step`` begins or ends."""
-        if end == INITIAL and INITIAL not in self.by_id:
-            if self.initial_keys.setdefault(step.key, step.value) is None:
-                self.initial_keys[step.key] = step.value  # a CM step knows the key, the read also the value
-            return f"{START}:k{list(self.initial_keys).index(step.key)}"
-        if end not in self.nodes:
-            return ""
-        reads = step.relation == "WR" and end == step.target or step.relation == "RW" and end == step.source
-        place = _cell(self.by_id[end], step, reads)
-        return self.nodes[end] if place is None else f"{self.nodes[end]}:o{place}"
-
-
-def _question(picture: Picture, step: Step) -> Iterator[Step]:
-    """The read that is the reason of a CM or WW step, as a step of its own: it is half of the evidence."""
-    reader = picture.by_id.get(step.reader) if step.reader is not None else None
-    if reader is None:
-        return
-    reads = [_last(op[2]) for op in reader.ops if op[0] == "r" and op[1] == step.key]
-    if step.target == INITIAL:
-        written = {_last(op[2]) for t in picture.violation.transactions for op in t.ops if op[:2] == ("w", step.key)}
-        values = [value for value in reads if value not in written] or reads
-    else:
-        source = picture.by_id.get(step.target)
-        written = {op[2] for op in source.ops if op[0] != "r" and op[1] == step.key} if source else set()
-        values = [value for value in reads if value in written]
-    for value in values[:1]:
-        yield Step(step.target, reader.id, "WR", step.key, value=value)
-
-
-def _cell(transaction: ShownTransaction, step: Step, reads: bool) -> int | None:
-    """The operation of ``transaction`` that ``step`` speaks of; None where it speaks of the transaction as a whole."""
-    if step.relation == "SO":
-        return None
-    places = [i for i, op in enumerate(transaction.ops) if (op[0] == "r") == reads and op[1] == step.key]
-    exact = [i for i in places if _last(transaction.ops[i][2]) == step.value]
-    # Without a value (CM, WW), it is the last write of the key that others see.
-    return exact[0] if exact and step.relation == "WR" else places[-1] if places else None
-
-
-def _last(value: object) -> object:
-    """What a read saw last: of a list, its last element."""
-    return (value[-1] if value else None) if isinstance(value, tuple | list) else value
 
 
 def _reason(step: Step) -> tuple[str, ...]:
@@ -192,55 +109,20 @@ def _graph(picture: Picture, title: str) -> Iterator[str]:
     yield f"  label=<{_legend(picture)}>"
     yield "  subgraph cluster_all {"
     yield f"    label=<{_title(picture.violation, title)}> labelloc=t color=none"
-    columns = _columns(picture)
+    columns = columns_of(picture)
+    # Graphviz draws the edges of early nodes first: the lines of the columns go below everything else.
+    yield f"    {'; '.join(f'top{number}' for number in range(len(columns)))}"
     for number, column in enumerate(columns):
         yield from _lane(picture, number, column)
-    rows = _rows(picture, columns)
+    rows = rows_of(picture, columns)
     lines = {pair for column in columns for pair in pairwise(column)}
     for arrow in picture.arrows:
-        upwards = rows[_node(arrow.head)] < rows[_node(arrow.tail)]
+        upwards = rows[node_of(arrow.head)] < rows[node_of(arrow.tail)]
         weight = STRAIGHT if (arrow.tail, arrow.head) in lines else 1
         yield f"    {_ends(arrow, columns, upwards)} {_edge(arrow, upwards, weight)}"
     yield from _grid(rows, columns)
     yield "  }"
     yield "}"
-
-
-def _columns(picture: Picture) -> list[list[str]]:
-    """The nodes by session; the initial state has a column of its own."""
-    sessions: dict[Id, list[str]] = {}
-    for transaction in picture.violation.transactions:
-        sessions.setdefault(transaction.session, []).append(picture.nodes[transaction.id])
-    return ([[START]] if picture.initial_keys else []) + list(sessions.values())
-
-
-def _rows(picture: Picture, columns: list[list[str]]) -> dict[str, int]:
-    """A row per node such that edges lead down where they can, and never sideways.
-
-    Session order always leads down. The steps of the argument come next, so that one reads them downwards and the last
-    one, back up, is the contradiction. (Sideways, Graphviz 2.43 also loses arrow heads.)
-    """
-    below: dict[str, set[str]] = {node: set() for column in columns for node in column}
-    pairs = [pair for column in columns for pair in pairwise(column)]
-    pairs += [(START, column[0]) for column in columns if START in below and column != [START]]
-    for tail, head in pairs + [(_node(arrow.tail), _node(arrow.head)) for arrow in picture.arrows]:
-        if tail not in _reachable(below, head):
-            below[tail].add(head)
-    # Whoever reaches more comes first, so this is an order in which every edge leads forward.
-    rows = dict.fromkeys(below, 1)
-    for node in sorted(below, key=lambda n: -len(_reachable(below, n))):
-        for head in below[node]:
-            rows[head] = max(rows[head], rows[node] + 1)
-    return rows
-
-
-def _reachable(below: dict[str, set[str]], start: str) -> set[str]:
-    seen, todo = {start}, [start]
-    while todo:
-        for node in below[todo.pop()] - seen:
-            seen.add(node)
-            todo.append(node)
-    return seen
 
 
 def _lane(picture: Picture, number: int, column: list[str]) -> Iterator[str]:
@@ -289,19 +171,15 @@ def _ends(arrow: Arrow, columns: list[list[str]], upwards: bool) -> str:
 
     An edge that leads up is written as one that leads down and points back: else it would fight with the rows.
     """
-    same = any(_node(arrow.tail) in column and _node(arrow.head) in column for column in columns)
+    same = any(node_of(arrow.tail) in column and node_of(arrow.head) in column for column in columns)
     ends = [f"{end}:e" if same and ":" in end else end for end in (arrow.tail, arrow.head)]
     return " -> ".join(reversed(ends) if upwards else ends)
-
-
-def _node(end: str) -> str:
-    return end.partition(":")[0]
 
 
 def _table(picture: Picture, transaction: ShownTransaction) -> str:
     """A transaction: a header, and a cell per operation, in program order."""
     node = picture.nodes[transaction.id]
-    in_cycle = any(_node(end) == node for end in picture.bold)
+    in_cycle = any(node_of(end) == node for end in picture.bold)
     head = f"<b>{_html(_name(transaction.id))}</b>"
     if transaction.status != "committed":
         head += " " + _font(f"({transaction.status})", color="#B00020")
@@ -367,7 +245,7 @@ def _edge(arrow: Arrow, upwards: bool, weight: int) -> str:
     lead = f"{arrow.number}. " if arrow.number else ""
     lines = [_font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
     if arrow.number:
-        lines = [f"<b>{lines[0]}</b>", *(_font(line, color=look.colour, point_size=10) for line in arrow.reason)]
+        lines = [f"<b>{lines[0]}</b>", *(_font(line, color=look.colour, point_size=10) for line in _reason(arrow.step))]
     head, tail = (look.tail, look.head) if upwards else (look.head, look.tail)
     return _attributes(
         label=f'<table border="0" cellborder="0" cellpadding="3"><tr><td>{"<br/>".join(lines)}</td></tr></table>',
@@ -394,6 +272,8 @@ def _title(violation: Violation, title: str) -> str:
     lines = [f"<b>{_font(label, point_size=16)}</b>"]
     if tap is not None:
         lines.append(_font(tap.description, point_size=12))
+    if all(step.relation == "WR" for step in violation.steps) and not is_cycle(violation):
+        lines.append(_font(shown(violation.explanation, 120), point_size=12))
     if title:
         lines.append(_font(shown(title, 80), point_size=10, color=PALE))
     return "<br/>".join(lines)

@@ -172,7 +172,7 @@ class WeakEngine:
         key_group = np.zeros(len(reads.key_start), np.int64)
         group_start = np.zeros(len(reads.key_writers) + 1, np.int64)
         group_session = np.zeros(len(reads.key_writers), np.int32)
-        accel.prepare(4 * len(reads.key_writers), kernels)
+        accel.prepare(4 * len(reads.key_writers), clock_kernels, kernels)
         count = kernels.group_writers(
             reads.key_start, reads.key_writers, self.history.txn_session, key_group, group_start, group_session
         )
@@ -210,7 +210,7 @@ class WeakEngine:
 
     def _forced(self, level: str) -> Forced:
         history, reads = self.history, self.reads
-        accel.prepare(10 * history.operations, kernels)
+        accel.prepare(10 * history.operations, clock_kernels, kernels)
         by_read = reads.read_start, reads.read_op, reads.read_source
         by_key = reads.key_start, reads.key_writers
         columns = history.op_kind, history.op_key, history.txn_start, history.txn_session

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py import accel
+from plume_py.graph import clock_kernels
 from plume_py.graph.reads import INITIAL
 from plume_py.history.model import Int32s
 from plume_py.weak import triples_kernels as kernels
@@ -76,7 +77,7 @@ def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict
     nowhere = np.full(history.transactions, -1, np.int32)
     components = [engine.commit_order(level).ordering.component for level in ORDERED[:levels]]
     components += [nowhere] * (len(ORDERED) - levels)
-    accel.prepare(20 * len(reads.read_op), kernels)
+    accel.prepare(20 * len(reads.read_op), clock_kernels, kernels)
     counts = np.zeros(len(NAMES), np.int64)
     found = np.zeros(len(NAMES), np.int64)
     whole = engine.whole_clocks is not None
