@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from plume_py.checking import check
+from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, History, Op, Transaction
 from plume_py.report.verdict import Violation
@@ -59,20 +60,32 @@ def _participants(history: History, violation: Violation) -> list[_Part]:
     """The transactions of a counterexample (and an explicit initial one), with their operations on its keys."""
     places = {(shown.id, shown.place) for shown in violation.transactions}
     numbers = [t for t in range(history.transactions) if (history.txn_label[t], history.place(t)) in places]
+    if violation.tap in (DUPLICATE, INCOMPATIBLE):
+        numbers = sorted({*numbers, *(w for t in numbers for w in _shown_writers(history, t))})
     if history.init_txn != NOBODY:
         numbers = sorted({history.init_txn, *numbers})
     return [_Part(int(history.txn_session[t]), _on_keys(history, t, violation, set(numbers))) for t in numbers]
+
+
+def _shown_writers(history: History, t: int) -> set[int]:
+    """Whose appends the lists that ``t`` read show."""
+    return {int(w) for w in history.version_writer[_list_items(history, t)] if w != NOBODY}
+
+
+def _list_items(history: History, t: int) -> list[int]:
+    """The versions in the lists that ``t`` read."""
+    if history.lists is None:
+        return []
+    first, last = history.lists.starts[history.lists.ops.searchsorted(history.txn_start[t : t + 2])]
+    items: list[int] = history.lists.items[first:last].tolist()
+    return items
 
 
 def _on_keys(history: History, t: int, violation: Violation, present: set[int]) -> Transaction:
     """Transaction ``t`` without other keys, and without reads of what nobody present wrote (as if from thin air)."""
     gone = set()
     span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
-    seen = history.op_version[span].tolist()
-    if history.lists is not None:
-        first, last = history.lists.starts[history.lists.ops.searchsorted([span.start, span.stop])]
-        seen += history.lists.items[first:last].tolist()
-    for version in seen:
+    for version in history.op_version[span].tolist() + _list_items(history, t):
         writer = int(history.version_writer[version])
         if writer != NOBODY and writer not in present:
             gone.add((history.key(int(history.version_key[version])), history.value(version)))

@@ -39,4 +39,3 @@ def write_witness(history: History, level: str, path: str) -> None:
         "order": [history.txn_label[t] for t in engine.witness(name).tolist()],
     }
     write_atomically(path, [msgspec.json.encode(document), b"\n"])
-

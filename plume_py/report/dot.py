@@ -74,14 +74,14 @@ def _reason(step: Step) -> tuple[str, ...]:
 
 
 def _name(name: Id) -> str:
-    return shown(name, LIMIT)
+    return shown(name, LIMIT) or '""'
 
 
 def _html(text: str) -> str:
     """Text in an HTML-like label; also there Graphviz expands \\N and the like, after the entities, and halves \\\\."""
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;&#92;")):
         text = text.replace(character, entity)
-    return text
+    return text or " "  # an empty element is a syntax error
 
 
 def _font(text: str, **attributes: object) -> str:
@@ -152,15 +152,13 @@ def _lane(picture: Picture, number: int, column: list[str]) -> Iterator[str]:
 
 
 def _grid(rows: dict[str, int], columns: list[list[str]]) -> Iterator[str]:
-    """Keeps the nodes in their rows, and the columns in their order: that in which edges leave the root."""
+    """Keeps the nodes in their rows; Graphviz orders the columns so that few edges cross."""
     last = max(rows.values(), default=0) + 1
     lines = [[f"top{i}" for i in range(len(columns))]]
     lines += [[node for node in rows if rows[node] == row] for row in range(1, last)]
     lines += [[f"end{i}" for i in range(len(columns))]]
     yield '    node [shape=point width=0.01 style=invis label=""]'
     yield "    edge [style=invis]"
-    yield "    root [ordering=out]"
-    yield from (f"    root -> {top}" for top in lines[0])
     yield f"    {' -> '.join(f'row{i}' for i in range(last + 1))}"
     for i, line in enumerate(lines):
         yield f"    {{ rank=same; row{i}; {'; '.join(line)} }}"
@@ -209,13 +207,16 @@ def _cell_colour(picture: Picture, transaction: ShownTransaction, node: str, i: 
 
 
 def _is_culprit(violation: Violation, transaction: ShownTransaction, op: tuple[object, ...]) -> bool:
-    """Is this the read that is wrong by itself (patterns of a single read, which have no cycle)?"""
+    """Is this a read that is wrong by itself, that is, the one the explanation speaks of?"""
     value = op[2]
     text = f"[{shown(' '.join(map(str, value)))}]" if isinstance(value, tuple | list) else shown(value)
-    said = f"{shown(transaction.id)} read {shown(op[1])} = {text}"
-    told = violation.explanation
-    by_itself = op[0] == "r" and all(step.relation == "WR" for step in violation.steps) and not is_cycle(violation)
-    return by_itself and bool(re.search(re.escape(said) + r"(,|:|;| from|$)", told))
+    said = re.escape(f"{shown(transaction.id)} read {shown(op[1])} = {text}") + "(,|:|;| from|$)"
+    return op[0] == "r" and _is_about_reads(violation) and bool(re.search(said, violation.explanation))
+
+
+def _is_about_reads(violation: Violation) -> bool:
+    """Patterns of single reads have no order that contradicts itself."""
+    return all(step.relation == "WR" for step in violation.steps) and not is_cycle(violation)
 
 
 def _operation(op: tuple[object, ...]) -> str:
@@ -230,9 +231,8 @@ def _operation(op: tuple[object, ...]) -> str:
 
 
 def _initial(picture: Picture) -> str:
-    rows = [
-        "<tr><td bgcolor='#E3E3F5'><b>initial state</b><br/>" + _font("before everything", point_size=9) + "</td></tr>"
-    ]
+    rule = _font("before everything", point_size=9)
+    rows = [f'<tr><td bgcolor="#E3E3F5"><b>initial state</b><br/>{rule}</td></tr>']
     for i, (key, value) in enumerate(picture.initial_keys.items()):
         rows.append(f'<tr><td port="k{i}">{_font(f"{shown(key, LIMIT)} = {shown(value, LIMIT)}", face=MONO)}</td></tr>')
     return _box(rows, 'color="#4A4A8A" border="2"')
@@ -272,7 +272,7 @@ def _title(violation: Violation, title: str) -> str:
     lines = [f"<b>{_font(label, point_size=16)}</b>"]
     if tap is not None:
         lines.append(_font(tap.description, point_size=12))
-    if all(step.relation == "WR" for step in violation.steps) and not is_cycle(violation):
+    if _is_about_reads(violation):
         lines.append(_font(shown(violation.explanation, 120), point_size=12))
     if title:
         lines.append(_font(shown(title, 80), point_size=10, color=PALE))
@@ -288,11 +288,9 @@ def _legend(picture: Picture) -> str:
     ]
     if present:
         cells.append(_font("thick: the argument; thin: what supports it", point_size=10))
-    return (
-        f'<table border="0" cellspacing="8"><tr>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr></table>'
-        if cells
-        else " "
-    )
+    else:
+        cells.append(" ")  # a table needs a cell
+    return f'<table border="0" cellspacing="8"><tr>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr></table>'
 
 
 def draw(dot_text: str, target: Path, seconds: float = 10) -> str:
@@ -341,4 +339,4 @@ def slug(name: str) -> str:
     """A file name made of a history's name: harmless, and different for different names."""
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
     safe = safe.strip("-.")[-60:].lstrip("-.") or "history"
-    return safe if safe == name else f"{safe}-{zlib.crc32(name.encode(errors='surrogateescape')):08x}"
+    return safe if safe == name else f"{safe}-{zlib.crc32(name.encode(errors='surrogatepass')):08x}"

@@ -70,19 +70,17 @@ def _question(picture: Picture, step: Step) -> Iterator[Step]:
         return
     reads = [last_seen(op[2]) for op in reader.ops if op[0] == "r" and op[1] == step.key]
     if step.target == INITIAL:
-        written = {
-            last_seen(op[2])
-            for t in picture.violation.transactions
-            for op in t.ops
-            if op[0] != "r" and op[1] == step.key
-        }
+        written = {value for t in picture.violation.transactions for value in _written(t, step.key)}
         values = [value for value in reads if value not in written] or reads
     else:
-        source = picture.by_id.get(step.target)
-        written = {op[2] for op in source.ops if op[0] != "r" and op[1] == step.key} if source else set()
+        written = _written(picture.by_id[step.target], step.key) if step.target in picture.by_id else set()
         values = [value for value in reads if value in written]
     for value in values[:1]:
         yield Step(step.target, reader.id, "WR", step.key, value=value)
+
+
+def _written(transaction: ShownTransaction, key: Atom) -> set[Atom]:
+    return {last_seen(op[2]) for op in transaction.ops if op[0] != "r" and op[1] == key}
 
 
 def _cell(transaction: ShownTransaction, step: Step, reads: bool) -> int | None:
@@ -112,7 +110,7 @@ def rows_of(picture: Picture, columns: list[list[str]]) -> dict[str, int]:
     """A row per node such that edges lead down where they can, and never sideways.
 
     Session order always leads down. The steps of the argument come next, so that one reads them downwards and the last
-    one, back up, is the contradiction. (Sideways, Graphviz 2.43 also loses arrow heads.)
+    one, back up, is the contradiction. (Sideways, Graphviz also loses arrow heads at times.)
     """
     below: dict[str, set[str]] = {node: set() for column in columns for node in column}
     pairs = [pair for column in columns for pair in pairwise(column)]
@@ -138,4 +136,5 @@ def _reachable(below: dict[str, set[str]], start: str) -> set[str]:
 
 
 def node_of(end: str) -> str:
+    """The node of a cell, or the node itself."""
     return end.partition(":")[0]

@@ -1,5 +1,7 @@
 """JSON: one document for all results, or one line for each."""
 
+import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +9,8 @@ import msgspec
 
 from plume_py import __version__
 from plume_py.report.verdict import Result, Step, Violation
+
+_UNPRINTABLE = re.compile("[^ -~]")
 
 
 def document(results: Sequence[Result]) -> str:
@@ -82,4 +86,11 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _encode(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    """JSON in which everything that does not print is escaped: it may well go to a terminal."""
+    text = msgspec.json.encode(value).decode()
+    return text if text.isprintable() else _UNPRINTABLE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match.group()
+    return character if character.isprintable() else json.dumps(character)[1:-1]
