@@ -1,9 +1,7 @@
-"""EDN and Elle JSON: the kernel against edn_format, the meaning of Jepsen histories, the corpus, broken input."""
+"""EDN and Elle JSON: the kernel against edn_format, the meaning of Jepsen histories, broken input."""
 
-import csv
 import json
 import random
-from pathlib import Path
 
 import edn_format
 import pytest
@@ -15,8 +13,6 @@ from plume_py.errors import InputError
 from plume_py.history.formats import edn, edn_kernels
 from plume_py.history.load import load
 from plume_py.history.model import History
-
-CORPUS = Path(__file__).parents[2] / "shared" / "histories"
 
 
 @pytest.fixture(params=["never", "always"])
@@ -391,30 +387,7 @@ def test_broken_elle_json(tmp_path, text, message):
         history(tmp_path, text, "h.json", "elle-json")
 
 
-# --- the corpus, and damage
-
-
-def corpus_rows():
-    index = CORPUS / "INDEX.csv"
-    if not index.exists():
-        return []
-    with index.open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["format"].startswith("jepsen")]
-
-
-@pytest.mark.parametrize("row", corpus_rows(), ids=lambda row: row["path"])
-def test_corpus(row):
-    path = CORPUS / row["path"]
-    if not path.exists():
-        pytest.skip("not in this corpus")
-    if row["expected"] == "unknown":
-        with pytest.raises(InputError, match=r"not a transactional read/write history \(its operations are :"):
-            load(path)
-    else:
-        loaded = load(path)
-        sizes = loaded.sessions, loaded.transactions, loaded.operations
-        assert sizes == (int(row["sessions"]), int(row["txns"]), int(row["ops"]))
-
+# --- damage ---------------------------------------------------------------------------------------------------------
 
 SMALL = b"""; two operations
 [{:type :invoke, :process 0, :f :txn, :value [[:append :x 1] [:r 2 nil]], :time 1.5, :error [#inst "2" \\a "\\u00e9"]}

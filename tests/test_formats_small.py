@@ -1,29 +1,19 @@
 """The readers of dbcop, Cobra, Viper, AWDIT and IsoPredict histories."""
 
-import csv
 import os
 import random
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from plume_py import accel
 from plume_py.errors import InputError
 from plume_py.history.formats import cobra_kernels, dbcop_bincode_kernels
 from plume_py.history.load import load
-from plume_py.history.model import COMMITTED, History
+from plume_py.history.model import History
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "histories"
-CORPUS_FORMATS = {
-    "awdit-test": "awdit",
-    "cobra-log-dir": "cobra",
-    "dbcop-bincode": "dbcop",
-    "dbcop-yaml": "dbcop-yaml",
-    "isopredict-trace": "isopredict",
-}
 INITIAL_WRITE, NULL_WRITE = 0xBEBEEBEE, 0xDEADBEEF
 
 Load = Callable[..., History]
@@ -561,23 +551,3 @@ def test_damaged_input_is_read_or_rejected(tmp_path: Path, format: str, monkeypa
             load(tmp_path if is_folder else path, format=format)
         except InputError as error:
             assert "\n" not in str(error)
-
-
-def corpus() -> list[dict[str, str]]:
-    if not (CORPUS / "INDEX.csv").exists():
-        return []
-    with (CORPUS / "INDEX.csv").open(newline="") as index:
-        return [row for row in csv.DictReader(index) if row["format"] in CORPUS_FORMATS]
-
-
-@pytest.mark.skipif(not corpus(), reason="the corpus is not here")
-@pytest.mark.parametrize("row", corpus(), ids=lambda row: row["path"])
-def test_corpus(row: dict[str, str]) -> None:
-    if not (CORPUS / row["path"]).exists():
-        pytest.skip("not in this copy of the corpus")
-    history = load(CORPUS / row["path"])
-    assert history.format == CORPUS_FORMATS[row["format"]]
-    committed = history.txn_status == COMMITTED  # the index does not count what aborted
-    sizes = history.sessions, np.count_nonzero(committed), np.diff(history.txn_start)[committed].sum()
-    assert sizes == (int(row["sessions"]), int(row["txns"]), int(row["ops"]))
-    assert not history.warnings
