@@ -1,17 +1,19 @@
-"""Writes docs/taps.md from the table in the code and from what isocheck prints for the examples.
+"""Writes docs/taps.md and its pictures from the table in the code and from what isocheck makes of the examples.
 
-Run it after a change of either: .venv/bin/python docs/generate.py
+Run it after a change of either: .venv/bin/python docs/generate.py (the pictures need Graphviz's dot).
 """
 
 from pathlib import Path
 
 import plume_py
 from plume_py.levels import WEAK
+from plume_py.report import dot
 from plume_py.report.text import render
 from plume_py.weak.taps import TAPS
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"
+PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = {
     "duplicate-element": "CI/list-duplicate-element",
     "incompatible-order": "CI/list-incompatible-order",
@@ -51,7 +53,7 @@ def _section(letter: str) -> str:
         f"\n## {_label(letter)} {tap.name}\n\n"
         f"{tap.description[0].upper()}{tap.description[1:]}.\n\n"
         f"- Condition: {tap.condition}.\n- Forbidden from {tap.level} on.\n- Usual cause: {tap.cause}.\n\n"
-        f"```json\n{source}```\n\n```text\n{printed}\n```\n"
+        f"```json\n{source}```\n\n![{tap.name}](pictures/{letter}.svg)\n\n```text\n{printed}\n```\n"
     )
 
 
@@ -61,5 +63,22 @@ def _example(letter: str) -> Path:
     return next((ROOT / "histories").glob(f"*/tap-{letter}-*.json"))
 
 
+def draw_all() -> None:
+    """The pictures of all patterns, and of the demo."""
+    for letter in TAPS:
+        _draw(_example(letter), letter, PICTURES / f"{letter}.svg")
+    _draw(ROOT / "histories" / "demo.json", "m", PICTURES / "demo.svg")
+
+
+def _draw(history: Path, letter: str, target: Path) -> None:
+    result = plume_py.check(plume_py.load(history), WEAK)
+    violation = next(v for v in result.violations if v.tap == letter)
+    problem = dot.draw(dot.render(violation, str(history.relative_to(ROOT))), target)
+    if problem:
+        raise SystemExit(problem)
+
+
 if __name__ == "__main__":
     TARGET.write_text(page())
+    PICTURES.mkdir(exist_ok=True)
+    draw_all()
