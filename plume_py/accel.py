@@ -5,9 +5,9 @@ ones, in place, once the work at hand is worth numba's start-up (about half a se
 therefore always go through the module (``text_kernels.parse(...)``), never through an imported name.
 """
 
+import hashlib
 import mmap
 import os
-import sys
 import tempfile
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -15,6 +15,8 @@ from typing import Any
 
 # Loop steps that plain Python gets through in about the time that numba takes to start.
 WORTH_COMPILING = 1_000_000
+# The same once numba is there and only the kernels at hand have to be fetched from its cache.
+WORTH_FETCHING = 50_000
 
 _compiled: set[str] = set()
 _done: dict[str, int] = {}  # loop steps done by plain Python so far, by module
@@ -29,7 +31,8 @@ def prepare(work: int, *modules: ModuleType) -> None:
     for module in modules:
         name = module.__name__
         _done[name] = _done.get(name, 0) + work
-        worth = mode == "always" or (mode != "never" and _done[name] >= WORTH_COMPILING)
+        enough = WORTH_FETCHING if _compiled else WORTH_COMPILING
+        worth = mode == "always" or (mode != "never" and _done[name] >= enough)
         if worth and name not in _compiled:
             _compile(module)
 
@@ -54,35 +57,47 @@ def release(*modules: ModuleType) -> None:
 
 
 def _compile(module: ModuleType) -> None:
-    cached = _choose_cache(Path(module.__file__ or "").parent)
+    """Swap the functions of a kernel module, and of those it calls, for compiled ones."""
+    used = _kernels_used(module)
+    for other in used:
+        if other.__name__ not in _compiled:
+            _compile(other)
+    folder = _cache_folder(module, used)
     import numba
 
+    if folder is not None:
+        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
     for name, value in list(vars(module).items()):
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-            setattr(module, name, numba.njit(cache=cached, nogil=True, error_model="numpy")(value))
+            setattr(module, name, numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(value))
     _compiled.add(module.__name__)
 
 
-def _choose_cache(package: Path) -> bool:
-    """Point numba at a cache folder it can write, and tell whether there is one.
+def _kernels_used(module: ModuleType) -> list[ModuleType]:
+    return [v for v in vars(module).values() if isinstance(v, ModuleType) and v.__name__.endswith("_kernels")]
 
-    Left alone, numba gives up with an exception where neither the package nor a home directory can be written.
+
+def _cache_folder(module: ModuleType, used: list[ModuleType]) -> Path | None:
+    """Where numba may keep the compiled kernels of ``module``; None if nowhere.
+
+    Left alone, numba gives up with an exception where neither the package nor a home directory can be written, and it
+    does not notice when a kernel of another module changes. So the folder is ours, and named after all sources.
     """
-    if "numba" in sys.modules or os.environ.get("NUMBA_CACHE_DIR"):
-        return os.environ.get("ISOCHECK_CACHE") != "none"
-    if _writable(package / "__pycache__"):
-        return True
-    for folder in _private_folders():
+    digest = hashlib.sha256(b"".join(Path(m.__file__ or "").read_bytes() for m in (module, *used))).hexdigest()
+    base = os.environ.get("NUMBA_CACHE_DIR")
+    candidates = [Path(base)] if base else [folder for folder in _folders() if _private(folder)]
+    for folder in candidates:
         if _writable(folder):
-            os.environ["NUMBA_CACHE_DIR"] = str(folder)
-            return True
-    os.environ["ISOCHECK_CACHE"] = "none"
-    return False
+            return folder / f"isocheck-{digest[:16]}"
+    return None
 
 
-def _private_folders() -> list[Path]:
+def _folders() -> list[Path]:
+    """Where compiled kernels may be kept, if the user did not say."""
+    folders = [Path(__file__).parent / "__pycache__"]
     base = os.environ.get("XDG_CACHE_HOME")
-    folders = [Path(base) / "isocheck"] if base else []
+    if base:
+        folders.append(Path(base) / "isocheck")
     home = os.path.expanduser("~")
     if os.path.isabs(home):
         folders.append(Path(home) / ".cache" / "isocheck")
@@ -90,13 +105,19 @@ def _private_folders() -> list[Path]:
     return folders
 
 
-def _writable(folder: Path) -> bool:
-    """Can we write there, and nobody else? (A cache of code in a shared folder must be ours alone.)"""
+def _private(folder: Path) -> bool:
+    """Is it ours alone? (Code is read from there.) It is made if it does not exist."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = folder.stat()
-        if hasattr(os, "getuid") and (info.st_uid != os.getuid() or info.st_mode & 0o002):
-            return False
+    except OSError:
+        return False
+    return not hasattr(os, "getuid") or (info.st_uid == os.getuid() and not info.st_mode & 0o002)
+
+
+def _writable(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return True
     except OSError:

@@ -13,12 +13,14 @@ import pytest
 
 from plume_py import accel, load
 from plume_py.errors import InputError
+from plume_py.graph import clock_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import render_kernels, text_kernels
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.generate import generate
 from plume_py.history.model import History
+from plume_py.weak import edges_kernels
 
 KERNELS = assemble_kernels, render_kernels, text_kernels
 COLUMNS = ("op_kind", "op_key", "op_version", "txn_start", "txn_session", "txn_status", "session_start", "version_key")
@@ -129,30 +131,33 @@ def test_small_work_is_compiled_only_when_it_adds_up(monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """As if numba had not been imported: a package that cannot be written, no home, a place for temporary files."""
-    monkeypatch.delitem(sys.modules, "numba", raising=False)
-    for name in ("NUMBA_CACHE_DIR", "ISOCHECK_CACHE", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, "")
-        monkeypatch.delenv(name)
+    """A package that cannot be written, no home, a place for temporary files."""
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/nonexistent")
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    writable = accel._writable
-    closed = str(tmp_path / "package"), "/nonexistent"
-    monkeypatch.setattr(accel, "_writable", lambda path: not str(path).startswith(closed) and writable(path))
-    return tmp_path / "package"
+    monkeypatch.setattr(accel, "__file__", "/nonexistent/plume_py/accel.py")
+    private = accel._private
+    monkeypatch.setattr(accel, "_private", lambda path: not str(path).startswith("/nonexistent") and private(path))
+    return temporary
 
 
-def test_the_package_itself_is_the_first_choice(fresh: Path, tmp_path: Path) -> None:
-    assert accel._choose_cache(tmp_path / "mine")
-    assert "NUMBA_CACHE_DIR" not in os.environ
+def cache_base() -> Path | None:
+    """The folder in which the kernels' own cache folder lies."""
+    folder = accel._cache_folder(edges_kernels, [clock_kernels])
+    return None if folder is None else folder.parent
 
 
-def test_without_package_and_home_the_cache_is_a_private_temporary_folder(fresh: Path, tmp_path: Path) -> None:
-    assert accel._choose_cache(fresh)
-    folder = Path(os.environ["NUMBA_CACHE_DIR"])
-    assert folder == tmp_path / "tmp" / f"isocheck-{os.getuid()}"
+def test_the_package_itself_is_the_first_choice(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(accel, "__file__", str(tmp_path / "accel.py"))
+    assert cache_base() == tmp_path / "__pycache__"
+
+
+def test_without_package_and_home_the_cache_is_a_private_temporary_folder(fresh: Path) -> None:
+    folder = cache_base()
+    assert folder == fresh / f"isocheck-{os.getuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
@@ -160,44 +165,45 @@ def test_the_users_cache_folder_comes_before_a_temporary_one(
     fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert accel._choose_cache(fresh)
-    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "home" / ".cache" / "isocheck")
-    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    assert cache_base() == tmp_path / "home" / ".cache" / "isocheck"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert accel._choose_cache(fresh)
-    assert os.environ["NUMBA_CACHE_DIR"] == str(tmp_path / "xdg" / "isocheck")
+    assert cache_base() == tmp_path / "xdg" / "isocheck"
 
 
-def test_a_folder_that_others_can_write_is_not_trusted(fresh: Path, tmp_path: Path) -> None:
-    prepared = tmp_path / "tmp" / f"isocheck-{os.getuid()}"
+def test_a_folder_that_others_can_write_is_not_trusted(fresh: Path) -> None:
+    prepared = fresh / f"isocheck-{os.getuid()}"
     prepared.mkdir()
     prepared.chmod(0o777)
-    assert not accel._choose_cache(fresh)
-    assert "NUMBA_CACHE_DIR" not in os.environ
+    assert cache_base() is None
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert accel._writable(tmp_path)
+    assert accel._private(tmp_path)
     monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
-    assert not accel._writable(tmp_path)
+    assert not accel._private(tmp_path)
 
 
 def test_a_file_in_the_way_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
     assert not accel._writable(tmp_path / "cache")
-    assert not accel._writable(tmp_path / "cache" / "inside")
+    assert not accel._private(tmp_path / "cache" / "inside")
 
 
-def test_the_users_own_choice_of_cache_stays(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/chosen")
-    assert accel._choose_cache(fresh)
-    assert os.environ["NUMBA_CACHE_DIR"] == "/chosen"
+def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
+    assert cache_base() == tmp_path / "chosen"
+
+
+def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
+    alone = accel._cache_folder(edges_kernels, [])
+    assert accel._kernels_used(edges_kernels) == [clock_kernels]
+    assert accel._cache_folder(edges_kernels, [clock_kernels]) != alone
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
     code = """
-import os
 from plume_py import accel
+from plume_py.graph import clock_kernels
 from plume_py.history.formats import render_kernels as kernels
 accel._writable = lambda folder: False
 accel.prepare(0, kernels)
@@ -205,7 +211,6 @@ import numpy as np
 out = np.zeros(2, np.uint8)
 assert kernels.put(out, 0, np.array([7, 8], np.uint8), np.array([0, 2]), 0) == 2
 assert out.tolist() == [7, 8] and kernels.put.py_func
-assert os.environ["ISOCHECK_CACHE"] == "none"
 """
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "NUMBA_CACHE_DIR")}
     environment |= {"ISOCHECK_COMPILE": "always", "HOME": "/nonexistent"}

@@ -164,7 +164,7 @@ def clocks_of(history: History, reads: Reads, causal: Ordering, low: int, high: 
 
 
 def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
-    """The clocks of all transactions as what changes from each to the next; None if that takes over ``limit`` steps."""
+    """The clocks of all transactions as what changes from each to the next; None if that takes ``limit`` steps."""
     accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
     starts, ends = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
     nodes = tree_clock_kernels.tree_clocks(

@@ -51,7 +51,8 @@ def row_of(clocks, t, first, row):
     own = clocks.txn_session[t]
     begin = t
     if first or t == clocks.session_start[own]:
-        row[:] = 0
+        for j in range(len(row)):
+            row[j] = 0
         begin = clocks.session_start[own]
     for i in range(clocks.log_start[begin], clocks.log_start[t + 1]):
         p = clocks.log[i]
@@ -107,16 +108,28 @@ def vector_clocks(order, component, txn_session, session_start, read_start, read
 def start_row(clock, low, t, txn_session, session_start):
     """A row begins as its session left off."""
     if t > session_start[txn_session[t]]:
-        clock[t] = clock[t - 1]
+        copy_row(clock, t - 1, t)
         count_up_to(clock[t], low, t - 1, txn_session[t], session_start)
     else:
-        clock[t] = 0
+        clear_row(clock, t)
+
+
+def copy_row(clock, source, target):
+    """Entry by entry: an assignment of slices takes the compiler seconds longer."""
+    for j in range(clock.shape[1]):
+        clock[target, j] = clock[source, j]
+
+
+def clear_row(clock, t):
+    """All counts 0."""
+    for j in range(clock.shape[1]):
+        clock[t, j] = 0
 
 
 def cycle_row(members, component, txn_session, session_start, read_start, read_source, low, clock):
     """On a causal cycle each is before all, itself included: one row, computed in the first member's, for all."""
     first = members[0]
-    clock[first] = 0
+    clear_row(clock, first)
     for t in members:
         if t > session_start[txn_session[t]] and component[t - 1] != component[first]:
             learn(clock, low, first, t - 1, txn_session[t], session_start)
@@ -127,7 +140,7 @@ def cycle_row(members, component, txn_session, session_start, read_start, read_s
     for t in members:
         count_up_to(clock[first], low, t, txn_session[t], session_start)
     for t in members[1:]:
-        clock[t] = clock[first]
+        copy_row(clock, first, t)
 
 
 def not_before(clocks, early, late, verdict):

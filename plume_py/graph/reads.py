@@ -19,7 +19,7 @@ DUPLICATE, INCOMPATIBLE = "duplicate-element", "incompatible-order"
 
 @dataclass(frozen=True)
 class Reads:
-    """External reads, transaction by transaction in program order, and the live writers of each key."""
+    """External reads, transaction by transaction in program order."""
 
     live: Int8s  # its writes count: committed, or of unknown outcome but read by a committed transaction
     judged: Int8s  # its reads count: committed
@@ -27,8 +27,6 @@ class Reads:
     read_op: Int32s  # the operation
     read_source: Int32s  # the transaction it read from, or INITIAL
     version_final: Int8s
-    key_start: Int64s  # writers of x: key_writers[key_start[x] .. key_start[x + 1]], ascending
-    key_writers: Int32s
     version_order: Int32s  # rows (t1, t2, -2 - i): list read i shows t1's append right before t2's
     counts: dict[str, int]  # pattern -> how many reads show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
@@ -58,7 +56,6 @@ def resolve_reads(history: History) -> Reads:
         read_start, read_op, read_source, counts, examples,
     )  # fmt: skip
     found, shown = _by_pattern(LETTERS, counts, examples)
-    key_start, key_writers = _key_writers(history, live, final)
     return Reads(
         live=live,
         judged=judged,
@@ -66,8 +63,6 @@ def resolve_reads(history: History) -> Reads:
         read_op=read_op[:external],
         read_source=read_source[:external],
         version_final=final,
-        key_start=key_start,
-        key_writers=key_writers,
         version_order=_read_lists(history, judged, source, found, shown),
         counts=found,
         examples=shown,
@@ -111,9 +106,10 @@ def _sources(history: History) -> Int32s:
     return source
 
 
-def _key_writers(history: History, live: Int8s, final: Int8s) -> tuple[Int64s, Int32s]:
+def key_writers(history: History, reads: Reads) -> tuple[Int64s, Int32s]:
+    """(start, writers): the live writers of key x are writers[start[x]:start[x + 1]], ascending."""
     keys = len(history.key_code)
-    columns = history.op_kind, history.op_key, history.op_version, history.txn_start, live, final
+    columns = history.op_kind, history.op_key, history.op_version, history.txn_start, reads.live, reads.version_final
     start = np.zeros(keys + 1, np.int64)
     reads_kernels.count_key_writers(*columns, _stamps(keys), start)
     start = np.cumsum(start)

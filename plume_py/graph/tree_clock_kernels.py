@@ -124,7 +124,10 @@ def know_own_past(table, sizes, t, own, session_start):
 
 
 def tree_clocks(order, component, txn_session, session_start, read_start, read_source, limit, log_start, log_end):
-    """Fill ``log_start``, ``log_end`` and return the nodes; None if that takes more than ``limit`` steps."""
+    """Fill ``log_start``, ``log_end`` and return the nodes; None if that takes about ``limit`` steps or more.
+
+    Where sessions know too much of each other that shows early: steps are rationed from transaction to transaction.
+    """
     sessions = len(session_start) - 1
     table = np.full((1024, 2), -1, np.int64)
     nodes = np.empty((1024, 2), np.int32)
@@ -132,7 +135,7 @@ def tree_clocks(order, component, txn_session, session_start, read_start, read_s
     stack = np.empty((2 * sessions + 2, 2), np.int64)  # nested nodes: twice the same session only on a cycle
     i = 0
     cycles = 0
-    while i < len(order) and sizes[2] <= limit:
+    while i < len(order) and sizes[2] <= limit // 8 + limit // len(order) * i:
         t = order[i]
         end = i + 1
         while end < len(order) and component[order[end]] == component[t] >= 0:
@@ -155,7 +158,7 @@ def tree_clocks(order, component, txn_session, session_start, read_start, read_s
             )  # fmt: skip
             cycles += 1
         i = end
-    return nodes[: sizes[1]] if sizes[2] <= limit else None
+    return nodes[: sizes[1]] if i == len(order) else None
 
 
 def learn_cycle(

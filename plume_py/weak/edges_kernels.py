@@ -43,8 +43,10 @@ def follows(txn_session, t2, t1):
     return t2 < t1 and txn_session[t2] == txn_session[t1]
 
 
-def rc_edges(op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers):
-    """Read committed: t3 read something from t2 and, later, x from t1.
+def rc_edges(
+    low, high, op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers,
+):  # fmt: skip
+    """Read committed, for t3 = low .. high - 1: t3 read something from t2 and, later, x from t1.
 
     Reads are scanned backwards. Per key, the later reads are chained, one for each run of the same source. The first
     two of a chain decide the level (the first may be t2 itself, and the same rule orders the sources further on); the
@@ -57,7 +59,7 @@ def rc_edges(op_kind, op_key, txn_start, txn_session, read_start, read_op, read_
     chain = np.empty(keys, np.int32)
     following = np.empty(len(read_op), np.int32)
     first = np.full(len(txn_session), -1, np.int32)  # by t2: the read with which t3 first read from it
-    for t3 in range(len(txn_session)):
+    for t3 in range(low, high):
         begin, end = read_start[t3], read_start[t3 + 1]
         if end - begin < 2:
             continue
@@ -100,8 +102,10 @@ def rc_edges(op_kind, op_key, txn_start, txn_session, read_start, read_op, read_
     return edges[:count], stale
 
 
-def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op, read_source, key_start, key_writers):
-    """Read atomic: t2 precedes t3 in its session, or t3 read something from t2; and t3 read x from t1."""
+def ra_edges(
+    low, high, op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers, live,
+):  # fmt: skip
+    """Read atomic, for t3 = low .. high - 1 (whole sessions): t2 is before t3 in it, or t3 read from t2."""
     edges, count, stale = np.empty((64, 3), np.int32), 0, 0
     keys = len(key_start) - 1
     last_writer = np.full(keys, -1, np.int32)  # in the session at hand
@@ -110,7 +114,7 @@ def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op,
     chain = np.empty(keys, np.int32)  # by key: the last read of x in t3; ``previous`` leads to the one before
     previous = np.empty(len(read_op), np.int32)
     done = np.full(len(txn_session), -1, np.int32)
-    for t3 in range(len(txn_session)):
+    for t3 in range(low, high):
         begin, end = read_start[t3], read_start[t3 + 1]
         for r in range(begin, end):
             x, t1 = op_key[read_op[r]], read_source[r]
@@ -155,42 +159,76 @@ def ra_edges(op_kind, op_key, txn_start, txn_session, live, read_start, read_op,
     return edges[:count], stale
 
 
+def lay_out(
+    order, op_kind, op_key, txn_start, live, read_start, read_op, read_source,
+    slot_read, slot_write, read_key, read_from, read_number, write_key,
+):  # fmt: skip
+    """Copy reads and writes so that they follow one another as in ``order``; slot i is the i-th transaction there.
+
+    Slot i has the reads slot_read[i] .. slot_read[i + 1] - 1 (key, source and number of each) and the writes
+    slot_write[i] .. likewise.
+    Every later pass, in this order or one close to it, then runs through memory instead of jumping about.
+    """
+    reads = writes = 0
+    for i in range(len(order)):
+        t = order[i]
+        slot_read[i] = reads
+        slot_write[i] = writes
+        for r in range(read_start[t], read_start[t + 1]):
+            read_key[reads] = op_key[read_op[r]]
+            read_from[reads] = read_source[r]
+            read_number[reads] = r
+            reads += 1
+        if live[t]:
+            for o in range(txn_start[t], txn_start[t + 1]):
+                if op_kind[o] & 1:
+                    write_key[writes] = op_key[o]
+                    writes += 1
+    slot_read[len(order)] = reads
+    slot_write[len(order)] = writes
+
+
 def tcc_backward_edges(
-    order, op_kind, op_key, txn_start, txn_session, live, read_start, read_op, read_source,
-    writers, keys, clocks, budget,
+    order, slot, slot_read, slot_write, read_key, read_from, read_number, write_key,
+    txn_session, keys, clocks, budget,
 ):  # fmt: skip
     """What TCC forces against a given order of the transactions (a linear extension of the causal order).
 
     Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
-    the last one placed. A t1 of -1 is the initial state. Returns also the steps left of ``budget``; negative: gave up.
+    the last one placed. A t1 of -1 is the initial state. ``slot`` is where ``lay_out`` put each transaction. Returns
+    also the steps left of ``budget``; negative: gave up.
     """
     edges, count = np.empty((64, 3), np.int32), 0
-    latest = np.full(keys, -1, np.int32)  # by key: the last write placed so far; ``before`` leads to the previous one
-    before = np.empty(writers, np.int32)
-    owner = np.empty(writers, np.int32)
+    last_writer = np.full(keys, -1, np.int32)  # by key, of those placed so far
+    latest = np.full(keys, -1, np.int32)  # by key: its write; ``before`` leads to the write before that
+    before = np.empty(len(write_key), np.int32)
+    owner = np.empty(len(write_key), np.int32)
     placed = 0
     for t3 in order:
-        for r in range(read_start[t3], read_start[t3 + 1]):
-            t1 = read_source[r]
-            write = latest[op_key[read_op[r]]]
+        at = slot[t3]
+        for i in range(slot_read[at], slot_read[at + 1]):
+            x = read_key[i]
+            t1 = read_from[i]
+            if last_writer[x] == t1:
+                continue
+            write = latest[x]
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
                 if t2 < clock_kernels.horizon(clocks, t3, txn_session[t2]):
-                    edges = add(edges, count, t2, t1, r)
+                    edges = add(edges, count, t2, t1, read_number[i])
                     count += 1
                 write = before[write]
                 budget -= 1
             if budget < 0:
                 return edges[:count], budget
-        if live[t3]:
-            for o in range(txn_start[t3], txn_start[t3 + 1]):
-                if op_kind[o] & 1:
-                    x = op_key[o]
-                    if latest[x] < 0 or owner[latest[x]] != t3:
-                        owner[placed] = t3
-                        before[placed] = latest[x]
-                        latest[x] = placed
-                        placed += 1
+        for i in range(slot_write[at], slot_write[at + 1]):
+            x = write_key[i]
+            if last_writer[x] != t3:
+                last_writer[x] = t3
+                owner[placed] = t3
+                before[placed] = latest[x]
+                latest[x] = placed
+                placed += 1
     return edges[:count], budget
 
 

@@ -5,11 +5,13 @@ the causal order, form no cycle, and then any topological order is a witness.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +19,11 @@ import numpy.typing as npt
 from plume_py import accel
 from plume_py.graph import clock_kernels
 from plume_py.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
-from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, Reads, resolve_reads
+from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, Reads, key_writers, resolve_reads
 from plume_py.history.model import History, Int32s, Int64s
 from plume_py.weak import edges_kernels as kernels
+
+T = TypeVar("T")
 
 # Patterns of single reads and lists that spoil every level but CI.
 BASE = ("a", "b", "c", "d", "e", "f", DUPLICATE, INCOMPATIBLE)
@@ -107,16 +111,12 @@ class WeakEngine:
         clocks = self.whole_clocks
         if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
             return None
-        accel.prepare(10 * history.operations, clock_kernels, kernels)
+        accel.prepare(10 * history.operations, kernels)
         mended: list[Int32s] = []
         for _ in range(ROUNDS):
             with self.timed("edges"):
-                edges, left = kernels.tcc_backward_edges(
-                    ordering.order, history.op_kind, history.op_key, history.txn_start, history.txn_session, reads.live,
-                    reads.read_start, reads.read_op, reads.read_source, len(reads.key_writers), len(history.key_code),
-                    clocks, STEPS_PER_READ * len(reads.read_op) + 1000,
-                )  # fmt: skip
-            if np.any(edges[:, 1] < 0) or left < 0 or not ordering.acyclic:
+                edges, gave_up = self._backward_edges(ordering, clocks)
+            if np.any(edges[:, 1] < 0) or gave_up or not ordering.acyclic:
                 return None
             if not len(edges):
                 return ordering
@@ -126,6 +126,29 @@ class WeakEngine:
             if not ordering.acyclic:
                 return None
         return None
+
+    def _backward_edges(self, ordering: Ordering, clocks: Clocks) -> tuple[Int32s, bool]:
+        """What TCC forces against ``ordering``, and whether looking for it was given up."""
+        history, reads = self.history, self.reads
+        edges, left = kernels.tcc_backward_edges(
+            ordering.order, self.version_ordering.position, *self._layout,
+            history.txn_session, len(history.key_code), clocks, STEPS_PER_READ * len(reads.read_op) + 1000,
+        )  # fmt: skip
+        return edges, left < 0
+
+    @cached_property
+    def _layout(self) -> tuple[Int64s, Int64s, Int32s, Int32s, Int32s, Int32s]:
+        """Reads and writes as they follow one another in the causal order (see ``lay_out``)."""
+        history, reads = self.history, self.reads
+        slot_read, slot_write = (np.empty(history.transactions + 1, np.int64) for _ in range(2))
+        read_key, read_from, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
+        write_key = np.empty(int(np.count_nonzero(history.op_kind & 1)), np.int32)
+        kernels.lay_out(
+            self.version_ordering.order, history.op_kind, history.op_key, history.txn_start, reads.live,
+            reads.read_start, reads.read_op, reads.read_source,
+            slot_read, slot_write, read_key, read_from, read_number, write_key,
+        )  # fmt: skip
+        return slot_read, slot_write, read_key, read_from, read_number, write_key[: slot_write[-1]]
 
     def _extra(self, forced: list[Int32s]) -> Extra:
         return Extra.of(np.concatenate([self.reads.version_order, *forced]), self.history.transactions)
@@ -166,16 +189,21 @@ class WeakEngine:
         return order_of(self.history, self.reads, self._extra([]))
 
     @cached_property
+    def key_writers(self) -> tuple[Int64s, Int32s]:
+        """The live writers of key x, ascending: ``writers[start[x]:start[x + 1]]`` of (start, writers)."""
+        reads = self.reads
+        with self.timed("resolve"):
+            return key_writers(self.history, reads)
+
+    @cached_property
     def groups(self) -> KeyGroups:
         """The writers of each key, split by session."""
-        reads = self.reads
-        key_group = np.zeros(len(reads.key_start), np.int64)
-        group_start = np.zeros(len(reads.key_writers) + 1, np.int64)
-        group_session = np.zeros(len(reads.key_writers), np.int32)
-        accel.prepare(4 * len(reads.key_writers), clock_kernels, kernels)
-        count = kernels.group_writers(
-            reads.key_start, reads.key_writers, self.history.txn_session, key_group, group_start, group_session
-        )
+        start, writers = self.key_writers
+        key_group = np.zeros(len(start), np.int64)
+        group_start = np.zeros(len(writers) + 1, np.int64)
+        group_session = np.zeros(len(writers), np.int32)
+        accel.prepare(4 * len(writers), kernels)
+        count = kernels.group_writers(start, writers, self.history.txn_session, key_group, group_start, group_session)
         return KeyGroups(key_group, group_start[: count + 1].copy(), group_session[:count].copy())
 
     def commit_order(self, level: str) -> CommitOrder:
@@ -210,43 +238,51 @@ class WeakEngine:
 
     def _forced(self, level: str) -> Forced:
         history, reads = self.history, self.reads
-        accel.prepare(10 * history.operations, clock_kernels, kernels)
-        by_read = reads.read_start, reads.read_op, reads.read_source
-        by_key = reads.key_start, reads.key_writers
-        columns = history.op_kind, history.op_key, history.txn_start, history.txn_session
+        accel.prepare(10 * history.operations, kernels)
         if level == "TCC":
             return self._forced_by_causality()
+        arguments = (
+            history.op_kind, history.op_key, history.txn_start, history.txn_session,
+            reads.read_start, reads.read_op, reads.read_source, *self.key_writers,
+        )  # fmt: skip
         with self.timed("edges"):
             if level == "RC":
-                return Forced(*kernels.rc_edges(*columns, *by_read, *by_key))
-            return Forced(*kernels.ra_edges(*columns, reads.live, *by_read, *by_key))
+                return _joined(self._in_threads(kernels.rc_edges, self._halves(), *arguments))
+            return _joined(self._in_threads(kernels.ra_edges, self._halves(), *arguments, reads.live))
 
     def _forced_by_causality(self) -> Forced:
-        parts, stale = [np.empty((0, 3), np.int32)], 0
-        groups = self.groups
+        history, reads, groups, writers = self.history, self.reads, self.groups, self.key_writers[1]
+        parts = []
         for block in self.clocks():
             with self.timed("edges"):
-                for edges, late in self._in_threads(block, groups):
-                    parts.append(edges)
-                    stale += late
-        return Forced(np.concatenate(parts), stale)
+                parts += self._in_threads(
+                    kernels.tcc_edges, self._halves(),
+                    history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
+                    writers, groups.key_group, groups.group_start, groups.group_session, block,
+                )  # fmt: skip
+        return _joined(parts)
 
-    def _in_threads(self, block: Clocks, groups: KeyGroups) -> list[tuple[Int32s, int]]:
-        """The edges of one block; the kernels release Python's lock, so readers are shared between two threads."""
-        history, reads = self.history, self.reads
+    @property
+    def _threads(self) -> int:
+        """Into how many parts large work is split."""
+        return 2 if len(self.reads.read_op) >= WORTH_A_THREAD else 1
 
-        def edges_of(first: int, last: int) -> tuple[Int32s, int]:
-            found: tuple[Int32s, int] = kernels.tcc_edges(
-                first, last, history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-                reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block,
-            )  # fmt: skip
-            return found
+    def _halves(self) -> list[tuple[int, int]]:
+        """Ranges of transactions, whole sessions each, with about the same number of reads."""
+        starts = self.history.session_start
+        reads_before = self.reads.read_start[starts]
+        cuts = [
+            int(starts[np.searchsorted(reads_before, part * reads_before[-1] // self._threads)])
+            for part in range(1, self._threads)
+        ]
+        return list(pairwise([0, *cuts, self.history.transactions]))
 
-        if len(reads.read_op) < WORTH_A_THREAD:
-            return [edges_of(0, history.transactions)]
-        middle = int(np.searchsorted(reads.read_start, len(reads.read_op) // 2))
-        with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(edges_of, (0, middle), (middle, history.transactions)))
+    def _in_threads(self, kernel: Callable[..., T], parts: Sequence[tuple[int, ...]], *arguments: object) -> list[T]:
+        """Run ``kernel`` on each part; compiled kernels release Python's lock, so the parts run at the same time."""
+        if len(parts) == 1:
+            return [kernel(*parts[0], *arguments)]
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return [future.result() for future in [pool.submit(kernel, *part, *arguments) for part in parts]]
 
     @contextmanager
     def timed(self, phase: str) -> Iterator[None]:
@@ -258,3 +294,9 @@ class WeakEngine:
             yield
         finally:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def _joined(parts: list[tuple[Int32s, int]]) -> Forced:
+    """What several threads found, as one."""
+    nothing = np.empty((0, 3), np.int32)
+    return Forced(np.concatenate([nothing, *(edges for edges, _ in parts)]), int(sum(stale for _, stale in parts)))

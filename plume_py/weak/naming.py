@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py import accel
-from plume_py.graph import clock_kernels
 from plume_py.graph.reads import INITIAL
 from plume_py.history.model import Int32s
 from plume_py.weak import triples_kernels as kernels
@@ -77,7 +76,7 @@ def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict
     nowhere = np.full(history.transactions, -1, np.int32)
     components = [engine.commit_order(level).ordering.component for level in ORDERED[:levels]]
     components += [nowhere] * (len(ORDERED) - levels)
-    accel.prepare(20 * len(reads.read_op), clock_kernels, kernels)
+    accel.prepare(20 * len(reads.read_op), kernels)
     counts = np.zeros(len(NAMES), np.int64)
     found = np.zeros(len(NAMES), np.int64)
     whole = engine.whole_clocks is not None
@@ -86,7 +85,7 @@ def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict
     for block in engine.clocks():
         budget = kernels.name_triples(
             history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-            reads.key_writers, groups.key_group, groups.group_start, groups.group_session, block,
+            engine.key_writers[1], groups.key_group, groups.group_start, groups.group_session, block,
             whole, components[0], components[1], components[2], levels, budget, counts, kept, found,
         )  # fmt: skip
         if budget < 0:
