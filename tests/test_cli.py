@@ -392,3 +392,22 @@ def test_help_and_version(isocheck) -> None:
     assert isocheck("--version").out == f"isocheck {__version__}\n"
     run = isocheck("--help")
     assert run.code == 0 and all(name in run.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("compile", ["never", "always"])
+@pytest.mark.parametrize(
+    "arguments, code",
+    [
+        (["generate", "-", "--to", "json", "--sessions", "2"], 0),
+        (["check", "-"], 1),
+        (["stats", "no-such-file"], 4),
+    ],
+)
+def test_the_installed_command_ends_with_the_code_of_the_outcome(arguments, code, compile):
+    """It leaves without taking down numba, so the exit code and the output have to be right by themselves."""
+    program = Path(sys.executable).with_name("isocheck")
+    history = '{"sessions":[[{"ops":[["w","x",1]]},{"ops":[["r","x",null]]}]]}'
+    environment = {**os.environ, "ISOCHECK_COMPILE": compile}
+    done = subprocess.run([program, *arguments], input=history, capture_output=True, text=True, env=environment)
+    assert done.returncode == code
+    assert bool(done.stdout) == (code != 4)

@@ -84,7 +84,7 @@ def run() -> None:
         if "numba" in sys.modules:
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(stop.code if isinstance(stop.code, int) else 1)
+            os._exit(stop.code if isinstance(stop.code, int) else 0)  # main() ends with a number, or None: all is well
         raise
 
 
