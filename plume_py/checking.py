@@ -13,7 +13,11 @@ from plume_py.weak.naming import Named, name_patterns
 from plume_py.weak.taps import ORDERED, TAPS, forbidden_at
 
 DECLARED = "declared"
-NOT_YET = "this level is not supported yet"
+NOT_YET = "this level is not decided yet; no weaker level that is decided is broken"
+NOT_DECLARED = "declared levels are not decided yet"
+
+# What breaks TCC breaks these, too.
+ABOVE_TCC = ("PC", "PSI", "SI", "SER")
 
 
 def check(
@@ -41,7 +45,7 @@ def check(
     start = time.perf_counter()
     engine = WeakEngine(history, clock, progress)
     chosen = set(taps)
-    weak = [level for level in wanted if level in WEAK]
+    weak = [level for level in WEAK if level in wanted or (level == "TCC" and set(wanted) & set(ABOVE_TCC))]
     verdicts = {level: engine.holds(level) for level in weak}
     broken = [level for level in weak if not verdicts[level]]
     named = _name(engine, weak, broken)
@@ -91,13 +95,15 @@ def _name(engine: WeakEngine, weak: list[str], broken: list[str]) -> Named:
 
 
 def _verdict(level: str, verdicts: dict[str, bool], named: Named, chosen: set[str]) -> LevelVerdict:
-    if level not in verdicts:
-        return LevelVerdict(None, reason=NOT_YET)
-    present = tuple(letter for letter in forbidden_at(level) if letter in named.counts)
-    if chosen:
-        present = tuple(letter for letter in present if letter in chosen)
-        return LevelVerdict(not present, present)
-    return LevelVerdict(verdicts[level], present if not verdicts[level] else ())
+    if level == DECLARED:
+        return LevelVerdict(None, reason=NOT_DECLARED)
+    decided = "TCC" if level in ABOVE_TCC else level
+    present = tuple(
+        letter for letter in forbidden_at(decided) if letter in named.counts and (letter in chosen or not chosen)
+    )
+    if verdicts[decided] or not present:
+        return LevelVerdict(None, reason=NOT_YET) if level in ABOVE_TCC else LevelVerdict(True)
+    return LevelVerdict(False, present)
 
 
 def _notes(history: History) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def test_exit_codes_and_their_precedence(broken):
     assert run(HOLDS, "--level", "SER").exit_code == 3
     assert run(broken).exit_code == 4
     assert run(HOLDS, "--level", "nonsense").exit_code == 2
-    assert run(BREAKS, "--level", "TCC", "--level", "SI").exit_code == 1, "a violation goes before undecided"
+    assert run(BREAKS, HOLDS, "--level", "SI").exit_code == 1, "a violation goes before undecided"
     assert run(BREAKS, broken, HOLDS).exit_code == 4, "unreadable goes before a violation"
 
 
@@ -59,6 +59,13 @@ def test_json_document():
 def test_levels_in_any_case_and_by_alias():
     assert "TCC  violated" in run(BREAKS, "--level", "causal").stdout
     assert run(HOLDS, "--level", "Read_Atomic").exit_code == 0
+
+
+def test_what_breaks_tcc_breaks_the_stronger_levels():
+    result = plume_py.check(plume_py.load(BREAKS), ["PC", "PSI", "SI", "SER"])
+    assert {(v.ok, v.taps) for v in result.levels.values()} == {(False, ("m",))}
+    undecided = plume_py.check(plume_py.load(HOLDS), ["PC", "PSI", "SI", "SER"])
+    assert {v.ok for v in undecided.levels.values()} == {None}
 
 
 def test_single_patterns():
