@@ -8,7 +8,7 @@ import click
 
 from plume_py.cli.contract import ExitCode, combined, reading_options
 from plume_py.errors import InputError
-from plume_py.text import encodable, one_line, shown
+from plume_py.text import encodable, one_line, shown, wrapped
 
 if TYPE_CHECKING:
     from plume_py.history.stats import Stats
@@ -86,7 +86,7 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     }
     for name, text in rows.items():
         if text:
-            yield f"  {name:<14}{text}"
+            yield from wrapped(f"  {name:<14}", text, " " * 16)
     for warning in found.warnings:
         yield f"  {'warning':<14}{warning}"
 

@@ -73,7 +73,10 @@ def _detect_folder(source: Source) -> str:
         return "viper"
     if logs:
         return "cobra"
-    raise InputError("a folder, and not one history", hint="use `isocheck scan` for a folder of histories")
+    raise InputError(
+        "a folder, and not one history",
+        hint="name the histories in it (`isocheck scan`, for whole folders, is to come)",
+    )
 
 
 def _names(folder: str) -> list[str]:
