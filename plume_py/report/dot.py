@@ -337,6 +337,6 @@ def _pattern(violation: Violation) -> str:
 
 def slug(name: str) -> str:
     """A file name made of a history's name: harmless, and different for different names."""
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name)
-    safe = safe.strip("-.")[-60:].lstrip("-.") or "history"
+    last = name.rstrip("/").rpartition("/")[2]
+    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip("-.")[-60:].lstrip("-.") or "history"
     return safe if safe == name else f"{safe}-{zlib.crc32(name.encode(errors='surrogatepass')):08x}"
