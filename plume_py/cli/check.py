@@ -50,7 +50,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a report to read in a browser.")
-@click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0), help="Per pattern.")
+@click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0, 1000), help="Per pattern.")
 @click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
 @click.option("--witness", type=click.Path(dir_okay=False), help="Write the commit order of a level that holds.")
 @click.option("--clock", type=click.Choice(["auto", "vector", "tree"]), default="auto", help="For the curious.")

@@ -11,7 +11,7 @@ from plume_py.history.model import ABORTED, COMMITTED, NOBODY, UNKNOWN, History,
 INITIAL = reads_kernels.INITIAL
 
 # How many operations are remembered per pattern, as candidates for an example.
-EXAMPLES = 64
+EXAMPLES = 1000
 
 LETTERS = "abcdefj"
 DUPLICATE, INCOMPATIBLE = "duplicate-element", "incompatible-order"

@@ -16,7 +16,7 @@ from plume_py.weak.engine import WeakEngine
 from plume_py.weak.taps import ORDERED, TRIPLES, VERSION_CYCLE
 
 # Candidates kept per name, for the choice of an example.
-KEPT = 256
+KEPT = 1000
 # The same when clocks come in blocks and names are settled only afterwards.
 KEPT_IN_BLOCKS = 1 << 16
 # Steps after which counting stops; the counts are then lower bounds.
