@@ -161,9 +161,10 @@ class Pairing:
             ops: Ops | None = self._dialect.ops.decode(operation.value)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise self._bad_value(line, operation) from None
-        for op in ops or ():
-            if type(op[2]) is list and op[0] != "r":
-                raise self._bad_micro_op(line, [self._dialect.mark + op[0], *op[1:]])
+        if ops and bytes(operation.value).count(b"[") > len(ops) + 1:  # then there may be lists among the values
+            for op in ops:
+                if type(op[2]) is list and op[0] != "r":
+                    raise self._bad_micro_op(line, [self._dialect.mark + op[0], *op[1:]])
         return ops
 
     def _bad_value(self, line: int, operation: Operation) -> Exception:
