@@ -149,20 +149,6 @@ def _fill(history: History, reads: Reads, causal: Ordering, low: int, clock: Cou
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Lasts:
-    """clock[t, s - low]: the last transaction of session s that is causally before t; if none is, a smaller number."""
-
-    clock: Int32s
-
-
-def clocks_of(history: History, reads: Reads, causal: Ordering, low: int, high: int) -> Lasts:
-    """The last transactions of sessions low .. high - 1 before each transaction, for who needs few sessions."""
-    counts = np.empty((history.transactions, high - low), _count_type(history))
-    _fill(history, reads, causal, low, counts)
-    return Lasts(history.session_start[low:high] + counts.astype(np.int32) - 1)
-
-
 def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
     """The clocks of all transactions as what changes from each to the next; None if that takes ``limit`` steps."""
     accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
