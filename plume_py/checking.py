@@ -32,7 +32,7 @@ def check(
 ) -> Result:
     """Does ``history`` keep ``levels``? With counterexamples for every pattern that says no.
 
-    ``taps`` restricts the check to single patterns: a level then counts as violated only if one of them occurs.
+    ``taps`` asks for single patterns instead of levels: each gets a verdict of its own ("TAP-m"), ok if it is absent.
 
     >>> from plume_py import HistoryBuilder, check
     >>> builder = HistoryBuilder(initial=0)
@@ -41,17 +41,12 @@ def check(
     >>> check(builder.build(), "RA").levels["RA"].taps
     ('k',)
     """
-    wanted = _levels(levels)
     start = time.perf_counter()
     engine = WeakEngine(history, clock, progress)
-    chosen = set(taps)
-    weak = [level for level in WEAK if level in wanted or (level == "TCC" and set(wanted) & set(ABOVE_TCC))]
-    verdicts = {level: engine.holds(level) for level in weak}
-    broken = [level for level in weak if not verdicts[level]]
-    named = _name(engine, weak, broken)
-    found: dict[str, LevelVerdict] = {}
-    for level in wanted:
-        found[level] = _verdict(level, verdicts, named, chosen)
+    if taps:
+        found, named = _check_patterns(engine, set(taps))
+    else:
+        found, named = _check_levels(engine, _levels(levels))
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
     start_examples = time.perf_counter()
     shown: list[Violation] = []
@@ -77,6 +72,8 @@ def _levels(levels: str | Sequence[str]) -> list[str]:
     """Canonical names, each once, in the order of the lattice."""
     spelled = [levels] if isinstance(levels, str) else list(levels)
     names = {parse_level(level) or level for level in spelled}
+    if not names:
+        raise ValueError("no level to check")
     unknown = sorted(names - {*NAMES, DECLARED})
     if unknown:
         raise ValueError(f"not an isolation level: {unknown[0]!r}; use one of {' '.join(NAMES)}")
@@ -94,16 +91,32 @@ def _name(engine: WeakEngine, weak: list[str], broken: list[str]) -> Named:
         return name_patterns(engine, strongest[-1])
 
 
-def _verdict(level: str, verdicts: dict[str, bool], named: Named, chosen: set[str]) -> LevelVerdict:
+def _check_levels(engine: WeakEngine, wanted: list[str]) -> tuple[dict[str, LevelVerdict], Named]:
+    weak = [level for level in WEAK if level in wanted or (level == "TCC" and set(wanted) & set(ABOVE_TCC))]
+    verdicts = {level: engine.holds(level) for level in weak}
+    named = _name(engine, weak, [level for level in weak if not verdicts[level]])
+    return {level: _verdict(level, verdicts, named) for level in wanted}, named
+
+
+def _check_patterns(engine: WeakEngine, letters: set[str]) -> tuple[dict[str, LevelVerdict], Named]:
+    """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
+    strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
+    levels = ["CI", *ORDERED[: strongest + 1]]
+    named = _name(engine, levels, [level for level in levels if not engine.holds(level)])
+    return {
+        f"TAP-{letter}": LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
+        for letter in TAPS
+        if letter in letters
+    }, named
+
+
+def _verdict(level: str, verdicts: dict[str, bool], named: Named) -> LevelVerdict:
     if level == DECLARED:
         return LevelVerdict(None, reason=NOT_DECLARED)
     decided = "TCC" if level in ABOVE_TCC else level
-    present = tuple(
-        letter for letter in forbidden_at(decided) if letter in named.counts and (letter in chosen or not chosen)
-    )
-    if verdicts[decided] or not present:
+    if verdicts[decided]:
         return LevelVerdict(None, reason=NOT_YET) if level in ABOVE_TCC else LevelVerdict(True)
-    return LevelVerdict(False, present)
+    return LevelVerdict(False, tuple(letter for letter in forbidden_at(decided) if letter in named.counts))
 
 
 def _notes(history: History) -> tuple[str, ...]:

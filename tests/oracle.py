@@ -41,10 +41,11 @@ class Facts:
 
     def _find_init_txn(self, sessions, declared):
         """The transaction that sets up the initial state, if the history carries one (decision 3)."""
-        if len(sessions) < 2 or len(sessions[0]) != 1 or sessions[0][0][0] != "committed":
+        busy = [session for session in sessions if session]
+        if len(busy) < 2 or len(busy[0]) != 1 or busy[0][0][0] != "committed":
             return None
-        ops = sessions[0][0][1]
-        keys = {op[1] for _, other in self.txns for op in other}
+        ops = busy[0][0][1]
+        keys = {op[1] for status, other in self.txns for op in other if status == "committed"}
         if any(op[0] != "w" for op in ops) or sorted(map(repr, keys)) != sorted(repr(op[1]) for op in ops):
             return None
         if declared and any(op[2] != self.initial for op in ops):

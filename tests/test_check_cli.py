@@ -69,9 +69,13 @@ def test_what_breaks_tcc_breaks_the_stronger_levels():
 
 
 def test_single_patterns():
+    assert "TAP-a absent" in run(BREAKS, "--tap", "a,h").stdout
     assert run(BREAKS, "--tap", "a,h").exit_code == 0
+    assert "TAP-m found" in run(BREAKS, "--tap", "TAP-m").stdout
     assert run(BREAKS, "--tap", "TAP-m").exit_code == 1
-    assert run(BREAKS, "--tap", "z").exit_code == 2
+    assert run(ROOT / "histories/RC/tap-j-nonrepeatable-read.json", "--tap", "j").exit_code == 1
+    for wrong in (["--tap", "z"], ["--tap", ""], ["--tap", "m", "--level", "TCC"]):
+        assert run(BREAKS, *wrong).exit_code == 2
 
 
 def test_quiet_says_nothing_about_what_holds():
@@ -143,6 +147,20 @@ def test_minimize_finds_the_three_transactions_that_matter(tmp_path):
 def test_minimize_and_witness_need_one_history_and_one_level(tmp_path):
     assert run(HOLDS, BREAKS, "--minimize", tmp_path / "x").exit_code == 2
     assert run(HOLDS, "--level", "weak", "--witness", tmp_path / "x").exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--witness", "--minimize", "--report"])
+def test_the_history_itself_is_never_overwritten(option, tmp_path):
+    copy = tmp_path / "h.json"
+    shutil.copy(BREAKS, copy)
+    assert run(copy, option, tmp_path / "." / "h.json").exit_code == 2
+    assert run(copy, option, "-").exit_code == 2
+    assert copy.read_bytes() == Path(BREAKS).read_bytes()
+
+
+def test_no_level_is_no_pass():
+    with pytest.raises(ValueError, match="no level"):
+        plume_py.check(plume_py.load(HOLDS), [])
 
 
 def test_progress_never_goes_back_and_never_beyond_its_phase():

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from plume_py import __version__
+from plume_py.cli import main as main_module
 from plume_py.cli.contract import ExitCode, combined
 from plume_py.cli.main import COMMANDS, main
 from plume_py.history.formats.registry import FORMATS
@@ -412,3 +413,23 @@ def test_the_installed_command_ends_with_the_code_of_the_outcome(arguments, code
     done = subprocess.run([program, *arguments], input=history, capture_output=True, text=True, env=environment)
     assert done.returncode == code
     assert bool(done.stdout) == (code != 4)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_stream_changes_no_exit_code(closed, tmp_path):
+    program = Path(sys.executable).with_name("isocheck")
+    good = tmp_path / "good.json"
+    good.write_text('{"sessions":[]}')
+    for argument, code in ((good, 0), (tmp_path / "missing.json", 4)):
+        assert subprocess.run(f"'{program}' '{argument}' {closed}", shell=True, capture_output=True).returncode == code
+
+
+def test_a_defect_of_our_own_is_not_a_verdict(monkeypatch, tmp_path, capsys):
+    good = tmp_path / "good.json"
+    good.write_text('{"sessions":[]}')
+    monkeypatch.setattr("plume_py.history.load.load", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(sys, "argv", ["isocheck", str(good)])
+    with pytest.raises(SystemExit) as stop:
+        main_module.main()
+    assert stop.value.code == 3
+    assert "a defect in isocheck itself" in capsys.readouterr().err

@@ -267,3 +267,16 @@ def test_the_name_of_the_initial_state_is_no_id():
     builder.add(0, [], id="(initial state)")
     with pytest.raises(InputError, match="reserved"):
         builder.build()
+
+
+@pytest.mark.parametrize("more", ["an empty session first", "an aborted key", "nothing"])
+def test_what_did_not_commit_does_not_hide_the_initial_transaction(more):
+    builder = HistoryBuilder(declared=False)
+    if more == "an empty session first":
+        builder.session("empty")
+    builder.add("setup", [("w", "x", 7)])
+    builder.add("a", [("w", "x", 1)])
+    builder.add("a", [("r", "x", 7)])
+    if more == "an aborted key":
+        builder.add("b", [("w", "z", 1)], status="aborted")
+    assert builder.build().init_txn == 0

@@ -1,5 +1,6 @@
 """``isocheck check``: the default command."""
 
+import os
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,9 @@ class Options:
 
 
 def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    letters = tuple(letter.strip().lower().removeprefix("tap-") for letter in value.split(",")) if value else ()
+    if value is None:
+        return ()
+    letters = tuple(letter.strip().lower().removeprefix("tap-") for letter in value.split(","))
     wrong = [letter for letter in letters if len(letter) != 1 or letter not in PATTERNS]
     if wrong:
         raise click.BadParameter(f"{wrong[0]!r} is not a pattern; use letters a to n, as in --tap a,h,m")
@@ -46,7 +49,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
     help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
 )  # fmt: skip
-@click.option("--tap", "taps", callback=_taps, help="Check only these patterns, for example a,h,m.")
+@click.option("--tap", "taps", callback=_taps, help="Look for these patterns instead, for example a,h,m.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a report to read in a browser.")
@@ -77,7 +80,9 @@ def command(
     not be read.
     """
     options = Options(levels=[level for group in levels for level in group] or ["TCC"], **given)
-    _reject_ambiguous_targets(histories, options)
+    if options.taps and levels:
+        raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
+    _reject_bad_targets(histories, options, report)
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
     from plume_py.report.output import STREAMED, one, whole
 
@@ -96,9 +101,17 @@ def command(
     ctx.exit(combined(_code(result) for result in results))
 
 
-def _reject_ambiguous_targets(histories: tuple[str, ...], options: Options) -> None:
-    for name, target in (("--witness", options.witness), ("--minimize", options.minimize)):
-        if target is not None and (len(histories) != 1 or len(options.levels) != 1):
+def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: str | None) -> None:
+    """Files to be written must not be in the way of anything, nor of each other's meaning."""
+    targets = {"--witness": options.witness, "--minimize": options.minimize, "--report": report}
+    inputs = {os.path.realpath(path) for path in histories}
+    for name, target in targets.items():
+        if target == "-":
+            raise click.UsageError(f"{name} needs a file: standard output has the results")
+        if target is not None and os.path.realpath(target) in inputs:
+            raise click.UsageError(f"{name} would overwrite the history {target}")
+    for name in ("--witness", "--minimize"):
+        if targets[name] is not None and (len(histories) != 1 or len(options.levels) != 1 or options.taps):
             raise click.UsageError(f"{name} needs exactly one history and one level")
 
 

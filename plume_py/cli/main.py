@@ -4,6 +4,7 @@ import os
 import sys
 from importlib import import_module
 from io import StringIO, TextIOWrapper
+from pathlib import Path
 
 import click
 
@@ -82,17 +83,15 @@ def run() -> None:
         main()
     except SystemExit as stop:
         if "numba" in sys.modules:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
             os._exit(stop.code if isinstance(stop.code, int) else 0)  # main() ends with a number, or None: all is well
         raise
 
 
 def main() -> None:
     """Run the command line; every expected failure is one line on standard error and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+    _mend_streams()
     try:
         code = cli.main(prog_name="isocheck", standalone_mode=False)
         sys.stdout.flush()
@@ -113,7 +112,24 @@ def main() -> None:
     except IsocheckError as error:
         click.echo(one_line(f"isocheck: {error}"), err=True)
         code = exit_code_of(error)
+    except Exception as error:
+        # Python would end with 1, which means "violated"; nothing was decided.
+        if os.environ.get("ISOCHECK_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        click.echo(one_line(f"isocheck: a defect in isocheck itself, please report it: {what:.300}"), err=True)
+        code = ExitCode.UNDECIDED
     sys.exit(code)
+
+
+def _mend_streams() -> None:
+    """Standard streams that can take any text, even where they were closed before we began."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _show(error: click.ClickException) -> None:

@@ -74,6 +74,8 @@ def _choose(entries: "list[Entry]", history: str, file: str) -> "Entry":
     entry = named[0]
     if entry.error is not None:
         raise InputError(f"has no verdict on {history}: {entry.error}").in_source(file)
-    if all(level.ok is not False for level in entry.levels.values()) and not entry.violations:
-        raise IsocheckError(f"{file} shows no violation of {history}; that a level holds is shown by check --witness")
+    if not entry.violations:
+        broken = any(level.ok is False for level in entry.levels.values())
+        hint = "check with --max-examples 1" if broken else "that a level holds is shown by check --witness"
+        raise IsocheckError(f"{file} shows no violation of {history}; {hint}")
     return entry

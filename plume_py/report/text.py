@@ -28,10 +28,11 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
         if verdict.ok is None:
             yield f"  {name:<4} {style('undecided', fg='yellow')}: {verdict.reason}"
         elif verdict.ok:
-            yield f"  {name:<4} {style('holds', fg='green')}"
+            yield f"  {name:<4} {style('absent' if name.startswith('TAP-') else 'holds', fg='green')}"
         else:
             taps = ", ".join(_tap(tap, result) for tap in verdict.taps)
-            yield from wrapped(f"  {name:<4} {style('violated', fg='red', bold=True)}: ", taps, "       ")
+            verb = "found" if name.startswith("TAP-") else "violated"
+            yield from wrapped(f"  {name:<4} {style(verb, fg='red', bold=True)}: ", taps, "       ")
     for violation in result.violations:
         yield ""
         yield from _example(violation, style)

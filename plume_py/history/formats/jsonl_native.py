@@ -55,7 +55,7 @@ def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | No
         if text:
             header = _located(lambda text=text: decode(_header, text, hint=HINT), line)
             if header.ops is not None:
-                return start, line, begin(msgspec.UNSET)
+                return start, line, begin(header.initial)
             return end, line + 1, begin(header.initial)
         start, line = end, line + 1
     return start, line, None
