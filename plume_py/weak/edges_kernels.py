@@ -73,13 +73,13 @@ def rc_edges(
                 walk_writes = txn_start[t2 + 1] - txn_start[t2] <= 8 * (end - r)
                 begin_at, end_at = (txn_start[t2], txn_start[t2 + 1]) if walk_writes else (r + 1, end)
                 for at in range(begin_at, end_at):
-                    x = op_key[at] if walk_writes else op_key[read_op[at]]
-                    if (stamp[x] != t3 and initial[x] != t3) or (walk_writes and not op_kind[at] & 1):
+                    if walk_writes and not op_kind[at] & 1:
                         continue
-                    if not walk_writes and not writes_key(key_start, key_writers, x, t2):
+                    x = op_key[at] if walk_writes else op_key[read_op[at]]
+                    if stamp[x] != t3 or not (walk_writes or writes_key(key_start, key_writers, x, t2)):
                         continue
                     stale += initial[x] == t3
-                    later = chain[x] if stamp[x] == t3 else -1
+                    later = chain[x]
                     steps = 0
                     while later >= 0 and steps < 1000:
                         t1 = read_source[later]
@@ -89,14 +89,13 @@ def rc_edges(
                         later = following[later]
                         steps += 1
             x = op_key[read_op[r]]
+            if stamp[x] != t3:
+                stamp[x] = t3
+                chain[x] = -1
             if t2 < 0:
                 initial[x] = t3
-            elif stamp[x] != t3:
-                stamp[x] = t3
-                following[r] = -1
-                chain[x] = r
             else:
-                same = read_source[chain[x]] == t2
+                same = chain[x] >= 0 and read_source[chain[x]] == t2
                 following[r] = following[chain[x]] if same else chain[x]
                 chain[x] = r
     return edges[:count], stale
