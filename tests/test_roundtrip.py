@@ -308,12 +308,6 @@ ABORTED = {"status": "aborted"}
     [
         # without what the format loses, the first transaction would look like an initial one
         ("plume", 0, [(0, [], ABORTED), (0, [("w", 1, 5)], {}), (1, [("r", 1, 5)], {})], "taken for the initial state"),
-        (
-            "edn",
-            None,
-            [(0, [("w", 1, 5)], {}), (1, [("r", 2, None)], ABORTED), (2, [("r", 1, 5)], {})],
-            "taken for the initial state",
-        ),
         ("plume", 0, [(0, [("w", 1, 5)], {}), (1, [], ABORTED)], "no empty sessions"),
         ("edn", 0, [(0, [("append", 1, None), ("r", 1, [None])], {})], "an element of a list"),
         ("dbcop-json", 0, [(0, [("w", 1, None)], {})], "a value is None"),
