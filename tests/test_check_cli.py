@@ -165,7 +165,7 @@ def test_no_level_is_no_pass():
 
 def test_progress_never_goes_back_and_never_beyond_its_phase():
     clock = [0.0]
-    share = Share(now=lambda: clock[0])
+    share = Share(10.0, now=lambda: clock[0])
     seen = []
     for phase in WEIGHTS:
         share.enter(phase)

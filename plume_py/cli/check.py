@@ -124,6 +124,7 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
 
     start = time.perf_counter()
     with progress(path, quiet) as tick:
+        tick("load")
         try:
             history = load(path, format=options.input_format, init_txn=options.init_txn)
         except InputError as error:

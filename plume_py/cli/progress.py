@@ -9,6 +9,9 @@ from contextlib import contextmanager
 # About how a check of a large history divides; what a level does not need is passed over at once.
 WEIGHTS = {"load": 0.45, "resolve": 0.1, "order": 0.03, "clocks": 0.1, "edges": 0.22, "cycle": 0.04, "name": 0.06}
 
+# About how fast text is loaded.
+BYTES_PER_SECOND = 80_000_000
+
 # Files below this are done before a bar could be read.
 WORTH_SHOWING = 20_000_000
 
@@ -18,8 +21,10 @@ Tick = Callable[[str], None]
 class Share:
     """How much is done: finished phases by weight, the current one by the pace so far."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, loading: float, now: Callable[[], float] = time.monotonic) -> None:
+        """``loading``: how many seconds the first phase should take; the others go by the pace of those before."""
         self._now = now
+        self._loading = loading
         self._begin = now()
         self._phase_began = self._begin
         self._done = 0.0
@@ -36,7 +41,7 @@ class Share:
     def value(self) -> float:
         """Between 0 and 1, never beyond the end of the current phase."""
         weight = WEIGHTS.get(self._phase, 0.0)
-        pace = (self._phase_began - self._begin) / self._done if self._done else 1.0
+        pace = (self._phase_began - self._begin) / self._done if self._done else self._loading / WEIGHTS["load"]
         spent = self._now() - self._phase_began
         return min(1.0, self._done + weight * min(0.95, spent / (weight * pace or 1.0)))
 
@@ -50,7 +55,7 @@ def progress(path: str, quiet: bool) -> Iterator[Tick]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    share = Share()
+    share = Share(0.6 + os.path.getsize(path) / BYTES_PER_SECOND)
     columns = TextColumn("{task.description:<8}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task("load", total=1.0)
