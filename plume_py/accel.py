@@ -54,6 +54,7 @@ def release(*modules: ModuleType) -> None:
             if plain is not None:
                 setattr(module, name, plain)
         _compiled.discard(module.__name__)
+        _done.pop(module.__name__, None)
 
 
 def _compile(module: ModuleType) -> None:

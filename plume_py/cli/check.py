@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import OUTPUT_FORMATS, ExitCode, LevelChoice, combined, reading_options
+from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options
 from plume_py.errors import InputError
 from plume_py.text import one_line
 
@@ -98,7 +98,7 @@ def command(
         click.echo(whole(output, results))
     if report is not None:
         _write_report(report, results)
-    ctx.exit(combined(_code(result) for result in results))
+    ctx.exit(combined(exit_code(result.ok, result.error) for result in results))
 
 
 def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: str | None) -> None:
@@ -178,9 +178,3 @@ def _write_report(target: str, results: "list[Result]") -> None:
     from plume_py.report.html import document
 
     write_atomically(target, [document(results).encode("utf-8", "backslashreplace")])
-
-
-def _code(result: "Result") -> ExitCode:
-    if result.error is not None:
-        return ExitCode.BAD_INPUT
-    return {True: ExitCode.HOLDS, False: ExitCode.VIOLATION, None: ExitCode.UNDECIDED}[result.ok]

@@ -31,6 +31,13 @@ _PRECEDENCE = (ExitCode.BAD_INPUT, ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitC
 OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot")
 
 
+def exit_code(ok: bool | None, error: str | None) -> ExitCode:
+    """What the outcome of one history stands for."""
+    if error is not None:
+        return ExitCode.BAD_INPUT
+    return {True: ExitCode.HOLDS, False: ExitCode.VIOLATION, None: ExitCode.UNDECIDED}[ok]
+
+
 def combined(codes: Iterable[ExitCode]) -> ExitCode:
     """The exit code of a run over several files: 4 before 1 before 3 before 0."""
     seen = set(codes) | {ExitCode.HOLDS}

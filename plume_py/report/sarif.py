@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from plume_py import __version__
-from plume_py.cli.contract import ExitCode, combined
+from plume_py.cli.contract import ExitCode, combined, exit_code
 from plume_py.levels import LEVELS
 from plume_py.report.github import relative
 from plume_py.report.text import operation
@@ -127,7 +127,7 @@ def _sentence(text: str) -> str:
 
 def _invocation(results: Sequence[Result]) -> Object:
     """The run as a whole counts as successful only if it answered every question, whatever the answers."""
-    code = combined(map(_code, results))
+    code = combined(exit_code(result.ok, result.error) for result in results)
     undecided = any(verdict.ok is None for result in results for verdict in result.levels.values())
     return {
         "executionSuccessful": not undecided and all(result.error is None for result in results),
@@ -135,12 +135,6 @@ def _invocation(results: Sequence[Result]) -> Object:
         "exitCodeDescription": EXITS[code],
         "toolExecutionNotifications": [n for result in results for n in _notifications(result)],
     }
-
-
-def _code(result: Result) -> ExitCode:
-    if result.error is not None:
-        return ExitCode.BAD_INPUT
-    return {True: ExitCode.HOLDS, False: ExitCode.VIOLATION, None: ExitCode.UNDECIDED}[result.ok]
 
 
 def _notifications(result: Result) -> Iterator[Object]:

@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from plume_py.history import assemble_kernels
+
 # What ``parse`` may object to; the texts are in ``text.PROBLEMS``.
 FINE, NOT_AN_OPERATION, NUMBER_TOO_LARGE, TWO_SESSIONS = 0, 1, 2, 3
 
@@ -11,16 +13,10 @@ FINE, NOT_AN_OPERATION, NUMBER_TOO_LARGE, TWO_SESSIONS = 0, 1, 2, 3
 NEGATIVE_KEY, BIG_KEY, NEGATIVE_VALUE, BIG_VALUE = 1, 2, 4, 8
 
 
-def hash_number(code):
-    """Spread a 64-bit number, in steps that never overflow 63 bits (so that plain Python agrees)."""
-    h = (code & 0x7FFFFFFF) * 0x5BD1E995 + ((code >> 31) & 0x7FFFFFFF) * 0x2C1B3C6D
-    return h ^ (h >> 31)
-
-
 def find_slot(table, numbers, number):
     """The slot that holds ``number``, or the free one where it belongs."""
     mask = len(table) - 1
-    slot = hash_number(number) & mask
+    slot = assemble_kernels.hash_code(number) & mask
     while table[slot] >= 0 and numbers[table[slot]] != number:
         slot = (slot + 1) & mask
     return slot
