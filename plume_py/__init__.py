@@ -17,16 +17,18 @@ if TYPE_CHECKING:
     from plume_py.history.builder import HistoryBuilder
     from plume_py.history.load import load
     from plume_py.history.model import History
+    from plume_py.monitor.monitor import Monitor
 
 _HOMES = {
     "History": "plume_py.history.model",
     "HistoryBuilder": "plume_py.history.builder",
     "InputError": "plume_py.errors",
+    "Monitor": "plume_py.monitor.monitor",
     "check": "plume_py.checking",
     "load": "plume_py.history.load",
 }
 
-__all__ = ["History", "HistoryBuilder", "InputError", "__version__", "check", "load"]
+__all__ = ["History", "HistoryBuilder", "InputError", "Monitor", "__version__", "check", "load"]
 
 
 def __getattr__(name: str) -> object:

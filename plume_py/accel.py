@@ -27,14 +27,17 @@ def prepare(work: int, *modules: ModuleType) -> None:
 
     Work adds up: many small histories in one process are worth it, too.
     """
-    mode = os.environ.get("ISOCHECK_COMPILE", "auto")
     for module in modules:
-        name = module.__name__
-        _done[name] = _done.get(name, 0) + work
-        enough = WORTH_FETCHING if _compiled else WORTH_COMPILING
-        worth = mode == "always" or (mode != "never" and _done[name] >= enough)
-        if worth and name not in _compiled:
+        if worth_compiling(work, module.__name__) and module.__name__ not in _compiled:
             _compile(module)
+
+
+def worth_compiling(work: int, name: str) -> bool:
+    """Has ``name`` had, with this, so much work that compiled kernels pay?"""
+    mode = os.environ.get("ISOCHECK_COMPILE", "auto")
+    _done[name] = _done.get(name, 0) + work
+    enough = WORTH_FETCHING if _compiled else WORTH_COMPILING
+    return mode == "always" or (mode != "never" and _done[name] >= enough)
 
 
 def byte_buffer(content: bytes | mmap.mmap, module: ModuleType) -> Any:
@@ -63,14 +66,12 @@ def _compile(module: ModuleType) -> None:
     for other in used:
         if other.__name__ not in _compiled:
             _compile(other)
-    folder = _cache_folder(module, used)
+    options = cache_options(module, *used)
     import numba
 
-    if folder is not None:
-        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
     for name, value in list(vars(module).items()):
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-            setattr(module, name, numba.njit(cache=folder is not None, nogil=True, error_model="numpy")(value))
+            setattr(module, name, numba.njit(**options)(value))
     _compiled.add(module.__name__)
 
 
@@ -78,13 +79,23 @@ def _kernels_used(module: ModuleType) -> list[ModuleType]:
     return [v for v in vars(module).values() if isinstance(v, ModuleType) and v.__name__.endswith("_kernels")]
 
 
-def _cache_folder(module: ModuleType, used: list[ModuleType]) -> Path | None:
-    """Where numba may keep the compiled kernels of ``module``; None if nowhere.
+def cache_options(*modules: ModuleType) -> dict[str, Any]:
+    """How numba is to compile these modules: as we always do, and keeping the result where it can be kept."""
+    import numba
+
+    folder = _cache_folder(modules)
+    if folder is not None:
+        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    return {"cache": folder is not None, "nogil": True, "error_model": "numpy"}
+
+
+def _cache_folder(modules: tuple[ModuleType, ...]) -> Path | None:
+    """Where numba may keep the compiled kernels of ``modules``; None if nowhere.
 
     Left alone, numba gives up with an exception where neither the package nor a home directory can be written, and it
     does not notice when a kernel of another module changes. So the folder is ours, and named after all sources.
     """
-    digest = hashlib.sha256(b"".join(Path(m.__file__ or "").read_bytes() for m in (module, *used))).hexdigest()
+    digest = hashlib.sha256(b"".join(Path(m.__file__ or "").read_bytes() for m in modules)).hexdigest()
     base = os.environ.get("NUMBA_CACHE_DIR")
     candidates = [Path(base)] if base else [folder for folder in _folders() if _private(folder)]
     for folder in candidates:

@@ -30,8 +30,8 @@ FLUSH_AT = 200_000
 # Streams of the value coder: what operations carry, what lists hold, the initial value.
 _OPS, _ITEMS, _INITIAL = range(3)
 
-_KINDS = {"r": READ, "w": WRITE, "append": APPEND}
-_STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
+KINDS = {"r": READ, "w": WRITE, "append": APPEND}
+STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
 
 
 class HistoryBuilder:
@@ -88,13 +88,13 @@ class HistoryBuilder:
         line: int = 0,
     ) -> None:
         """Append a transaction to ``session``; an operation is ("r" | "w" | "append", key, value)."""
-        if status not in _STATUS:
+        if status not in STATUS:
             raise InputError(f"unknown status {status!r:.40}", hint="use committed, aborted or unknown")
         name = None if level is None else parse_level(level)
         if level is not None and name is None:
             raise InputError(f"unknown isolation level {level!r:.40}", hint=f"use one of {' '.join(NAMES)}")
         self._txn_session.append(self.session(session))
-        self._txn_status.append(_STATUS[status])
+        self._txn_status.append(STATUS[status])
         self._txn_level.append(0 if name is None else 1 + NAMES.index(name))
         self._txn_line.append(line)
         self._labels.append(id)
@@ -150,9 +150,9 @@ class HistoryBuilder:
             return
         try:
             spelled, keys, seen = zip(*ops, strict=True)
-            kinds = bytearray(map(_KINDS.__getitem__, spelled))
+            kinds = bytearray(map(KINDS.__getitem__, spelled))
         except (KeyError, TypeError, ValueError):
-            raise _bad_operation(ops) from None
+            raise bad_operation(ops) from None
         types = set(map(type, seen))
         values = self._take_lists(kinds, list(seen)) if list in types or tuple in types else seen
         self._keys.encode(keys)
@@ -175,7 +175,8 @@ class HistoryBuilder:
         return values
 
 
-def _bad_operation(ops: Iterable[Any]) -> InputError:
+def bad_operation(ops: Iterable[Any]) -> InputError:
+    """What to say of the first of ``ops`` that is none."""
     for op in ops:
         if not isinstance(op, list | tuple) or len(op) != 3 or op[0] not in ("r", "w", "append"):
             break

@@ -35,6 +35,11 @@ def line(result: Result) -> str:
     return _encode(plain(result))
 
 
+def violation_line(violation: Violation) -> str:
+    """One violation on one line, as it stands in a result."""
+    return _encode(_violation(violation))
+
+
 def plain(result: Result) -> dict[str, Any]:
     """A result as JSON objects, by the names that other programs rely on."""
     return {

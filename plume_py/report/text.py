@@ -35,7 +35,7 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
             yield from wrapped(f"  {name:<4} {style(verb, fg='red', bold=True)}: ", taps, "       ")
     for violation in result.violations:
         yield ""
-        yield from _example(violation, style)
+        yield from example(violation, style)
     if verbose:
         yield "  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in result.seconds.items())
 
@@ -47,7 +47,8 @@ def _tap(tap: str, result: Result) -> str:
     return f"{label} {TAPS[tap].name} ({at_least}{count:,})"
 
 
-def _example(violation: Violation, style: Style) -> Iterator[str]:
+def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
+    """One counterexample, line by line: who takes part, and the argument."""
     tap = TAPS[violation.tap]
     label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
     yield from wrapped(f"  {style(label, fg='red', bold=True)}: ", tap.description, "  ")

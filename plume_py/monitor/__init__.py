@@ -1,0 +1,1 @@
+"""Checking while the history is still being written: one transaction at a time."""

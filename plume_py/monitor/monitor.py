@@ -1,0 +1,356 @@
+"""``Monitor``: the weak levels, judged while transactions arrive."""
+
+import time
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from plume_py.checking import check
+from plume_py.errors import InputError, IsocheckError
+from plume_py.history.assemble import RawColumns, RawLists, assemble
+from plume_py.history.atoms import Atom
+from plume_py.history.init_txn import InitTxn
+from plume_py.history.model import COMMITTED, INITIAL_ID, History, Int64s, Labels
+from plume_py.levels import WEAK, parse_level
+from plume_py.monitor import feed_kernels as feed
+from plume_py.monitor import native
+from plume_py.monitor import table_kernels as tables
+from plume_py.monitor.batch import Arriving, Batch, code_of, make_batch
+from plume_py.monitor.codes import StreamCoder
+from plume_py.monitor.lists import ListOrders
+from plume_py.monitor.proof import Event, Excerpt, Involved
+from plume_py.monitor.state import new_state, with_room
+from plume_py.report.verdict import LevelVerdict, Result, Violation
+
+# So many transactions go to the kernels at once.
+BATCH = 4096
+# So many events of a level are looked into; then the level is known to be broken well enough.
+LOOKED_INTO = 50
+# Steps of kernels for one operation, roughly.
+STEPS = 100
+
+
+@dataclass
+class _Arrival:
+    session: Hashable
+    ops: Sequence[Sequence[Any]]
+    status: str = "committed"
+    id: str | int | None = None
+    line: int = 0
+
+
+class Monitor:
+    """Judges CI, RC, RA and TCC while transactions arrive, each session's in session order, otherwise in any order.
+
+    A read whose writer has not arrived is pending, not wrong, until ``close``.
+
+    >>> from plume_py import Monitor
+    >>> monitor = Monitor("RA", initial=0)
+    >>> monitor.feed("alice", [("w", "x", 1)])
+    []
+    >>> [violation.tap for violation in monitor.feed("alice", [("r", "x", 0)])]
+    ['k']
+    >>> monitor.close().ok
+    False
+    """
+
+    def __init__(
+        self,
+        levels: str | Sequence[str] = "TCC",
+        *,
+        initial: Atom = None,
+        declared: bool = True,
+        init_txn: InitTxn = "auto",
+        max_examples: int = 1,
+        name: str = "",
+    ) -> None:
+        """``declared``: the history itself states its initial value. See ``HistoryBuilder`` and ``check``."""
+        self.levels = _levels(levels)
+        self._initial = None if isinstance(initial, list | tuple) else initial
+        self._declared = declared
+        self._init_txn = init_txn
+        self._max_examples = max_examples
+        self._name = name
+        self._coder = StreamCoder()
+        self._code = code_of(self._initial, self._coder)
+        self._state = new_state([level in self.levels for level in WEAK], self._code, init_txn == "first")
+        self._lists = ListOrders()
+        self._sessions: dict[Hashable, int] = {}
+        self._names: list[str | int | None] = []
+        self._given: set[str] = set()
+        self._prefix = "T"
+        self._lines: list[int] = []
+        self._raw_lists: list[tuple[int, Int64s]] = []
+        self._shown: dict[str, list[Violation]] = {}
+        self._looked = np.zeros(len(WEAK), np.int64)
+        self._seconds = 0.0
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions have arrived."""
+        return int(self._state.n[tables.TXNS])
+
+    @property
+    def operations(self) -> int:
+        """How many operations have arrived."""
+        return int(self._state.n[tables.OPS])
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions have begun."""
+        return len(self._sessions)
+
+    @property
+    def pending(self) -> int:
+        """How many reads wait for their writer."""
+        return int(self._state.n[tables.PENDING]) + self._lists.waiting
+
+    @property
+    def holding(self) -> tuple[str, ...]:
+        """The levels that nothing has broken yet."""
+        broken = self._state.broken
+        return tuple(level for i, level in enumerate(WEAK) if level in self.levels and not broken[i])
+
+    def feed(
+        self,
+        session: Hashable,
+        ops: Sequence[Sequence[Any]],
+        *,
+        status: str = "committed",
+        id: str | int | None = None,
+        line: int = 0,
+    ) -> list[Violation]:
+        """Take in one transaction; the violations that it completes."""
+        return list(self.feed_all([_Arrival(session, ops, status, id, line)]))
+
+    def feed_all(self, arrivals: Sequence[Arriving]) -> Iterator[Violation]:
+        """Take in many transactions, faster; each violation comes when the transaction that completes it is in."""
+        for begin in range(0, len(arrivals), BATCH):
+            start = time.perf_counter()
+            some = arrivals[begin : begin + BATCH]
+            batch = make_batch(some, self._sessions, self._coder, self._initial)
+            self._note_names(some)
+            self._make_room(batch)
+            done = 0
+            while done < len(some):
+                done = self._take(batch, done)
+                if self._state.n[tables.EVENTS]:
+                    found = self._explain()
+                    self._seconds += time.perf_counter() - start
+                    yield from found
+                    start = time.perf_counter()
+            self._seconds += time.perf_counter() - start
+
+    def close(self) -> Result:
+        """The final verdict; reads that are still pending are from nobody."""
+        notes: tuple[str, ...] = ()
+        settled = not self.pending and len(self.holding) == len(self.levels)
+        if settled and not self._assumed_wrongly():
+            return Result(
+                history=self._name,
+                format="stream",
+                sessions=self.sessions,
+                transactions=self.transactions,
+                operations=self.operations,
+                levels={level: LevelVerdict(True) for level in self.levels},
+                notes=notes,
+                seconds={"check": self._seconds},
+            )
+        result = check(self.history(), self.levels, max_examples=self._max_examples, name=self._name)
+        if not self._assumed_wrongly():
+            self._compare(result)
+        return replace(result, seconds={"watch": self._seconds, **result.seconds})
+
+    def history(self) -> History:
+        """Everything that has arrived, as a history."""
+        m = self._state
+        txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
+        keys, key_atoms = self._coder.table(m.key_code[: int(m.n[tables.KEYS])])
+        elements = [codes for _, codes in self._raw_lists]
+        versions = int(m.n[tables.VERSIONS])
+        codes = np.concatenate([m.version_value[:versions], [self._code], *elements]).astype(np.int64)
+        values, value_atoms = self._coder.table(codes)
+        raw = RawColumns(
+            op_kind=m.op_kind[:ops].copy(),
+            op_key=keys[m.op[:ops, tables.KEY]],
+            op_value=values[m.op[:ops, tables.VERSION]],
+            op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.diff(m.txn[: txns + 1, tables.FIRST_OP])),
+            txn_session=m.txn[:txns, tables.SESSION].copy(),
+            txn_status=m.txn[:txns, tables.STATUS].astype(np.uint8),
+            sessions=len(self._sessions),
+            keys=key_atoms,
+            values=value_atoms,
+            initial=int(values[versions]),
+            initial_declared=self._declared,
+            txn_line=np.array(self._lines, np.int32) if any(self._lines) else None,
+            lists=self._whole_lists(values[versions + 1 :]),
+            txn_label=Labels(tuple(map(self._txn_name, range(txns)))),
+            session_label=Labels(tuple(self._session_names())),
+        )
+        return assemble(raw, "stream", self._init_txn)
+
+    def _whole_lists(self, values: Int64s) -> RawLists | None:
+        if not self._raw_lists:
+            return None
+        ops = np.array([o for o, _ in self._raw_lists], np.int64)
+        starts = np.cumsum([0, *(len(codes) for _, codes in self._raw_lists)]).astype(np.int64)
+        return RawLists(ops, starts, values)
+
+    def _note_names(self, arrivals: Sequence[Arriving]) -> None:
+        for arrival in arrivals:
+            name = arrival.id
+            if name is not None:
+                if str(name) in self._given:
+                    raise InputError(f"two transactions have the id {name!r:.60}", hint="give each its own, or none")
+                if name == INITIAL_ID:
+                    raise InputError(f"the id {name!r} is reserved for reports", hint="choose another")
+                self._given.add(str(name))
+                if str(name).startswith(self._prefix) and str(name)[len(self._prefix) :].isdecimal():
+                    self._prefix += "'"  # a made-up name must not meet a given one
+            self._names.append(name)
+            self._lines.append(arrival.line)
+
+    def _txn_name(self, t: int) -> str | int:
+        name = self._names[t]
+        return f"{self._prefix}{t + 1}" if name is None else name
+
+    def _session_names(self) -> list[str | int]:
+        return [name if isinstance(name, int) else str(name) for name in self._sessions]
+
+    def _make_room(self, batch: Batch) -> None:
+        present = self._state.n[tables.SESSIONS]
+        ops = len(batch.kinds) + batch.items
+        self._state = m = with_room(self._state, len(batch.session), ops, len(self._sessions))
+        m.n[tables.SESSIONS] = len(self._sessions)
+        for s in range(int(present), len(self._sessions)):
+            m.session[s] = tables.new_list(m)
+        self._tables = native.prepare(STEPS * ops, m)
+
+    def _take(self, batch: Batch, done: int) -> int:
+        """Take in transactions from ``done`` on; returns how many are in, maybe only up to one with events."""
+        m = self._state
+        last = len(batch.session)
+        if batch.lists:
+            last = done + 1
+        patient = bool(np.all(self._looked[m.asked == 1] >= LOOKED_INTO)) and bool(np.all(m.broken[m.asked == 1]))
+        first = int(m.n[tables.TXNS])
+        taken = int(
+            feed.take_all(
+                self._tables,
+                done,
+                last,
+                batch.kinds,
+                batch.keys,
+                batch.values,
+                batch.start,
+                batch.session,
+                batch.status,
+                patient,
+            )
+        )
+        if batch.lists:
+            begin = int(m.txn[first, tables.FIRST_OP]) - int(batch.start[done])
+            lists = {begin + o: batch.lists[o] for o in range(*batch.start[done : done + 2]) if o in batch.lists}
+            self._raw_lists += lists.items()
+            self._lists.take(m, self._tables, first, lists)
+        elif self._lists.waiting:
+            for t in range(first, int(m.n[tables.TXNS])):
+                self._lists.take(m, self._tables, t, {})
+        return taken
+
+    def _explain(self) -> list[Violation]:
+        """What the events mean, as far as that is new."""
+        m = self._state
+        events = [Event(*map(int, row)) for row in m.event[: int(m.n[tables.EVENTS])]]
+        m.n[tables.EVENTS] = 0
+        found: list[Violation] = []
+        for event in events:
+            self._reject(event)
+            level = 0 if event.kind == feed.J else event.level or feed.RC
+            if self._looked[level] < LOOKED_INTO:
+                self._looked[level] += 1
+                found += self._violations(event)
+        return found
+
+    def _violations(self, event: Event) -> list[Violation]:
+        """The counterexamples in the transactions behind an event that were not shown often enough yet."""
+        involved = Involved(self._state, self._tables, self._lists).collect(event)
+        excerpt = Excerpt(self._state, self._lists, self._coder, self._code)
+        part = excerpt.history(involved, self._txn_name, self._session_names(), self._lines)
+        result = check(part, self.levels, max_examples=self._max_examples)
+        fresh = []
+        for violation in result.violations:
+            shown = self._shown.setdefault(violation.tap, [])
+            if len(shown) < self._max_examples and violation not in shown:
+                shown.append(violation)
+                fresh.append(violation)
+        return fresh
+
+    def _reject(self, event: Event) -> None:
+        """Some events mean that the input makes no sense."""
+        m = self._state
+        if event.kind == feed.MIXED_USE:
+            key = self._coder.spell(int(m.key_code[event.b]))
+            raise InputError(
+                f"key {key!r:.60} is used both as a list and as a register",
+                where=self._place(event.a),
+                hint="use separate keys for appends and for plain writes",
+            )
+        if event.kind == feed.AMBIGUOUS:
+            v = event.b
+            x = int(m.version[v, tables.VERSION_KEY])
+            both = (int(m.version[v, column]) for column in (tables.WRITER, tables.SECOND))
+            written = " and ".join(f"{self._txn_name(t)!s:.60} ({self._place(t)})" for t in both)
+            raise InputError(
+                f"ambiguous read: {self._txn_name(event.a)!s:.60} read value "
+                f"{self._coder.spell(int(m.version_value[v]))!r:.60} of key "
+                f"{self._coder.spell(int(m.key_code[x]))!r:.60}, which two transactions wrote: {written}",
+                where=self._place(event.a),
+                hint="write each value of a key only once",
+            )
+
+    def _place(self, t: int) -> str:
+        if self._lines[t]:
+            return f"line {self._lines[t]}"
+        txn = self._state.txn[t]
+        return f"sessions[{txn[tables.SESSION]}][{txn[tables.POSITION] - 1}]"
+
+    def _assumed_wrongly(self) -> bool:
+        """Was something taken for granted that only the end of the history can tell?
+
+        That nobody writes the initial value of a key after it was read, and that there is no explicit initial
+        transaction, unless told so.
+        """
+        return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._init_txn == "first" or self._may_have_init()
+
+    def _may_have_init(self) -> bool:
+        """Could the first transaction be an initial one? (A quick look; ``find_init_txn`` has the last word.)"""
+        m = self._state
+        if self._init_txn == "none" or m.n[tables.TXNS] < 2 or m.n[tables.IMPLICIT_READS]:
+            return False
+        ops = range(int(m.txn[0, tables.FIRST_OP]), int(m.txn[1, tables.FIRST_OP]))
+        return (
+            int(m.txn[0, tables.STATUS]) == COMMITTED
+            and int(m.lists[m.session[0], tables.LENGTH]) == 1
+            and all(m.op_kind[o] == 1 for o in ops)
+            and len(ops) > 0
+        )
+
+    def _compare(self, result: Result) -> None:
+        """Two engines judged the same history: if they differ, neither is to be believed."""
+        for i, level in enumerate(WEAK):
+            if level in self.levels:
+                broken = bool(self._state.broken[i]) or (bool(self.pending) and level != "CI")
+                if broken is not (result.levels[level].ok is False):
+                    raise IsocheckError(f"{level}: the monitor and the check of the whole history disagree")
+
+
+def _levels(levels: str | Sequence[str]) -> list[str]:
+    spelled = [levels] if isinstance(levels, str) else list(levels)
+    names = {parse_level(level) or level for level in spelled}
+    wrong = sorted(names - set(WEAK))
+    if wrong or not names:
+        raise ValueError(f"cannot watch {' '.join(wrong) or 'no level'}; use some of {' '.join(WEAK)}")
+    return [level for level in WEAK if level in names]

@@ -1,0 +1,181 @@
+"""The monitor's tables, and room in them: kernels never grow anything, so everything is made large enough beforehand.
+
+Memory that was never touched costs nothing (fresh zeros come from the system as they are needed), so tables may be
+generous. The bound for the pool: a list that doubles leaves at most twice its final room behind.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py.history.model import Int8s, Int32s, Int64s
+from plume_py.monitor import table_kernels as tables
+
+LAYERS = 4  # the causal order, and one for each of RC, RA, TCC
+EVENTS = 256
+FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS = 64, 512, 4
+
+
+class State(NamedTuple):
+    """All tables; the columns are named in ``table_kernels``."""
+
+    n: Int64s  # how many there are of everything
+    asked: Int8s  # CI, RC, RA, TCC
+    broken: Int8s
+    txn: Int32s
+    op_kind: Int8s
+    op: Int32s
+    read: Int32s
+    version: Int32s
+    version_value: Int64s
+    key: Int32s
+    key_code: Int64s
+    slot: Int32s
+    lists: Int64s
+    pool: Int32s
+    session: Int32s  # the list of each session's transactions
+    key_hash: Int32s
+    version_hash: Int32s
+    slot_hash: Int32s
+    row: Int32s
+    late: Int32s
+    most: Int32s
+    now: Int32s  # what each session knows by now
+    scratch: Int32s
+    news: Int32s
+    edge: Int32s
+    event: Int32s
+
+
+def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> State:
+    """Empty tables for the levels asked (CI, RC, RA, TCC)."""
+    count = np.zeros(32, np.int64)
+    count[tables.HAS_INITIAL] = initial is not None
+    count[tables.INITIAL_CODE] = 0 if initial is None else initial
+    count[tables.INIT_TXN] = 0 if init_first else -1
+    count[tables.TRIVIAL : tables.TRIVIAL + LAYERS] = 1
+    txns, ops, sessions = FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS
+    return State(
+        n=count,
+        asked=np.array(asked, np.uint8),
+        broken=np.zeros(4, np.uint8),
+        txn=_rows(txns + 1, 8),
+        op_kind=np.zeros(ops, np.uint8),
+        op=_rows(ops, 2),
+        read=_rows(ops, 6),
+        version=_rows(ops, 7),
+        version_value=np.zeros(ops, np.int64),
+        key=_rows(ops, 6),
+        key_code=np.zeros(ops, np.int64),
+        slot=_rows(ops, 5),
+        lists=np.zeros((_lists(ops, sessions), 3), np.int64),
+        pool=np.zeros(_pool(txns, ops), np.int32),
+        session=np.zeros(sessions, np.int32),
+        key_hash=_hash(ops),
+        version_hash=_hash(ops),
+        slot_hash=_hash(ops),
+        row=np.zeros((LAYERS, txns, sessions), np.int32),
+        late=np.zeros((LAYERS, txns, sessions), np.int32),
+        most=np.zeros((LAYERS, sessions, sessions), np.int32),
+        now=np.zeros((LAYERS, sessions, sessions), np.int32),
+        scratch=_rows(LAYERS, sessions),
+        news=_rows(sessions * sessions, 5),
+        edge=_rows(txns, 5),
+        event=_rows(EVENTS, 5),
+    )
+
+
+def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
+    """Room for so many more transactions and operations, and for ``sessions`` altogether."""
+    txns += int(m.n[tables.TXNS])
+    ops += int(m.n[tables.OPS])
+    if sessions > m.row.shape[2] or txns > m.row.shape[1]:
+        m = _with_rows(m, max(txns, _grown(txns, m.row.shape[1])), _grown(sessions, m.row.shape[2]))
+    if ops > len(m.op):
+        m = _with_ops(m, _grown(ops, len(m.op)))
+    if 2 * m.n[tables.EDGES] > len(m.edge):
+        m = m._replace(edge=_longer(m.edge, 2 * len(m.edge)))
+    needed = _pool(m.row.shape[1], len(m.op))
+    if needed > len(m.pool):
+        m = m._replace(pool=_longer(m.pool, needed))
+    needed = _lists(len(m.op), m.row.shape[2])
+    return m._replace(lists=_longer(m.lists, needed)) if needed > len(m.lists) else m
+
+
+def _with_rows(m: State, txns: int, sessions: int) -> State:
+    used, columns = int(m.n[tables.TXNS]), m.row.shape[2]
+    row, late = (np.zeros((LAYERS, txns, sessions), np.int32) for _ in range(2))
+    for layer in range(LAYERS):
+        if layer == 0 or (
+            m.asked[layer] and not m.n[tables.TRIVIAL + layer]
+        ):  # what was never touched is not to be touched
+            row[layer, :used, :columns] = m.row[layer, :used]
+        if np.any(m.most[layer]):
+            late[layer, :used, :columns] = m.late[layer, :used]
+    most, now = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
+    most[:, :columns, :columns] = m.most
+    now[:, :columns, :columns] = m.now
+    return m._replace(
+        txn=_longer(m.txn, txns + 1),
+        row=row,
+        late=late,
+        most=most,
+        now=now,
+        session=_longer(m.session, sessions),
+        scratch=_rows(LAYERS, sessions),
+        news=_rows(sessions * sessions, 5),
+    )
+
+
+def _with_ops(m: State, ops: int) -> State:
+    return m._replace(
+        op_kind=_longer(m.op_kind, ops),
+        op=_longer(m.op, ops),
+        read=_longer(m.read, ops),
+        version=_longer(m.version, ops),
+        version_value=_longer(m.version_value, ops),
+        key=_longer(m.key, ops),
+        key_code=_longer(m.key_code, ops),
+        slot=_longer(m.slot, ops),
+    )._replace(**_rehashed(m, ops))
+
+
+def _rehashed(m: State, ops: int) -> dict[str, Any]:
+    key_hash, version_hash, slot_hash = _hash(ops), _hash(ops), _hash(ops)
+    keys, versions, slots = (int(m.n[n]) for n in (tables.KEYS, tables.VERSIONS, tables.SLOTS))
+    tables.rehash(key_hash, m.key_code[:keys], np.ones(keys, np.int32))
+    tables.rehash(version_hash, m.version_value[:versions], m.version[:versions, tables.VERSION_KEY].copy())
+    tables.rehash(
+        slot_hash, m.slot[:slots, tables.SLOT_SESSION].astype(np.int64), m.slot[:slots, tables.SLOT_KEY].copy()
+    )
+    return {"key_hash": key_hash, "version_hash": version_hash, "slot_hash": slot_hash}
+
+
+def _grown(needed: int, present: int) -> int:
+    """At least twice as large, if it has to grow at all: growing must not become the main work."""
+    return present if needed <= present else max(needed, 2 * present)
+
+
+def _longer(array: "npt.NDArray[Any]", length: int) -> "npt.NDArray[Any]":
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _rows(rows: int, columns: int) -> Int32s:
+    return np.zeros((rows, columns), np.int32)
+
+
+def _hash(entries: int) -> Int32s:
+    """At most half full."""
+    return np.full(1 << (2 * entries - 1).bit_length(), -1, np.int32)
+
+
+def _lists(ops: int, sessions: int) -> int:
+    """A list for every session, and one for each thing that an operation may begin."""
+    return 2 * ops + sessions
+
+
+def _pool(txns: int, ops: int) -> int:
+    return 4 * (txns + 3 * ops) + 64

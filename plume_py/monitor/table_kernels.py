@@ -1,0 +1,228 @@
+"""Kernels for the monitor's tables: hash tables, growing lists in one pool, and what they index.
+
+``m`` is a ``State`` (see ``state``): tables with a row per transaction, operation, read, version, key, ... and named
+columns. Room is made before kernels run; they never grow anything.
+"""
+
+# mypy: allow-untyped-defs
+
+# Entries of ``m.n``.
+TXNS, OPS, READS, VERSIONS, KEYS, SLOTS, LISTS, POOL, EDGES, EVENTS, LOST_EVENTS, PENDING, SESSIONS = range(13)
+HAS_INITIAL, INITIAL_CODE, INIT_TXN, IMPLICIT_READS, INITIAL_WRITTEN, LATE_UPDATES, NEWS = range(13, 20)
+# Which level (1, 2, 3) still goes without its layer.
+TRIVIAL = 20
+
+# Columns of ``m.txn``. LIVE: its writes count. EDGE: the last edge forced into it. SEEN: a stamp.
+SESSION, POSITION, STATUS, FIRST_OP, FIRST_READ, LIVE, EDGE, SEEN = range(8)
+# Columns of ``m.op``.
+KEY, VERSION = range(2)
+# Columns of ``m.read``. NEXT: another read that waits for the same version. SAME: the read of that key before.
+# AFTER_OWN: the transaction itself wrote the key before.
+OP, SOURCE, READER, NEXT, SAME, AFTER_OWN = range(6)
+# Columns of ``m.version``. WAITING: the first read that waits for it. SEEN_BY: a committed reader.
+VERSION_KEY, WRITER, SECOND, FINAL, WAITING, SEEN_BY, WRITTEN = range(7)
+# Columns of ``m.key``. HEADS: a list of the sessions that write it,
+# each followed by the position of its last writer. USE: as a register or as a list, once known.
+# The others are stamps with their values.
+HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE = range(6)
+# Columns of ``m.slot``: what one session did with one key. HEAD: where its entry is in HEADS.
+SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD = range(5)
+# Columns of ``m.lists``.
+OFFSET, LENGTH, CAPACITY = range(3)
+
+# ``SOURCE`` of a read, if it is not a transaction.
+INITIAL, ABORTED_SOURCE, WAITS = -1, -3, -4
+
+COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
+
+
+def mixed(a, b):
+    """A hash of two numbers."""
+    h = (int(a) * 0x1E3779B97F4A7C15 + int(b) * 0x3F58476D1CE4E5B9) & 0x7FFFFFFFFFFFFFFF
+    h ^= h >> 29
+    h = (h * 0x14D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
+    return h ^ (h >> 32)
+
+
+def intern_key(m, code):
+    """The number of a key."""
+    mask = len(m.key_hash) - 1
+    at = mixed(code, 1) & mask
+    while m.key_hash[at] >= 0:
+        if m.key_code[m.key_hash[at]] == code:
+            return m.key_hash[at]
+        at = (at + 1) & mask
+    x = m.n[KEYS]
+    m.n[KEYS] += 1
+    m.key_hash[at] = x
+    m.key_code[x] = code
+    for column in range(m.key.shape[1]):
+        m.key[x, column] = -1
+    return x
+
+
+def intern_version(m, x, value):
+    """The number of a value of key x."""
+    mask = len(m.version_hash) - 1
+    at = mixed(value, x) & mask
+    while m.version_hash[at] >= 0:
+        v = m.version_hash[at]
+        if m.version_value[v] == value and m.version[v, VERSION_KEY] == x:
+            return v
+        at = (at + 1) & mask
+    v = m.n[VERSIONS]
+    m.n[VERSIONS] += 1
+    m.version_hash[at] = v
+    m.version_value[v] = value
+    for column in range(m.version.shape[1]):
+        m.version[v, column] = -1
+    m.version[v, VERSION_KEY] = x
+    return v
+
+
+def find_slot(m, x, s, make):
+    """What session s did with key x: the number of that slot, or -1 if there is none and it is not to be made."""
+    mask = len(m.slot_hash) - 1
+    at = mixed(s, x) & mask
+    while m.slot_hash[at] >= 0:
+        slot = m.slot_hash[at]
+        if m.slot[slot, SLOT_KEY] == x and m.slot[slot, SLOT_SESSION] == s:
+            return slot
+        at = (at + 1) & mask
+    if not make:
+        return -1
+    slot = m.n[SLOTS]
+    m.n[SLOTS] += 1
+    m.slot_hash[at] = slot
+    m.slot[slot, SLOT_KEY] = x
+    m.slot[slot, SLOT_SESSION] = s
+    m.slot[slot, WRITERS] = -1
+    m.slot[slot, READERS] = -1
+    m.slot[slot, HEAD] = -1
+    return slot
+
+
+def new_list(m):
+    """An empty list."""
+    number = m.n[LISTS]
+    m.n[LISTS] += 1
+    m.lists[number, OFFSET] = m.n[POOL]
+    m.lists[number, LENGTH] = 0
+    m.lists[number, CAPACITY] = 0
+    return number
+
+
+def insert(m, number, at, item):
+    """Put ``item`` into a list, before its entry ``at``; mostly that is its end."""
+    length, offset = m.lists[number, LENGTH], m.lists[number, OFFSET]
+    if length == m.lists[number, CAPACITY]:
+        capacity = max(2, 2 * length)
+        moved = m.n[POOL]
+        m.n[POOL] += capacity
+        for i in range(length):
+            m.pool[moved + i] = m.pool[offset + i]
+        m.lists[number, OFFSET] = offset = moved
+        m.lists[number, CAPACITY] = capacity
+    for i in range(length, at, -1):
+        m.pool[offset + i] = m.pool[offset + i - 1]
+    m.pool[offset + at] = item
+    m.lists[number, LENGTH] = length + 1
+
+
+def at_position(m, s, position):
+    """The transaction that is number ``position``, from 1 on, of session s."""
+    return m.pool[m.lists[m.session[s], OFFSET] + position - 1]
+
+
+def length_of(m, s):
+    """How many transactions of session s have arrived."""
+    return m.lists[m.session[s], LENGTH]
+
+
+def writers_up_to(m, number, position):
+    """How many writers of a list stand at most at ``position`` of their session."""
+    low, high = 0, m.lists[number, LENGTH]
+    offset = m.lists[number, OFFSET]
+    if high and m.txn[m.pool[offset + high - 1], POSITION] <= position:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if m.txn[m.pool[offset + middle], POSITION] <= position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def readers_before(m, number, position):
+    """How many reads of a list belong to transactions before ``position`` of their session."""
+    low, high = 0, m.lists[number, LENGTH]
+    offset = m.lists[number, OFFSET]
+    if high and m.txn[m.read[m.pool[offset + high - 1], READER], POSITION] < position:
+        return high
+    while low < high:
+        middle = (low + high) // 2
+        if m.txn[m.read[m.pool[offset + middle], READER], POSITION] < position:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def last_writer(m, slot, position):
+    """The last live writer at or before ``position`` of the slot's session, or -1."""
+    number = m.slot[slot, WRITERS]
+    if number < 0:
+        return -1
+    found = writers_up_to(m, number, position)
+    return m.pool[m.lists[number, OFFSET] + found - 1] if found else -1
+
+
+def writes(m, t, x):
+    """Does live t write x?"""
+    slot = find_slot(m, x, m.txn[t, SESSION], False)
+    return slot >= 0 and last_writer(m, slot, m.txn[t, POSITION]) == t
+
+
+def add_head(m, x, slot):
+    """The slot's session writes x for the first time."""
+    if m.key[x, HEADS] < 0:
+        m.key[x, HEADS] = new_list(m)
+    number = m.key[x, HEADS]
+    m.slot[slot, HEAD] = m.lists[number, LENGTH]
+    insert(m, number, m.lists[number, LENGTH], m.slot[slot, SLOT_SESSION])
+    insert(m, number, m.lists[number, LENGTH], 0)
+
+
+def index_writer(m, t, x):
+    """Live t writes x."""
+    slot = find_slot(m, x, m.txn[t, SESSION], True)
+    if m.slot[slot, WRITERS] < 0:
+        m.slot[slot, WRITERS] = new_list(m)
+        add_head(m, x, slot)
+    number = m.slot[slot, WRITERS]
+    at = writers_up_to(m, number, m.txn[t, POSITION])
+    if at == 0 or m.pool[m.lists[number, OFFSET] + at - 1] != t:
+        insert(m, number, at, t)
+        last = m.lists[m.key[x, HEADS], OFFSET] + m.slot[slot, HEAD] + 1
+        m.pool[last] = max(m.pool[last], m.txn[t, POSITION])
+
+
+def index_reader(m, r):
+    """Read r is resolved."""
+    t = m.read[r, READER]
+    slot = find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], True)
+    if m.slot[slot, READERS] < 0:
+        m.slot[slot, READERS] = new_list(m)
+    number = m.slot[slot, READERS]
+    insert(m, number, readers_before(m, number, m.txn[t, POSITION] + 1), r)
+
+
+def rehash(table, first, second):
+    """Fill an empty hash table with the numbers of the pairs (first[i], second[i]), all different."""
+    mask = len(table) - 1
+    for i in range(len(first)):
+        at = mixed(first[i], second[i]) & mask
+        while table[at] >= 0:
+            at = (at + 1) & mask
+        table[at] = i
