@@ -88,3 +88,54 @@ def test_every_prefix_of_random_histories_agrees_with_the_oracle(seed):
 @pytest.mark.parametrize("seed", range(100, 125))
 def test_every_prefix_of_many_random_histories_agrees_with_the_oracle(seed):
     compare_random(seed, 2000)
+
+
+def feed_in_window(rng, sessions, window, levels=WEAK):
+    monitor = Monitor(levels, initial=0, window=window)
+    for s, i in random_order(rng, sessions):
+        status, ops = sessions[s][i]
+        monitor.feed(s, ops, status=status, id=f"{s}.{i}")
+    return monitor
+
+
+def compare_windows(seed, count, **shape):
+    """What a monitor with a window decides is right; returns how much it forgot, and how often it decided."""
+    rng = random.Random(seed)
+    forgotten = decided = 0
+    for _ in range(count):
+        sessions = oracle.random_history(rng, failed=0.05, wild=0.01, **shape)
+        levels = rng.choice([["TCC"], ["RA"], ["RC"], list(WEAK)])
+        try:
+            expected = check(build(sessions), levels)
+            monitor = feed_in_window(rng, sessions, rng.randint(1, 3), levels)
+        except InputError:
+            continue
+        result = monitor.close()
+        for level, verdict in result.levels.items():
+            assert verdict.ok in (None, expected.levels[level].ok), (level, sessions)
+        forgotten += monitor.transactions - monitor.history().transactions
+        decided += result.ok is not None
+    return forgotten, decided
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_window_never_makes_a_verdict_wrong(seed):
+    forgotten, decided = compare_windows(seed, 100, txns=(6, 14), keys=(1, 2), sessions=(1, 3))
+    assert forgotten > 50
+    assert decided > 50
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_lists_agree_with_check(seed):
+    rng = random.Random(seed)
+    for _ in range(100):
+        sessions = random_lists(rng)
+        try:
+            build(sessions, None)
+        except InputError:
+            continue
+        monitor = Monitor(WEAK)
+        for s, i in random_order(rng, sessions):
+            status, ops = sessions[s][i]
+            monitor.feed(s, ops, status=status, id=f"{s}.{i}")
+        compare_end(sessions, monitor, None)

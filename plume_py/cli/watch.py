@@ -270,7 +270,7 @@ class Watch:
             init_txn=self._options.init_txn,
             max_examples=self._options.max_examples,
             name=self._path,
-            **({} if self._options.window is None else {"window": self._options.window}),
+            window=self._options.window,
         )
 
     def _tell(self, violation: "Violation", line: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plume_py.history.model import Int64s
-from plume_py.monitor import feed_kernels as feed
+from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import table_kernels as tables
 from plume_py.monitor.state import State
 
@@ -60,7 +60,7 @@ class ListOrders:
             if m.version[v, tables.SEEN_BY] < 0:
                 m.version[v, tables.SEEN_BY] = read.reader
             if m.version[v, tables.SECOND] >= 0:
-                feed.note(self._native, feed.AMBIGUOUS, 0, read.reader, v, -1)
+                judges.note(self._native, judges.AMBIGUOUS, 0, read.reader, v, -1)
         missing = {v for v in read.versions if m.version[v, tables.WRITER] < 0}
         if missing:
             self._missing[number] = len(missing)
@@ -86,24 +86,24 @@ class ListOrders:
         for v in versions[:-1]:
             self._judge_element(m, int(m.version[v, tables.WRITER]), number)
         if len(set(versions)) < len(versions):
-            feed.note(self._native, DUPLICATE, 0, t, t, -2 - number)
+            judges.note(self._native, DUPLICATE, 0, t, t, -2 - number)
         if _loses_own_appends(m, read):
-            feed.note(self._native, OWN_APPENDS_LOST, 0, t, t, -2 - number)
+            judges.note(self._native, OWN_APPENDS_LOST, 0, t, t, -2 - number)
         known = self._longest.get(read.key)
         best = self.reads[known] if known is not None else None
         if best is None or len(best.versions) < len(versions):
             self._longest[read.key] = number
         if best is not None and not _same_beginning(best.versions, versions):
-            feed.note(self._native, INCOMPATIBLE, 0, t, best.reader, -2 - number)
+            judges.note(self._native, INCOMPATIBLE, 0, t, best.reader, -2 - number)
         elif best is None or len(versions) > len(best.versions):
             self._link(m, number, 0 if best is None else len(best.versions) - 1)
 
     def _judge_element(self, m: State, writer: int, number: int) -> None:
         """An element before the last must have been appended by a transaction that did not abort."""
         if m.txn[writer, tables.STATUS] == tables.ABORTED:
-            feed.note(self._native, feed.B, 0, self.reads[number].reader, writer, -2 - number)
+            judges.note(self._native, judges.B, 0, self.reads[number].reader, writer, -2 - number)
         elif not m.txn[writer, tables.LIVE]:
-            feed.activate(self._native, writer)
+            judges.activate(self._native, writer)
 
     def _link(self, m: State, number: int, begin: int = 0) -> None:
         """The appends that the list shows, one before the other."""
@@ -113,9 +113,9 @@ class ListOrders:
             if writer < 0 or not m.txn[writer, tables.LIVE]:
                 continue
             if previous >= 0 and previous != writer:
-                for level in (feed.RC, feed.RA, feed.TCC):
+                for level in (judges.RC, judges.RA, judges.TCC):
                     if m.asked[level]:
-                        feed.order(self._native, level, previous, writer, -2 - number)
+                        judges.order(self._native, level, previous, writer, -2 - number)
             previous = writer
 
 

@@ -12,17 +12,21 @@ from plume_py.errors import InputError, IsocheckError
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import Atom
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.model import COMMITTED, INITIAL_ID, History, Int64s, Labels
+from plume_py.history.model import COMMITTED, WRITE, History, Int64s, Labels
 from plume_py.levels import WEAK, parse_level
 from plume_py.monitor import feed_kernels as feed
+from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import native
 from plume_py.monitor import table_kernels as tables
 from plume_py.monitor.batch import Arriving, Batch, code_of, make_batch
 from plume_py.monitor.codes import StreamCoder
+from plume_py.monitor.forget import forget
 from plume_py.monitor.lists import ListOrders
 from plume_py.monitor.proof import Event, Excerpt, Involved
-from plume_py.monitor.state import new_state, with_room
+from plume_py.monitor.roster import Roster
+from plume_py.monitor.state import LAYERS, new_state, with_room
 from plume_py.report.verdict import LevelVerdict, Result, Violation
+from plume_py.weak.taps import forbidden_at
 
 # So many transactions go to the kernels at once.
 BATCH = 4096
@@ -63,10 +67,14 @@ class Monitor:
         initial: Atom = None,
         declared: bool = True,
         init_txn: InitTxn = "auto",
+        window: int | None = None,
         max_examples: int = 1,
         name: str = "",
     ) -> None:
-        """``declared``: the history itself states its initial value. See ``HistoryBuilder`` and ``check``."""
+        """``declared``: the history itself states its initial value. See ``HistoryBuilder`` and ``check``.
+
+        ``window``: forget transactions older than so many that can take part in no violation any more (see ``forget``).
+        """
         self.levels = _levels(levels)
         self._initial = None if isinstance(initial, list | tuple) else initial
         self._declared = declared
@@ -76,12 +84,16 @@ class Monitor:
         self._coder = StreamCoder()
         self._code = code_of(self._initial, self._coder)
         self._state = new_state([level in self.levels for level in WEAK], self._code, init_txn == "first")
+        self._window = window
+        self._forgotten = 0
+        self._forgotten_ops = 0
+        self._latecomers = 0  # sessions that began after something was forgotten
+        self._forget_at = 0 if window is None else 2 * max(window, 1)
+        if window is not None:  # what is written down for later would be lost
+            self._state.n[tables.TRIVIAL : tables.TRIVIAL + LAYERS] = 0
         self._lists = ListOrders()
         self._sessions: dict[Hashable, int] = {}
-        self._names: list[str | int | None] = []
-        self._given: set[str] = set()
-        self._prefix = "T"
-        self._lines: list[int] = []
+        self._roster = Roster()
         self._raw_lists: list[tuple[int, Int64s]] = []
         self._shown: dict[str, list[Violation]] = {}
         self._looked = np.zeros(len(WEAK), np.int64)
@@ -90,17 +102,18 @@ class Monitor:
     @property
     def transactions(self) -> int:
         """How many transactions have arrived."""
-        return int(self._state.n[tables.TXNS])
+        return int(self._state.n[tables.TXNS]) + self._forgotten
 
     @property
     def operations(self) -> int:
         """How many operations have arrived."""
-        return int(self._state.n[tables.OPS])
+        return int(self._state.n[tables.OPS]) + self._forgotten_ops
 
     @property
     def sessions(self) -> int:
         """How many sessions have begun."""
-        return len(self._sessions)
+        m = self._state
+        return int(np.count_nonzero(m.now[0, :, :].any(axis=1) | (m.lists[m.session, tables.LENGTH] > 0)))
 
     @property
     def pending(self) -> int:
@@ -128,10 +141,16 @@ class Monitor:
     def feed_all(self, arrivals: Sequence[Arriving]) -> Iterator[Violation]:
         """Take in many transactions, faster; each violation comes when the transaction that completes it is in."""
         for begin in range(0, len(arrivals), BATCH):
-            start = time.perf_counter()
             some = arrivals[begin : begin + BATCH]
-            batch = make_batch(some, self._sessions, self._coder, self._initial)
-            self._note_names(some)
+            start = time.perf_counter()
+            try:
+                batch = make_batch(some, self._sessions, self._coder, self._initial)
+                self._roster.enter(some)
+            except InputError as error:
+                yield from self._one_by_one(some, error)
+                continue
+            if batch.lists and self._window is not None:
+                raise InputError("lists cannot be watched in a window: each shows its whole past", hint="use no window")
             self._make_room(batch)
             done = 0
             while done < len(some):
@@ -141,39 +160,79 @@ class Monitor:
                     self._seconds += time.perf_counter() - start
                     yield from found
                     start = time.perf_counter()
+            if self._window is not None and self._state.n[tables.TXNS] >= self._forget_at:
+                self._forget(self._window)
             self._seconds += time.perf_counter() - start
+
+    def _one_by_one(self, arrivals: Sequence[Arriving], error: InputError) -> Iterator[Violation]:
+        """Something is wrong with one of the arrivals: those before it count, and it says where it stands."""
+        if len(arrivals) == 1:
+            error.where = error.where or (f"line {arrivals[0].line}" if arrivals[0].line else "")
+            raise error
+        for arrival in arrivals:
+            yield from self.feed_all([arrival])
+
+    def _forget(self, window: int) -> None:
+        before = self._state
+        self._state, kept = forget(before, window)
+        self._forgotten += int(before.n[tables.TXNS]) - len(kept)
+        self._forgotten_ops += int(before.n[tables.OPS] - self._state.n[tables.OPS])
+        self._roster.keep(kept, int(before.n[tables.TXNS]))
+        self._forget_at = len(kept) + max(window, 1)
 
     def close(self) -> Result:
         """The final verdict; reads that are still pending are from nobody."""
-        notes: tuple[str, ...] = ()
         settled = not self.pending and len(self.holding) == len(self.levels)
-        if settled and not self._assumed_wrongly():
-            return Result(
-                history=self._name,
-                format="stream",
-                sessions=self.sessions,
-                transactions=self.transactions,
-                operations=self.operations,
-                levels={level: LevelVerdict(True) for level in self.levels},
-                notes=notes,
-                seconds={"check": self._seconds},
-            )
+        if self._window is not None or (settled and not self._assumed_wrongly()):
+            return self._own_result()
         result = check(self.history(), self.levels, max_examples=self._max_examples, name=self._name)
         if not self._assumed_wrongly():
             self._compare(result)
         return replace(result, seconds={"watch": self._seconds, **result.seconds})
 
+    def _own_result(self) -> Result:
+        """What the monitor alone can say; with a window that is all there is."""
+        notes: tuple[str, ...] = ()
+        if self._forgotten:
+            notes = (f"{self._forgotten:,} transactions were forgotten; what was shown is not all there may be",)
+        return Result(
+            history=self._name,
+            format="stream",
+            sessions=self.sessions,
+            transactions=self.transactions,
+            operations=self.operations,
+            levels={level: self._own_verdict(level) for level in self.levels},
+            violations=tuple(violation for shown in self._shown.values() for violation in shown),
+            counts={tap: len(shown) for tap, shown in self._shown.items()},
+            counts_exact=False,
+            notes=notes,
+            seconds={"check": self._seconds},
+        )
+
+    def _own_verdict(self, level: str) -> LevelVerdict:
+        if level not in self.holding:
+            return LevelVerdict(False, tuple(tap for tap in forbidden_at(level) if tap in self._shown))
+        if self.pending and (level != "CI" or self._forgotten):
+            gone = "were forgotten or " if self._forgotten else ""
+            return LevelVerdict(None, reason=f"{self.pending:,} reads saw values that {gone}nobody wrote")
+        if self._latecomers and level != "CI":
+            return LevelVerdict(None, reason=f"{self._latecomers:,} sessions began after the first was forgotten")
+        if self._state.n[tables.INITIAL_WRITTEN]:
+            return LevelVerdict(None, reason="an initial value was written after it had been read")
+        return LevelVerdict(True)
+
     def history(self) -> History:
         """Everything that has arrived, as a history."""
         m = self._state
         txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
+        lines = self._roster.lines[:txns]
         keys, key_atoms = self._coder.table(m.key_code[: int(m.n[tables.KEYS])])
         elements = [codes for _, codes in self._raw_lists]
         versions = int(m.n[tables.VERSIONS])
         codes = np.concatenate([m.version_value[:versions], [self._code], *elements]).astype(np.int64)
         values, value_atoms = self._coder.table(codes)
         raw = RawColumns(
-            op_kind=m.op_kind[:ops].copy(),
+            op_kind=(m.op_kind[:ops] & 3).astype(np.uint8),
             op_key=keys[m.op[:ops, tables.KEY]],
             op_value=values[m.op[:ops, tables.VERSION]],
             op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.diff(m.txn[: txns + 1, tables.FIRST_OP])),
@@ -184,9 +243,9 @@ class Monitor:
             values=value_atoms,
             initial=int(values[versions]),
             initial_declared=self._declared,
-            txn_line=np.array(self._lines, np.int32) if any(self._lines) else None,
+            txn_line=np.array(lines, np.int32) if any(lines) else None,
             lists=self._whole_lists(values[versions + 1 :]),
-            txn_label=Labels(tuple(map(self._txn_name, range(txns)))),
+            txn_label=Labels(tuple(map(self._roster.name, range(txns)))),
             session_label=Labels(tuple(self._session_names())),
         )
         return assemble(raw, "stream", self._init_txn)
@@ -198,35 +257,18 @@ class Monitor:
         starts = np.cumsum([0, *(len(codes) for _, codes in self._raw_lists)]).astype(np.int64)
         return RawLists(ops, starts, values)
 
-    def _note_names(self, arrivals: Sequence[Arriving]) -> None:
-        for arrival in arrivals:
-            name = arrival.id
-            if name is not None:
-                if str(name) in self._given:
-                    raise InputError(f"two transactions have the id {name!r:.60}", hint="give each its own, or none")
-                if name == INITIAL_ID:
-                    raise InputError(f"the id {name!r} is reserved for reports", hint="choose another")
-                self._given.add(str(name))
-                if str(name).startswith(self._prefix) and str(name)[len(self._prefix) :].isdecimal():
-                    self._prefix += "'"  # a made-up name must not meet a given one
-            self._names.append(name)
-            self._lines.append(arrival.line)
-
-    def _txn_name(self, t: int) -> str | int:
-        name = self._names[t]
-        return f"{self._prefix}{t + 1}" if name is None else name
-
     def _session_names(self) -> list[str | int]:
         return [name if isinstance(name, int) else str(name) for name in self._sessions]
 
     def _make_room(self, batch: Batch) -> None:
-        present = self._state.n[tables.SESSIONS]
         ops = len(batch.kinds) + batch.items
         self._state = m = with_room(self._state, len(batch.session), ops, len(self._sessions))
-        m.n[tables.SESSIONS] = len(self._sessions)
-        for s in range(int(present), len(self._sessions)):
-            m.session[s] = tables.new_list(m)
         self._tables = native.prepare(STEPS * ops, m)
+        if self._forgotten:
+            self._latecomers += len(self._sessions) - int(m.n[tables.SESSIONS])
+        for s in range(int(m.n[tables.SESSIONS]), len(self._sessions)):
+            m.session[s] = tables.new_list(self._tables)
+        m.n[tables.SESSIONS] = len(self._sessions)
 
     def _take(self, batch: Batch, done: int) -> int:
         """Take in transactions from ``done`` on; returns how many are in, maybe only up to one with events."""
@@ -268,7 +310,7 @@ class Monitor:
         found: list[Violation] = []
         for event in events:
             self._reject(event)
-            level = 0 if event.kind == feed.J else event.level or feed.RC
+            level = 0 if event.kind == judges.J else event.level or judges.RC
             if self._looked[level] < LOOKED_INTO:
                 self._looked[level] += 1
                 found += self._violations(event)
@@ -278,7 +320,7 @@ class Monitor:
         """The counterexamples in the transactions behind an event that were not shown often enough yet."""
         involved = Involved(self._state, self._tables, self._lists).collect(event)
         excerpt = Excerpt(self._state, self._lists, self._coder, self._code)
-        part = excerpt.history(involved, self._txn_name, self._session_names(), self._lines)
+        part = excerpt.history(involved, self._roster.name, self._session_names(), self._roster.lines)
         result = check(part, self.levels, max_examples=self._max_examples)
         fresh = []
         for violation in result.violations:
@@ -291,20 +333,20 @@ class Monitor:
     def _reject(self, event: Event) -> None:
         """Some events mean that the input makes no sense."""
         m = self._state
-        if event.kind == feed.MIXED_USE:
+        if event.kind == judges.MIXED_USE:
             key = self._coder.spell(int(m.key_code[event.b]))
             raise InputError(
                 f"key {key!r:.60} is used both as a list and as a register",
                 where=self._place(event.a),
                 hint="use separate keys for appends and for plain writes",
             )
-        if event.kind == feed.AMBIGUOUS:
+        if event.kind == judges.AMBIGUOUS:
             v = event.b
             x = int(m.version[v, tables.VERSION_KEY])
             both = (int(m.version[v, column]) for column in (tables.WRITER, tables.SECOND))
-            written = " and ".join(f"{self._txn_name(t)!s:.60} ({self._place(t)})" for t in both)
+            written = " and ".join(f"{self._roster.name(t)!s:.60} ({self._place(t)})" for t in both)
             raise InputError(
-                f"ambiguous read: {self._txn_name(event.a)!s:.60} read value "
+                f"ambiguous read: {self._roster.name(event.a)!s:.60} read value "
                 f"{self._coder.spell(int(m.version_value[v]))!r:.60} of key "
                 f"{self._coder.spell(int(m.key_code[x]))!r:.60}, which two transactions wrote: {written}",
                 where=self._place(event.a),
@@ -312,8 +354,8 @@ class Monitor:
             )
 
     def _place(self, t: int) -> str:
-        if self._lines[t]:
-            return f"line {self._lines[t]}"
+        if self._roster.lines[t]:
+            return f"line {self._roster.lines[t]}"
         txn = self._state.txn[t]
         return f"sessions[{txn[tables.SESSION]}][{txn[tables.POSITION] - 1}]"
 
@@ -334,7 +376,7 @@ class Monitor:
         return (
             int(m.txn[0, tables.STATUS]) == COMMITTED
             and int(m.lists[m.session[0], tables.LENGTH]) == 1
-            and all(m.op_kind[o] == 1 for o in ops)
+            and all(m.op_kind[o] & 3 == WRITE for o in ops)
             and len(ops) > 0
         )
 

@@ -8,10 +8,10 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plume_py import accel
-from plume_py.monitor import feed_kernels, reach_kernels, table_kernels
+from plume_py.monitor import feed_kernels, judge_kernels, reach_kernels, table_kernels
 from plume_py.monitor.state import State
 
-MODULES: tuple[ModuleType, ...] = (table_kernels, reach_kernels, feed_kernels)
+MODULES: tuple[ModuleType, ...] = (table_kernels, reach_kernels, judge_kernels, feed_kernels)
 
 # Those that take other arrays, too, and so are compiled when they are called.
 OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
@@ -19,13 +19,18 @@ OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
 
 def prepare(work: int, state: State) -> Any:
     """What to hand to the kernels as their tables; compiles them if ``work``, in loop steps, is worth it."""
-    if accel.worth_compiling(work, __name__):
-        if isinstance(feed_kernels.take_all, FunctionType):
-            _compile(state)
-        from plume_py.monitor.native_state import NativeState
+    if accel.worth_compiling(work, __name__) and isinstance(feed_kernels.take_all, FunctionType):
+        _compile(state)
+    return handle(state)
 
-        return NativeState(*state)
-    return state
+
+def handle(state: State) -> Any:
+    """What to hand to the kernels as their tables, as they are now."""
+    if isinstance(feed_kernels.take_all, FunctionType):
+        return state
+    from plume_py.monitor.native_state import NativeState
+
+    return NativeState(*state)
 
 
 def release() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import READ_LIST, STATUS_NAMES, History
-from plume_py.monitor import feed_kernels as feed
+from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import reach_kernels as reach
 from plume_py.monitor import table_kernels as tables
 from plume_py.monitor.codes import StreamCoder
@@ -47,13 +47,13 @@ class Involved:
     def collect(self, event: Event) -> set[int]:
         """All of them; too few, if some path could not be found."""
         self.transactions |= {t for t in (event.a, event.b) if t >= 0}
-        if event.kind == feed.J:
+        if event.kind == judges.J:
             self.transactions |= self._sources(event.a)
-        elif event.kind == feed.CAUSAL_CYCLE:
+        elif event.kind == judges.CAUSAL_CYCLE:
             self._path(reach.CAUSAL, event.b, event.a)
-        elif event.kind == feed.STALE:
+        elif event.kind == judges.STALE:
             self._evidence(event.level, event.a, event.b)
-        elif event.kind == feed.FORCED_CYCLE:
+        elif event.kind == judges.FORCED_CYCLE:
             self._reason(event.level, event.a, event.b, event.r)
             self._path(event.level, event.b, event.a)
         elif event.kind >= OWN_APPENDS_LOST:
@@ -93,7 +93,7 @@ class Involved:
 
     def _evidence(self, level: int, t2: int, t3: int) -> None:
         """Why t2 comes before t3 in the sense of the level; for RC and RA they meet directly."""
-        if level == feed.TCC:
+        if level == judges.TCC:
             self._path(reach.CAUSAL, t2, t3)
 
     def _path(self, layer: int, begin: int, end: int) -> None:
@@ -165,7 +165,7 @@ class Excerpt:
         ops: list[tuple[str, object, object]] = []
         for o in self._range(t):
             x, v = (int(n) for n in self._m.op[o])
-            kind = int(self._m.op_kind[o])
+            kind = int(self._m.op_kind[o]) & 3
             if (keep_all or x in used) if kind & 1 else (kind == READ_LIST or self._visible(v, chosen)):
                 key = self._coder.spell(int(self._m.key_code[x]))
                 ops.append((("r", "w", "r", "append")[kind], key, self._value(o, v, kind, chosen)))

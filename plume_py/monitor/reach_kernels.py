@@ -5,7 +5,8 @@ for two sessions it is a step function. ``m.row[layer, t]`` holds it as it was w
 about transactions that are in the past already, is kept apart: as updates "from position i on at least so many", in a
 Fenwick tree of maxima whose node for position i is stored in the row of the transaction at i. A late edge thus costs a
 few steps and not one for each transaction after it, and as long as nothing is late no tree is looked at (``m.most`` has
-the largest update per pair of sessions).
+the largest update per pair of sessions, ``m.told`` says whether a session has any). ``m.now`` is what each session
+knows at its present end.
 
 Layer 0 is the causal order; layers 1, 2, 3 are what RC, RA, TCC make of it by force.
 """
@@ -16,6 +17,9 @@ from plume_py.monitor import table_kernels as tables
 from plume_py.monitor.table_kernels import LATE_UPDATES, NEWS, POSITION, SESSION, SESSIONS, TXNS
 
 CAUSAL = 0
+
+# Rows of ``m.scratch``.
+SOURCE_ROW, TARGET_ROW = 0, 1
 
 KNOWN, NEW, CYCLE = 0, 1, 2
 
@@ -52,42 +56,42 @@ def before(m, layer, u, v):
     return knows(m, layer, v, m.txn[u, SESSION], m.txn[u, POSITION])
 
 
-def update(m, layer, s, position, b, value):
-    """From ``position`` on session s knows at least ``value`` transactions of session b."""
-    m.n[LATE_UPDATES] += 1
-    m.most[layer, s, b] = max(m.most[layer, s, b], value)
-    m.now[layer, s, b] = max(m.now[layer, s, b], value)
-    end = tables.length_of(m, s)
-    while position <= end:
-        t = tables.at_position(m, s, position)
-        if m.late[layer, t, b] < value:
-            m.late[layer, t, b] = value
-        position += position & -position
+def all_known(m, layer, t, into):
+    """``m.scratch[into]`` := what t knows, of all sessions at once."""
+    row, late, scratch = m.row, m.late, m.scratch
+    sessions = m.n[SESSIONS]
+    for b in range(sessions):
+        scratch[into, b] = row[layer, t, b]
+    s = m.txn[t, SESSION]
+    if not m.told[layer, s]:
+        return
+    position = m.txn[t, POSITION]
+    while position > 0:
+        node = tables.at_position(m, s, position)
+        for b in range(sessions):
+            scratch[into, b] = max(scratch[into, b], late[layer, node, b])
+        position -= position & -position
 
 
 def start_row(m, layer, t):
     """A new transaction begins with what its session knows."""
-    s, position = m.txn[t, SESSION], m.txn[t, POSITION]
-    if position > 1:
-        previous = tables.at_position(m, s, position - 1)
-        for b in range(m.n[SESSIONS]):
-            m.row[layer, t, b] = m.row[layer, previous, b]
-            if m.most[layer, s, b] > m.row[layer, t, b]:
-                m.row[layer, t, b] = known(m, layer, previous, b)
-    m.row[layer, t, s] = position - 1
+    row, now = m.row, m.now
+    s = m.txn[t, SESSION]
+    for b in range(m.n[SESSIONS]):
+        row[layer, t, b] = now[layer, s, b]
+    row[layer, t, s] = m.txn[t, POSITION] - 1
 
 
 def join(m, layer, t, p):
     """A new t learns of p and of all that comes before p."""
+    row, scratch = m.row, m.scratch
     c = m.txn[p, SESSION]
-    if m.row[layer, t, c] >= m.txn[p, POSITION]:
+    if row[layer, t, c] >= m.txn[p, POSITION]:
         return
+    all_known(m, layer, p, SOURCE_ROW)
     for b in range(m.n[SESSIONS]):
-        value = m.row[layer, p, b]
-        if m.most[layer, c, b] > value and m.most[layer, c, b] > m.row[layer, t, b]:
-            value = known(m, layer, p, b)
-        m.row[layer, t, b] = max(m.row[layer, t, b], value)
-    m.row[layer, t, c] = max(m.row[layer, t, c], m.txn[p, POSITION])
+        row[layer, t, b] = max(row[layer, t, b], scratch[SOURCE_ROW, b])
+    row[layer, t, c] = max(row[layer, t, c], m.txn[p, POSITION])
 
 
 def finish_row(m, layer, t):
@@ -105,6 +109,7 @@ def copy_layer(m, layer):
             if m.late[CAUSAL, t, b] > 0:
                 m.late[layer, t, b] = m.late[CAUSAL, t, b]
     for s in range(m.n[SESSIONS]):
+        m.told[layer, s] = m.told[CAUSAL, s]
         for b in range(m.n[SESSIONS]):
             m.most[layer, s, b] = m.most[CAUSAL, s, b]
             m.now[layer, s, b] = m.now[CAUSAL, s, b]
@@ -146,9 +151,8 @@ def add_edge(m, layer, u, v):
     if u == v or before(m, layer, v, u):
         return CYCLE
     c = m.txn[u, SESSION]
-    for d in range(m.n[SESSIONS]):
-        m.scratch[layer, d] = known(m, layer, u, d)
-    m.scratch[layer, c] = m.txn[u, POSITION]
+    all_known(m, layer, u, SOURCE_ROW)
+    m.scratch[SOURCE_ROW, c] = m.txn[u, POSITION]
     for b in range(m.n[SESSIONS]):
         position = first_after(m, layer, v, b)
         if position > 0:
@@ -157,18 +161,27 @@ def add_edge(m, layer, u, v):
 
 
 def tell(m, layer, c, b, position):
-    """Session b, from ``position`` on, learns what ``m.scratch`` says."""
+    """Session b, from ``position`` on, learns what the source row says, which is about a transaction of session c."""
+    scratch, late = m.scratch, m.late
     w = tables.at_position(m, b, position)
-    if knows(m, layer, w, c, m.scratch[layer, c]):
+    if knows(m, layer, w, c, scratch[SOURCE_ROW, c]):
         return
-    for d in range(m.n[SESSIONS]):
-        value = m.scratch[layer, d]
-        if value > m.row[layer, w, d]:
-            old = known(m, layer, w, d)
-            if value > old:
-                update(m, layer, b, position, d, value)
-                if layer == CAUSAL:
-                    note_news(m, b, position, d, old, value)
+    if layer == CAUSAL:
+        all_known(m, layer, w, TARGET_ROW)
+        for d in range(m.n[SESSIONS]):
+            if scratch[SOURCE_ROW, d] > scratch[TARGET_ROW, d]:
+                note_news(m, b, position, d, scratch[TARGET_ROW, d], scratch[SOURCE_ROW, d])
+    m.n[LATE_UPDATES] += 1
+    m.told[layer, b] = 1
+    sessions, end = m.n[SESSIONS], tables.length_of(m, b)
+    for d in range(sessions):
+        m.most[layer, b, d] = max(m.most[layer, b, d], scratch[SOURCE_ROW, d])
+        m.now[layer, b, d] = max(m.now[layer, b, d], scratch[SOURCE_ROW, d])
+    while position <= end:
+        node = tables.at_position(m, b, position)
+        for d in range(sessions):
+            late[layer, node, d] = max(late[layer, node, d], scratch[SOURCE_ROW, d])
+        position += position & -position
 
 
 def note_news(m, b, position, d, old, value):

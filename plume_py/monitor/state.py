@@ -42,6 +42,7 @@ class State(NamedTuple):
     late: Int32s
     most: Int32s
     now: Int32s  # what each session knows by now
+    told: Int8s
     scratch: Int32s
     news: Int32s
     edge: Int32s
@@ -68,7 +69,7 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         version_value=np.zeros(ops, np.int64),
         key=_rows(ops, 6),
         key_code=np.zeros(ops, np.int64),
-        slot=_rows(ops, 5),
+        slot=_rows(ops, 6),
         lists=np.zeros((_lists(ops, sessions), 3), np.int64),
         pool=np.zeros(_pool(txns, ops), np.int32),
         session=np.zeros(sessions, np.int32),
@@ -79,7 +80,8 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         late=np.zeros((LAYERS, txns, sessions), np.int32),
         most=np.zeros((LAYERS, sessions, sessions), np.int32),
         now=np.zeros((LAYERS, sessions, sessions), np.int32),
-        scratch=_rows(LAYERS, sessions),
+        told=np.zeros((LAYERS, sessions), np.uint8),
+        scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
         edge=_rows(txns, 5),
         event=_rows(EVENTS, 5),
@@ -116,14 +118,17 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
     most, now = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
     most[:, :columns, :columns] = m.most
     now[:, :columns, :columns] = m.now
+    told = np.zeros((LAYERS, sessions), np.uint8)
+    told[:, :columns] = m.told
     return m._replace(
         txn=_longer(m.txn, txns + 1),
         row=row,
         late=late,
         most=most,
         now=now,
+        told=told,
         session=_longer(m.session, sessions),
-        scratch=_rows(LAYERS, sessions),
+        scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
     )
 

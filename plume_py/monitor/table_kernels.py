@@ -26,7 +26,8 @@ VERSION_KEY, WRITER, SECOND, FINAL, WAITING, SEEN_BY, WRITTEN = range(7)
 # The others are stamps with their values.
 HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE = range(6)
 # Columns of ``m.slot``: what one session did with one key. HEAD: where its entry is in HEADS.
-SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD = range(5)
+# LAST_READER: the position of its last reader.
+SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD, LAST_READER = range(6)
 # Columns of ``m.lists``.
 OFFSET, LENGTH, CAPACITY = range(3)
 
@@ -34,6 +35,9 @@ OFFSET, LENGTH, CAPACITY = range(3)
 INITIAL, ABORTED_SOURCE, WAITS = -1, -3, -4
 
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
+
+# Bits of ``m.op_kind``: it writes; the key holds a list; it is the transaction's last write of the key.
+WRITES, OF_LIST, LAST = 1, 2, 4
 
 
 def mixed(a, b):
@@ -99,6 +103,7 @@ def find_slot(m, x, s, make):
     m.slot[slot, WRITERS] = -1
     m.slot[slot, READERS] = -1
     m.slot[slot, HEAD] = -1
+    m.slot[slot, LAST_READER] = 0
     return slot
 
 
@@ -214,6 +219,7 @@ def index_reader(m, r):
     slot = find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], True)
     if m.slot[slot, READERS] < 0:
         m.slot[slot, READERS] = new_list(m)
+    m.slot[slot, LAST_READER] = max(m.slot[slot, LAST_READER], m.txn[t, POSITION])
     number = m.slot[slot, READERS]
     insert(m, number, readers_before(m, number, m.txn[t, POSITION] + 1), r)
 

@@ -1,0 +1,286 @@
+"""The kernels of the levels: what the reads of a transaction, once resolved, mean to each of them.
+
+A level forces "t2 before t1" because t3 read x from t1 although t2, which also wrote x, comes before t3 in the sense
+of the level. Every such edge goes into the level's layer of ``reach_kernels``; one that would close a cycle is an
+event, and so is a read of the initial state when some t2 exists.
+"""
+
+# mypy: allow-untyped-defs
+
+from plume_py.monitor import reach_kernels as reach
+from plume_py.monitor import table_kernels as tables
+from plume_py.monitor.reach_kernels import CAUSAL, CYCLE, NEW
+from plume_py.monitor.table_kernels import (
+    EDGE,
+    EDGES,
+    EVENTS,
+    FIRST_OP,
+    FIRST_READ,
+    HEADS,
+    INITIAL,
+    KEY,
+    LAST,
+    LAST_READ,
+    LAST_READER,
+    LENGTH,
+    LIVE,
+    LOST_EVENTS,
+    NEWS,
+    OFFSET,
+    OP,
+    POSITION,
+    READ_IN,
+    READER,
+    READERS,
+    SAME,
+    SEEN,
+    SESSION,
+    SESSIONS,
+    SOURCE,
+    TRIVIAL,
+    WRITES,
+)
+
+# Kinds of events: a pattern of a single read (its letter's place in "abcdefj"), and those of the graph.
+B, C, D, E, F, J = 1, 2, 3, 4, 5, 6
+CAUSAL_CYCLE, STALE, FORCED_CYCLE, AMBIGUOUS, MIXED_USE = 7, 8, 9, 10, 11
+
+# Layers, and entries of ``m.asked``: CI is entry 0.
+RC, RA, TCC = 1, 2, 3
+
+
+def note(m, kind, level, a, b, r):
+    """Something is wrong: at a level (0: at all from RC on), with transactions a and b and read r."""
+    at = m.n[EVENTS]
+    if at == len(m.event):
+        m.n[LOST_EVENTS] += 1
+    else:
+        m.event[at, 0] = kind
+        m.event[at, 1] = level
+        m.event[at, 2] = a
+        m.event[at, 3] = b
+        m.event[at, 4] = r
+        m.n[EVENTS] += 1
+    if kind == J:
+        m.broken[0] = 1
+    elif level > 0:
+        m.broken[level] = 1
+    elif kind != AMBIGUOUS and kind != MIXED_USE:
+        for broken in range(1, 4):
+            m.broken[broken] = 1
+
+
+def has_layer(m, layer):
+    """Is this layer kept?"""
+    return layer == CAUSAL or (m.asked[layer] and not m.n[TRIVIAL + layer])
+
+
+def become_live(m, t):
+    """The writes of t count."""
+    m.txn[t, LIVE] = 1
+    for o in range(m.txn[t, FIRST_OP], m.txn[t + 1, FIRST_OP]):
+        if m.op_kind[o] & LAST:
+            tables.index_writer(m, t, m.op[o, KEY])
+
+
+def judge(m, t):
+    """What the reads of a new t, as far as they are resolved, mean to each level."""
+    first, last = m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]
+    for r in range(first, last):
+        p = m.read[r, SOURCE]
+        if p >= 0 and not m.txn[p, LIVE]:
+            activate(m, p)
+    for r in range(first, last):
+        p = m.read[r, SOURCE]
+        if p < INITIAL:
+            continue
+        if p >= 0 and m.txn[p, SEEN] != t:
+            m.txn[p, SEEN] = t
+            judge_source(m, t, p, r, first, last)
+        judge_session(m, t, r)
+        if m.asked[TCC]:
+            judge_causal(m, t, r)
+
+
+def judge_source(m, t, p, r, first, last):
+    """t first read from p with read r: what p wrote must be seen by the later reads (RC), or all reads (RA)."""
+    if not m.asked[RC] and not m.asked[RA]:
+        return
+    if m.txn[p + 1, FIRST_OP] - m.txn[p, FIRST_OP] > 2 * (last - first):
+        for q in range(first, last):
+            if tables.writes(m, p, m.op[m.read[q, OP], KEY]):
+                judge_pair(m, p, r, q)
+        return
+    for o in range(m.txn[p, FIRST_OP], m.txn[p + 1, FIRST_OP]):
+        x = m.op[o, KEY]
+        if m.op_kind[o] & WRITES and m.key[x, READ_IN] == t:
+            q = m.key[x, LAST_READ]
+            while q >= 0:
+                judge_pair(m, p, r, q)
+                q = m.read[q, SAME]
+
+
+def judge_pair(m, t2, r, q):
+    """Read r is from t2, which wrote what read q of the same transaction saw from another."""
+    if m.read[q, SOURCE] < INITIAL or m.read[q, SOURCE] == t2:
+        return
+    if m.asked[RC] and r < q:
+        force(m, RC, t2, q)
+    if m.asked[RA]:
+        force(m, RA, t2, q)
+
+
+def judge_session(m, t, r):
+    """Read atomic, for what the own session wrote before t."""
+    if m.asked[RA]:
+        slot = tables.find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], False)
+        t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1)
+        if t2 >= 0:
+            force(m, RA, t2, r)
+
+
+def judge_causal(m, t, r):
+    """TCC: the last writer of each session that comes causally before t; session order stands for the others."""
+    x, t1 = m.op[m.read[r, OP], KEY], m.read[r, SOURCE]
+    heads = m.key[x, HEADS]
+    if heads < 0:
+        return
+    layer = CAUSAL if m.n[TRIVIAL + TCC] else TCC
+    for at in range(m.lists[heads, OFFSET], m.lists[heads, OFFSET] + m.lists[heads, LENGTH], 2):
+        s = m.pool[at]
+        if t1 == INITIAL or m.row[layer, t1, s] < m.pool[at + 1]:  # otherwise t1 comes after all of them
+            slot = tables.find_slot(m, x, s, False)
+            t2 = tables.last_writer(m, slot, reach.known(m, CAUSAL, t, s))
+            if t2 == t:  # on a causal cycle t comes before itself
+                t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1)
+            if t2 >= 0 and t2 != t1:
+                force(m, TCC, t2, r)
+
+
+def force(m, level, t2, r):
+    """The level wants t2 before the source of read r."""
+    t1 = m.read[r, SOURCE]
+    if t1 == t2:
+        return
+    if t1 == INITIAL:
+        note(m, STALE, level, t2, m.read[r, READER], r)
+        return
+    order(m, level, t2, t1, r)
+
+
+def order(m, level, u, v, r):
+    """The level wants u before v, because of read r (or, if that is below 0, of a list).
+
+    As long as this and all edges before agree with the order of arrival, that is a commit order, and the level has no
+    need of a layer: its edges are only written down.
+    """
+    trivial = m.n[TRIVIAL + level] != 0
+    if reach.before(m, CAUSAL if trivial else level, u, v):
+        return
+    if trivial and (u >= v or m.n[EDGES] == len(m.edge)):
+        leave_trivial(m, level)
+        trivial = False
+    outcome = NEW if trivial else reach.add_edge(m, level, u, v)
+    if outcome == CYCLE:
+        note(m, FORCED_CYCLE, level, u, v, r)
+    elif outcome == NEW and m.n[EDGES] < len(m.edge):
+        e = m.n[EDGES]
+        m.n[EDGES] += 1
+        m.edge[e, 0] = u
+        m.edge[e, 1] = r
+        m.edge[e, 2] = level
+        m.edge[e, 3] = m.txn[v, EDGE]
+        m.edge[e, 4] = v
+        m.txn[v, EDGE] = e
+
+
+def leave_trivial(m, level):
+    """From here on the level has its own layer: the causal one, and the edges written down so far."""
+    m.n[TRIVIAL + level] = 0
+    reach.copy_layer(m, level)
+    for e in range(m.n[EDGES]):
+        if m.edge[e, 2] == level:
+            reach.add_edge(m, level, m.edge[e, 0], m.edge[e, 4])
+
+
+def learn_of(m, t, p, r):
+    """The late edge p -> t, in every layer; the causal one last, since the others build on it."""
+    for layer in range(RC, TCC + 1):
+        if m.asked[layer]:
+            if m.n[TRIVIAL + layer]:
+                leave_trivial(m, layer)
+            if reach.add_edge(m, layer, p, t) == CYCLE:
+                note(m, FORCED_CYCLE, layer, p, t, r)
+    m.n[NEWS] = 0
+    if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
+        note(m, CAUSAL_CYCLE, 0, p, t, r)
+    elif m.asked[TCC]:
+        for i in range(m.n[NEWS]):
+            for position in range(m.news[i, 3] + 1, m.news[i, 4] + 1):
+                t2 = tables.at_position(m, m.news[i, 2], position)
+                if m.txn[t2, LIVE]:
+                    become_visible(m, t2, m.news[i, 0], m.news[i, 1])
+
+
+def become_visible(m, t2, s, position):
+    """TCC: from ``position`` on, session s has t2 before it. The first read of each key stands for those after it."""
+    for o in range(m.txn[t2, FIRST_OP], m.txn[t2 + 1, FIRST_OP]):
+        if not m.op_kind[o] & LAST:
+            continue
+        slot = tables.find_slot(m, m.op[o, KEY], s, False)
+        if slot < 0 or m.slot[slot, LAST_READER] < position:
+            continue
+        number = m.slot[slot, READERS]
+        at = tables.readers_before(m, number, position)
+        while at < m.lists[number, LENGTH]:
+            r = m.pool[m.lists[number, OFFSET] + at]
+            if m.read[r, SOURCE] != t2 and m.read[r, READER] != t2:
+                force(m, TCC, t2, r)
+                break
+            at += 1
+
+
+def judge_again(m, t, r):
+    """What a late read r means to each level, beside the other reads of its transaction."""
+    p = m.read[r, SOURCE]
+    x = m.op[m.read[r, OP], KEY]
+    if m.asked[RC] or m.asked[RA]:
+        for q in range(m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]):
+            other = m.read[q, SOURCE]
+            if q == r or other < INITIAL or other == p:
+                continue
+            if other >= 0 and tables.writes(m, other, x):
+                judge_pair(m, other, q, r)
+            if p >= 0 and tables.writes(m, p, m.op[m.read[q, OP], KEY]):
+                judge_pair(m, p, r, q)
+    judge_session(m, t, r)
+    if m.asked[TCC]:
+        judge_causal(m, t, r)
+
+
+def activate(m, u):
+    """u, of unknown outcome, was read from: its writes count, also for those that have it before them already."""
+    become_live(m, u)
+    s, position = m.txn[u, SESSION], m.txn[u, POSITION]
+    if m.asked[RA]:
+        for o in range(m.txn[u, FIRST_OP], m.txn[u + 1, FIRST_OP]):
+            if m.op_kind[o] & LAST:
+                judge_own_session(m, u, m.op[o, KEY], s, position)
+    if m.asked[TCC]:
+        for b in range(m.n[SESSIONS]):
+            first = position + 1 if b == s else reach.first_after(m, CAUSAL, u, b)
+            if first > 0:
+                become_visible(m, u, b, first)
+
+
+def judge_own_session(m, u, x, s, position):
+    """Read atomic: the reads of x after u in its session, up to the next transaction there that writes x."""
+    slot = tables.find_slot(m, x, s, False)
+    number = m.slot[slot, READERS]
+    if number < 0:
+        return
+    for at in range(tables.readers_before(m, number, position + 1), m.lists[number, LENGTH]):
+        r = m.pool[m.lists[number, OFFSET] + at]
+        if tables.last_writer(m, slot, m.txn[m.read[r, READER], POSITION] - 1) != u:
+            return
+        force(m, RA, u, r)
