@@ -111,7 +111,7 @@ def command(
 
     asked = tuple(dict.fromkeys(level for group in levels for level in group)) or ("TCC",)
     settings = Settings(levels=asked, **given)
-    with _results_file(results) as target:
+    with _results_file(results) as target, _told_how_to_go_on(results):
         summary, tally = _scan(paths, settings, _engine(scheduler, jobs, settings), target, resume, report)
     if report is not None:
         _write_report(report, summary, tally)
@@ -142,6 +142,17 @@ def _results_file(path: str | None) -> Iterator[str]:
         yield os.path.join(folder, "results.jsonl")
 
 
+@contextmanager
+def _told_how_to_go_on(results: str | None) -> Iterator[None]:
+    """An interrupted scan is not lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if results is not None:
+            click.echo(one_line(f"isocheck: what is done is in {results}; go on with --resume"), err=True)
+        raise
+
+
 def _scan(
     paths: tuple[str, ...], settings: "Settings", engine: "Engine", target: str, resume: bool, report: str | None
 ) -> "tuple[Summary, Tally]":
@@ -151,16 +162,11 @@ def _scan(
     from plume_py.scan.run import run, with_known
     from plume_py.scan.summary import summed_up
 
-    try:
-        with Writer(target, resume=resume) as writer:
-            tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
-            with shown_progress() as watch:
-                tally = run(tasks, engine, writer, watch)
-            return summed_up(Reader(target)), tally
-    except KeyboardInterrupt:
-        if not target.startswith("/tmp/"):
-            click.echo(one_line(f"isocheck: what is done is in {target}; go on with --resume"), err=True)
-        raise
+    with Writer(target, resume=resume) as writer:
+        tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
+        with shown_progress() as watch:
+            tally = run(tasks, engine, writer, watch)
+        return summed_up(Reader(target)), tally
 
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:

@@ -99,6 +99,8 @@ class Source:
         assert self._stream is not None
         try:
             return self._stream.read(size)
+        except MemoryError:  # not the data's fault
+            raise
         except EOFError:
             raise InputError(f"the {self._compression} data ends too early", hint="the file was cut off") from None
         except OSError as error:

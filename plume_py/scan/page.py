@@ -96,7 +96,7 @@ def _taps(summary: Summary) -> str:
         share = found["histories"] / broken
         rows.append([
             _name(tap), _name(name), _name(level), _number(found["histories"]),
-            (f"{share:.1%}", share, "number"), _number(found["instances"]),
+            (f"{share:.1%}", share, "figure"), _number(found["instances"]),
             _drawn(_length(found["histories"], most, "violated")),
         ])  # fmt: skip
     header = ["pattern", "name", "level", "histories", "of violated", "instances", ""]
@@ -155,7 +155,7 @@ def _folders(summary: Summary) -> str:
 def _slowest(summary: Summary) -> str:
     most = max((entry[0] for entry in summary.slowest), default=0.0) or 1.0
     rows = [
-        [_path(name), (f"{s:.2f}", s, "number"), _number(ops), _drawn(_length(s, most, "instances"))]
+        [_path(name), (f"{s:.2f}", s, "figure"), _number(ops), _drawn(_length(s, most, "instances"))]
         for s, name, ops in summary.slowest
     ]
     return _card("Slowest", _table(["history", "seconds", "operations", ""], rows)) if rows else ""
@@ -181,7 +181,7 @@ def _card(title: str, content: str) -> str:
 def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     kinds = [cell[2] for cell in rows[0]]
     head = "".join(
-        f'<th scope="col" class="{kind if kind == "number" else ""}">{escape(name)}</th>'
+        f'<th scope="col" class="{kind if kind == "figure" else ""}">{escape(name)}</th>'
         for name, kind in zip(header, kinds, strict=True)
     )
     body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
@@ -208,7 +208,7 @@ def _path(text: str) -> Cell:
 
 
 def _number(count: int) -> Cell:
-    return f"{count:,}", count, "number"
+    return f"{count:,}", count, "figure"
 
 
 def _drawn(picture: str) -> Cell:

@@ -119,7 +119,7 @@ class Summary:
             self.reasons[line.reason] = self.reasons.get(line.reason, 0) + 1
             _list(self.undecided, line.history, line.reason)
         elif line.outcome == UNREADABLE:
-            _list(self.unreadable, line.history, (line.error or "").removeprefix(f"{line.history}: "))
+            _list(self.unreadable, line.history, (line.error or "").removeprefix(line.history).lstrip(":, "))
 
     def _add_levels(self, line: Line) -> None:
         words = {True: "holds", False: "violated", None: "undecided"}

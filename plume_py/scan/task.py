@@ -64,6 +64,9 @@ def check_one(task: Task, settings: Settings) -> Answer:
     except (TooLargeError, MemoryError):
         return undecided(task, settings, memory_reason(settings.max_memory), digest)
     except (InputError, OSError) as error:
+        digest = digest or _hash_of(task)  # it may fail before its format is known
+        if task.known and digest == task.known:
+            return Answer(task.number, SAME, b"")
         problem = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
         result = Result(task.path, error=str(problem.in_source(task.path)))
     except IsocheckError as error:

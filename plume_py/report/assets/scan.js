@@ -23,7 +23,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     button.append(...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
-      const numbers = head.classList.contains("number");
+      const numbers = head.classList.contains("figure");
       const descending = head.ariaSort ? head.ariaSort !== "descending" : numbers;
       for (const other of heads) other.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
