@@ -7,6 +7,7 @@ chance. Of the transactions only those are left that some step speaks of, with t
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import islice, permutations
 
 from plume_py.report.verdict import INITIAL, Id, ShownTransaction, Step, Violation
 
@@ -14,17 +15,28 @@ _KEYS = "xyzuvw"
 CAUSAL = {"SO", "WR", "CO"}
 # Rotations of a cycle that are compared. Longer ones are hardly ever the same anyway.
 ROTATIONS = 64
+# Orders of transactions that are compared where there are no steps; it is one transaction then, or two.
+PERMUTATIONS = 24
 # How much of a shape is told in words.
 TEXT = 600
 
 
 def shape_of(violation: Violation) -> tuple[str, str]:
     """(name, description): equal names mean equal shapes."""
-    steps = _merged(violation.steps)
-    turns = range(min(len(steps), ROTATIONS)) if _closed(steps) else range(1)
-    text = min(_Naming(violation).told([*steps[i:], *steps[:i]]) for i in turns)
+    text = min(_tellings(violation))
     digest = sha256(f"{violation.level} {violation.tap} {text}".encode()).hexdigest()[:12]
     return f"{violation.tap}-{digest}", text if len(text) <= TEXT else text[: TEXT - 1] + "…"
+
+
+def _tellings(violation: Violation) -> Iterator[str]:
+    """The shape, told from wherever one may begin; the names depend on that."""
+    steps = _merged(violation.steps)
+    if not steps:
+        for order in islice(permutations(violation.transactions), PERMUTATIONS):
+            yield _Naming(violation).told([], order)
+        return
+    for i in range(min(len(steps), ROTATIONS)) if _closed(steps) else range(1):
+        yield _Naming(violation).told([*steps[i:], *steps[:i]], ())
 
 
 def _closed(steps: list[Step]) -> bool:
@@ -60,12 +72,12 @@ class _Naming:
         self.sessions: dict[Id, int] = {}
         self.values: dict[tuple[str, str], int] = {}
 
-    def told(self, steps: list[Step]) -> str:
-        """The whole shape."""
+    def told(self, steps: list[Step], order: tuple[ShownTransaction, ...]) -> str:
+        """The whole shape; ``order`` is that of the transactions where no step names them."""
         argument = "; ".join(self._step(step) for step in steps)
         shown = {t.id: t for t in self.violation.transactions}
-        if not steps:  # a pattern inside of one transaction
-            for t in self.violation.transactions:
+        if not steps:
+            for t in order:
                 self._transaction(t.id)
             for key in self.violation.keys:
                 self._key(key)

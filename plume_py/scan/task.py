@@ -57,6 +57,7 @@ def check_one(task: Task, settings: Settings) -> Answer:
                 if task.known and digest == task.known:
                     return Answer(task.number, SAME, b"")
                 result = _check(source, format, settings)
+                return _answer(task, settings, result, digest, settings.key())
             finally:
                 source.close()
     except NotAHistoryError as reason:
@@ -69,11 +70,11 @@ def check_one(task: Task, settings: Settings) -> Answer:
             return Answer(task.number, SAME, b"")
         problem = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
         result = Result(task.path, error=str(problem.in_source(task.path)))
+        return _answer(task, settings, result, digest, settings.key())
     except IsocheckError as error:
         return undecided(task, settings, str(error), digest)
     except Exception as error:
         return undecided(task, settings, f"a defect in isocheck: {type(error).__name__}: {error}"[:300], digest)
-    return _answer(task, settings, result, digest, settings.key())
 
 
 def memory_reason(limit: int | None) -> str:

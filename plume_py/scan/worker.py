@@ -7,6 +7,7 @@ It lives through many histories, so that their cost is not that of starting Pyth
 the tasks is gone, however that happened; it then ends at once, in the midst of a check, too.
 """
 
+import gc
 import json
 import os
 import sys
@@ -68,6 +69,9 @@ def _import_all() -> None:
     """What every check needs, before the first clock runs."""
     for name in ("plume_py.checking", "plume_py.history.load"):
         import_module(name)
+    # What is imported stays, so the collector need not look at it after every few histories.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 def _write(to: int, data: bytes) -> None:
