@@ -124,7 +124,6 @@ def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
     folder = tmp_path / "archive"
     folder.mkdir()
     shutil.copy(endless, folder / "endless.jsonl.gz")
-    archive._write_members(folder / "huge.json.gz", [b'{"sessions":[[', *[b" " * (16 << 20)] * 60, b"]]}"])
     for i in range(5):
         (folder / f"small-{i}.json").write_text(SMALL)
     target = tmp_path / "r.jsonl"
@@ -135,16 +134,28 @@ def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
     assert found["endless.jsonl.gz"]["levels"] == {
         "TCC": {"ok": None, "taps": [], "reason": "time limit of 2 s reached"}
     }
-    assert found["huge.json.gz"]["levels"]["TCC"]["reason"] == "memory limit of 100 MB reached"
     assert all(found[f"small-{i}.json"]["outcome"] == "holds" for i in range(5))
 
     again = scan(folder, "--timeout", 2, "--max-memory", "100M", "--results", target, "--resume", "--format", "json")
-    assert json.loads(again.output)["run"]["same"] == 7, "the same limits would say the same"
+    assert json.loads(again.output)["run"]["same"] == 6, "the same limits would say the same"
     more = scan(folder, "--timeout", 1, "--max-memory", "2G", "--results", target, "--resume", "--format", "json")
     run = json.loads(more.output)["run"]
-    assert (run["same"], run["checked"]) == (5, 2), "other limits are another question, but only for the undecided"
-    assert len(lines(target)) == 7, "the old lines are gone"
+    assert (run["same"], run["checked"]) == (5, 1), "other limits are another question, but only for the undecided"
+    assert len(lines(target)) == 6, "the old line is gone"
     assert by_name(target)["endless.jsonl.gz"]["levels"]["TCC"]["reason"] == "time limit of 1 s reached"
+
+
+def test_memory_has_a_limit(tmp_path):
+    """A small file that unpacks to much more, and one after it that is none the worse."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    archive._write_members(folder / "huge.json.gz", [b'{"sessions":[[', *[b" " * (32 << 20)] * 5, b"]]}"])
+    (folder / "small.json").write_text(SMALL)
+    target = tmp_path / "r.jsonl"
+    scan(folder, "--jobs", 1, "--timeout", 60, "--max-memory", "80M", "--results", target, code=3)
+    found = by_name(target)
+    assert found["huge.json.gz"]["levels"]["TCC"]["reason"] == "memory limit of 80 MB reached"
+    assert found["small.json"]["outcome"] == "holds"
 
 
 def kill_when_at_work(process, times):
@@ -217,7 +228,7 @@ def test_killed_and_resumed_is_as_undisturbed(planted, reference, endless, tmp_p
         process.kill()
         process.wait()
         assert process.returncode == -signal.SIGKILL, "it was still at work"
-        until = time.monotonic() + 5
+        until = time.monotonic() + 20  # a long call into C has to return first
         while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < until:
             time.sleep(0.05)
         assert not any(Path(f"/proc/{pid}").exists() for pid in workers), "workers end with their parent"
@@ -227,7 +238,8 @@ def test_killed_and_resumed_is_as_undisturbed(planted, reference, endless, tmp_p
         [*PROGRAM, *arguments, "--results", target, "--resume", "--format", "json"], capture_output=True, check=False
     )
     run = json.loads(last.stdout)["run"]
-    assert run["same"] >= 90 and run["same"] + run["checked"] == len(planted[1]) + 1
+    # On a busy machine even hashing the large one may take longer than its limit, and it is then tried again.
+    assert run["same"] >= 89 and run["same"] + run["checked"] == len(planted[1]) + 1
     assert sorted(target.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
 
 
@@ -290,6 +302,9 @@ def test_existing_results_are_not_touched_without_resume(tmp_path):
         (["h", "--max-memory", "much"], "write 500M or 2G"),
         (["h", "--max-memory", "1M"], "at least 64M"),
         (["h", "--timeout", "0"], "--timeout"),
+        (["h", "--report", "-"], "--report needs a file"),
+        (["h", "--report", "h"], "would overwrite h"),
+        (["h", "--report", "r", "--results", "r"], "would overwrite r"),
     ],
 )
 def test_wrong_usage(arguments, problem):
@@ -308,6 +323,16 @@ def test_levels_not_decided_are_shown_as_undecided(tmp_path):
     document = json.loads(scan(tmp_path, "-l", "declared", "-l", "RC", "--format", "json").output)["summary"]
     assert document["levels"]["RC"] == {"holds": 1, "violated": 0, "undecided": 0}
     assert document["levels"]["declared"]["violated"] == 0
+
+
+def test_modules_in_the_folder_at_hand_are_not_imported(tmp_path):
+    (tmp_path / "h.json").write_text(SMALL)
+    for name in ("queue.py", "numpy.py", "msgspec.py"):
+        (tmp_path / name).write_text("raise SystemExit('wrong module')")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("isocheck"), "scan", "h.json"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "1 hold" in done.stdout, done.stderr
 
 
 def test_help_does_not_import_numpy():

@@ -66,6 +66,17 @@ def test_hidden_files_links_and_pipes(tmp_path):
     assert names(tmp_path) == ["x/a.json", "x/link.json"]
 
 
+def test_nothing_that_keeps_a_worker_waiting(tmp_path):
+    """A worker's standard input is where its tasks come from, and a pipe may never end."""
+    with pytest.raises(IsocheckError, match="standard input"):
+        find(["-"])
+    (tmp_path / "list").write_text("-\n")
+    assert [task.path for task in find([f"@{tmp_path / 'list'}"])] == ["./-"]
+    os.mkfifo(tmp_path / "pipe")
+    answer = outcome(tmp_path / "pipe", named=True)
+    assert answer.outcome == "unreadable" and "not a regular file" in json.loads(answer.payload)["error"]
+
+
 def test_each_history_once_and_the_largest_first(tmp_path):
     write(tmp_path, a__json=SMALL, b__json=SMALL + " " * 100, c__txt=SMALL + " " * 50)
     found = find([str(tmp_path), str(tmp_path / "a.json"), f"{tmp_path}/*.json", f"{tmp_path}/../{tmp_path.name}"])

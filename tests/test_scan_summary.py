@@ -137,7 +137,7 @@ def test_torn_damaged_and_doubled_lines(tmp_path):
     assert {line.history: line.outcome for line in reader} == {"a": "violated", "b": "holds"}
     with Writer(str(path), resume=True) as writer:
         assert sorted(writer.known) == ["a", "b"]
-        writer.write([c])
+        writer.write("c", c)
     assert path.read_bytes() == b + newer + c
 
 
@@ -153,7 +153,7 @@ def test_two_scans_cannot_write_one_file(tmp_path):
 def test_a_full_disk_is_told(tmp_path):
     os.symlink("/dev/full", tmp_path / "r.jsonl")
     with Writer(str(tmp_path / "r.jsonl"), resume=False) as writer, pytest.raises(IsocheckError, match="No space left"):
-        writer.write([made_line("a")])
+        writer.write("a", made_line("a"))
 
 
 # The summary.

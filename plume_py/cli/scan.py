@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options
+from plume_py.levels import NAMES
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
@@ -107,12 +108,13 @@ def command(
         raise click.UsageError("--engine dask and --scheduler ADDRESS belong together")
     if engine == "dask" and jobs is not None:
         raise click.UsageError("--jobs is for the local engine; a cluster has the workers it has")
+    _reject_bad_report(paths, report, results)
     from plume_py.scan.settings import Settings
 
-    asked = tuple(dict.fromkeys(level for group in levels for level in group)) or ("TCC",)
-    settings = Settings(levels=asked, **given)
+    asked = {level for group in levels for level in group} or {"TCC"}
+    settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
     with _results_file(results) as target, _told_how_to_go_on(results):
-        summary, tally = _scan(paths, settings, _engine(scheduler, jobs, settings), target, resume, report)
+        summary, tally = _scan(paths, settings, lambda: _engine(scheduler, jobs, settings), target, resume, report)
     if report is not None:
         _write_report(report, summary, tally)
     if not quiet:
@@ -127,7 +129,21 @@ def _engine(scheduler: str | None, jobs: int | None, settings: "Settings") -> "E
         return DaskEngine(scheduler, settings)
     from plume_py.scan.local import LocalEngine
 
-    return LocalEngine(jobs or len(os.sched_getaffinity(0)), settings)
+    return LocalEngine(jobs or _cores(), settings)
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _reject_bad_report(paths: tuple[str, ...], report: str | None, results: str | None) -> None:
+    """The page must not be in the way of anything."""
+    if report == "-":
+        raise click.UsageError("--report needs a file: standard output has the summary")
+    others = {os.path.realpath(path) for path in (*paths, *([results] if results else []))}
+    if report is not None and os.path.realpath(report) in others:
+        raise click.UsageError(f"--report would overwrite {report}")
 
 
 @contextmanager
@@ -154,19 +170,24 @@ def _told_how_to_go_on(results: str | None) -> Iterator[None]:
 
 
 def _scan(
-    paths: tuple[str, ...], settings: "Settings", engine: "Engine", target: str, resume: bool, report: str | None
+    paths: tuple[str, ...],
+    settings: "Settings",
+    engine: "Callable[[], Engine]",
+    target: str,
+    resume: bool,
+    report: str | None,
 ) -> "tuple[Summary, Tally]":
     from plume_py.cli.scan_progress import shown_progress
     from plume_py.scan.find import find
-    from plume_py.scan.results import Reader, Writer
+    from plume_py.scan.results import Writer, read_lines
     from plume_py.scan.run import run, with_known
     from plume_py.scan.summary import summed_up
 
     with Writer(target, resume=resume) as writer:
         tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
         with shown_progress() as watch:
-            tally = run(tasks, engine, writer, watch)
-        return summed_up(Reader(target)), tally
+            tally = run(tasks, engine(), writer, watch)
+        return summed_up(read_lines(target)), tally
 
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:

@@ -5,6 +5,7 @@ limits and retries are the same and no history can take the Dask worker down. On
 lost Dask worker or scheduler had not delivered is simply submitted again, and what arrives twice counts once.
 """
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -57,6 +58,16 @@ def end_processes() -> None:
         _processes.popitem()[1].stop()
 
 
+def _quieten() -> None:
+    """A lost connection is our business, and no reason for tracebacks; each part of distributed has its own logger."""
+    import logging
+
+    if not os.environ.get("ISOCHECK_DEBUG"):
+        for name in list(logging.root.manager.loggerDict):
+            if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
 class _LostError(Exception):
     """The connection to the scheduler is gone, and with it all that was on its way."""
 
@@ -106,9 +117,7 @@ class DaskEngine:
             from distributed import Client
         except ImportError:
             raise IsocheckError("--engine dask needs distributed: pip install 'plume-py[cluster]'") from None
-        import logging
-
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a lost connection is our business
+        _quieten()
         self._disconnect()
         until = time.monotonic() + patience
         while True:

@@ -44,6 +44,8 @@ def _normal(path: str) -> str:
 def _listed(paths: Iterable[str]) -> Iterator[str]:
     """The paths, with lists replaced by their lines; a file that is named like a list is reached as ./@name."""
     for path in paths:
+        if path == "-":
+            raise IsocheckError("scan cannot read a history from standard input; use `isocheck check -`")
         if not path.startswith("@"):
             yield path
             continue
@@ -51,7 +53,9 @@ def _listed(paths: Iterable[str]) -> Iterator[str]:
             lines = Path(path[1:]).read_text("utf-8", "surrogateescape").splitlines()
         except OSError as error:
             raise IsocheckError(f"cannot read the list {path[1:]}: {error.strerror}") from None
-        yield from (line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+        # "-" would be standard input, and for a worker that is where its tasks come from.
+        named = (line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+        yield from ("./-" if name == "-" else name for name in named)
 
 
 def _expand(place: Place, path: str) -> Iterator[tuple[Entry, bool]]:

@@ -114,7 +114,8 @@ class WorkerProcess:
             return True
         self._condemned = None
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "plume_py.scan.worker"],
+            # -P: what lies in the folder at hand must not be taken for a module.
+            [sys.executable, "-P", "-m", "plume_py.scan.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=None if os.environ.get("ISOCHECK_DEBUG") else subprocess.DEVNULL,

@@ -7,7 +7,7 @@ only lines that are whole, and of several for one history the last.
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -104,6 +104,15 @@ class Reader:
             raise InputError(error.strerror or str(error)).in_source(self.path) from None
 
 
+def read_lines(path: str) -> Iterator[Line]:
+    """The lines of a file that nobody is writing and that has one line per history, as a scan leaves it."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        for text in file:
+            line = parse(text)
+            if line is not None:
+                yield line
+
+
 def open_results(path: str) -> Reader:
     """The results that are to be read; a file without a single valid line is not one of ours."""
     reader = Reader(path)
@@ -113,11 +122,12 @@ def open_results(path: str) -> Reader:
 
 
 class Writer:
-    """Appends lines. ``existing`` says what may be there already: nothing, or the results of a scan to go on with."""
+    """Appends lines. ``resume`` says what may be there already: nothing, or the results of a scan to go on with."""
 
     def __init__(self, path: str, *, resume: bool) -> None:
         self.path = path
         self.known: dict[str, tuple[str, str]] = {}  # history -> (hash, settings)
+        self.doubled = False  # is there more than one line for some history?
         self._file = _open_locked(path)
         self._synced = time.monotonic()
         if os.fstat(self._file.fileno()).st_size:
@@ -133,9 +143,9 @@ class Writer:
         if reader.damaged or reader.superseded:
             self.compact(reader)
 
-    def write(self, lines: Iterable[bytes]) -> None:
-        """Whole lines, by one call."""
-        data = b"".join(lines)
+    def write(self, history: str, data: bytes) -> None:
+        """The line of a history, by one call."""
+        self.doubled = self.doubled or history in self.known
         end = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
@@ -158,10 +168,8 @@ class Writer:
         self._synced = time.monotonic()
 
     def compact(self, reader: Reader | None = None) -> None:
-        """Rewrite the file with one line per history, if there is anything to leave out."""
+        """Rewrite the file with one line per history."""
         reader = reader or Reader(self.path)
-        if not (reader.damaged or reader.superseded):
-            return
         write_atomically(self.path, (text for text, _ in reader.pairs()))
         self._file.close()
         self._file = _open_locked(self.path)

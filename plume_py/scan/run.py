@@ -95,10 +95,11 @@ def run(
                 continue
             done[answer.number] = 1
             if answer.outcome not in (SAME, SKIPPED):
-                writer.write([answer.payload])
+                writer.write(encodable(tasks[answer.number].path), answer.payload)
             tally.count(tasks[answer.number], answer)
             watch(tally)
     finally:
         engine.close()
-    writer.compact()
+    if writer.doubled:
+        writer.compact()
     return tally

@@ -50,6 +50,7 @@ def check_one(task: Task, settings: Settings) -> Answer:
     digest = ""
     try:
         with fetched(task.path) as local:
+            _reject_special(local)
             source = Source(local, task.path)
             try:
                 format = _recognise(source, task, settings)
@@ -75,6 +76,12 @@ def check_one(task: Task, settings: Settings) -> Answer:
         return undecided(task, settings, str(error), digest)
     except Exception as error:
         return undecided(task, settings, f"a defect in isocheck: {type(error).__name__}: {error}"[:300], digest)
+
+
+def _reject_special(path: str) -> None:
+    """A pipe or a device may keep a worker waiting for ever."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise InputError("not a regular file", hint="use `isocheck check` for pipes and devices")
 
 
 def memory_reason(limit: int | None) -> str:
