@@ -130,13 +130,16 @@ class Bench:
             [ISOCHECK, "scan", str(folder), "--level", "weak", "--results", str(target)], stdout=subprocess.DEVNULL
         )
         rows: list[Row] = []
-        while scan.poll() is None:
-            megabytes = _megabytes(scan.pid)
+        peak = 0.0
+        while (megabytes := _megabytes(scan.pid, "VmRSS")) > 0:
+            peak = max(peak, _megabytes(scan.pid, "VmHWM"))
             done = _count(target) if target.exists() else 0
-            if megabytes and (not rows or done >= int(rows[-1]["histories"] or 0) + self.small // 12):
+            if not rows or done >= int(rows[-1]["histories"] or 0) + self.small // 12:
                 rows.append({"histories": done, "parent MB": megabytes})
             time.sleep(0.2)
-        show(f"Memory of the parent over {self.small:,} small histories", rows)
+        scan.wait()
+        rows.append({"histories": _count(target), "parent MB": peak})  # summing up included
+        show(f"Memory of the parent over {self.small:,} small histories (last: its peak)", rows)
         _require(_count(target) == self.small)
 
     def _scan(self, target: Path, jobs: int, what: str = "") -> list[str]:
@@ -249,12 +252,13 @@ def _ended(pids: list[int]) -> float:
     return time.monotonic() - start
 
 
-def _megabytes(pid: int) -> float:
+def _megabytes(pid: int, field: str) -> float:
+    """A figure of /proc; 0 if the process has ended."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(field)), 0.0)
 
 
 def _many_small(count: int) -> Path:

@@ -124,7 +124,7 @@ def _shape(group: Group) -> Cell:
     )
     example = _example(group.violation, group.smallest[1]) if group.violation else ""
     seen = f"<details><summary>histories</summary><ul>{names}{more}</ul></details>"
-    return f"{_word(group.text, 700)}{example}{seen}", None, "shape"
+    return f"<code>{_word(group.text, 700)}</code>{example}{seen}", None, "shape"
 
 
 def _example(violation: dict[str, Any], history: str) -> str:
