@@ -2,16 +2,14 @@
 
 import shutil
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from plume_py.cli.progress import refresher
+
 if TYPE_CHECKING:
     from plume_py.scan.run import Tally
-
-# Seconds between two drawings.
-PAUSE = 0.2
 
 
 def line(tally: "Tally", width: int) -> str:
@@ -20,7 +18,7 @@ def line(tally: "Tally", width: int) -> str:
     left = tally.seconds_left
     if left is not None:
         parts.append(f"{_clock(left)} left")
-    counts = {**tally.outcomes, "as before": tally.same, "skipped": sum(tally.skipped.values())}
+    counts = {**tally.outcomes, "as before": tally.same, "skipped": sum(tuple(tally.skipped.values()))}
     parts.append(", ".join(f"{n:,} {what}" for what, n in counts.items() if n) or "at work")
     return "  ".join(parts)[: width - 1]
 
@@ -33,23 +31,24 @@ def _clock(seconds: float) -> str:
 
 @contextmanager
 def shown_progress() -> "Iterator[Callable[[Tally], None]]":
-    """A function to call with every answer; it draws only on a terminal, and only now and then."""
+    """A function to call with what has happened so far; on a terminal, a thread draws it a few times a second."""
     if not sys.stderr.isatty():
         yield lambda tally: None
         return
-    drawn = 0.0
+    now: list[Tally] = []
 
-    def watch(tally: "Tally") -> None:
-        nonlocal drawn
-        now = time.monotonic()
-        if now - drawn >= PAUSE:
-            drawn = now
-            sys.stderr.write(f"\r\x1b[K{line(tally, shutil.get_terminal_size().columns)}")
+    def draw() -> None:
+        if now:
+            sys.stderr.write(f"\r\x1b[K{line(now[0], shutil.get_terminal_size().columns)}")
             sys.stderr.flush()
 
+    def watch(tally: "Tally") -> None:
+        now[:] = [tally]
+
+    stop = refresher(draw)
     try:
         yield watch
     finally:
-        if drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        stop()
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

@@ -89,6 +89,7 @@ def run(
     """Check ``tasks`` and write their lines; an answer that comes twice is counted and written once."""
     tally = Tally(len(tasks), sum(task.size + OVERHEAD for task in tasks))
     done = bytearray(len(tasks))
+    watch(tally)
     try:
         for answer in engine.run(Batches(tasks)):
             if done[answer.number]:
