@@ -56,7 +56,7 @@ def planted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scan") / "archive"
     sizes, archive.SIZES = archive.SIZES, ((0.97, 3, 5, 4), (0.03, 6, 10, 5))
     try:
-        return folder, archive.make(folder, 180, 14, limits=False)
+        return folder, archive.make(folder, 140, 14, limits=False)
     finally:
         archive.SIZES = sizes
 

@@ -30,7 +30,7 @@ def planted(tmp_path_factory):
         patch.setenv("ISOCHECK_COMPILE", "never")
         patch.setattr(archive, "SIZES", ((1.0, 3, 5, 4),))
         folder = tmp_path_factory.mktemp("cluster") / "archive"
-        expected = archive.make(folder, 300, 7, limits=False)
+        expected = archive.make(folder, 150, 7, limits=False)
         archive._write_members(
             folder / "endless.jsonl.gz", [b'{"session":0,"ops":[]}\n', *[b"\n" * (16 << 20)] * 1_000]
         )
@@ -68,7 +68,7 @@ def test_a_lost_worker_loses_nothing(planted, tmp_path):
     with _cluster(2) as cluster:
         target = tmp_path / "dask.jsonl"
         scan = start_scan(folder, target, cluster.address)
-        wait_for(target, 40, scan)
+        wait_for(target, 20, scan)
         cluster.kill_worker()
         assert scan.wait(timeout=120) == 4
         assert same_lines(target, reference)
@@ -86,7 +86,7 @@ def test_a_restarted_scheduler_loses_nothing(planted, tmp_path):
     with _cluster(2) as cluster:
         target = tmp_path / "dask.jsonl"
         scan = start_scan(folder, target, cluster.address)
-        wait_for(target, 40, scan)
+        wait_for(target, 20, scan)
         cluster.restart()
         assert scan.wait(timeout=180) == 4
         assert same_lines(target, reference)

@@ -93,7 +93,7 @@ class _Memory:
 
     def allow(self, task: Task) -> None:
         """Set the limit for the next history."""
-        if task.size >= COMPILED:
+        if task.size >= COMPILED and not task.known:  # of a known one there is most likely nothing left to check
             import numba  # noqa: F401
         if self._limit is not None:
             limit_data(own_data() + self._limit)
