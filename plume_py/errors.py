@@ -32,6 +32,10 @@ class InputError(IsocheckError):
         return f"{line}; {self.hint}" if self.hint else line
 
 
+class TooLargeError(InputError):
+    """A history that is too large for the memory there is: with more of it, it might well be read."""
+
+
 class LimitError(IsocheckError):
     """A bound of time, memory or size was reached: undecided (exit code 3)."""
 

@@ -105,7 +105,7 @@ def test_a_missing_file_and_a_folder_of_anything(tmp_path: Path, isocheck) -> No
     assert first == f"isocheck: {tmp_path / 'none.json'}: No such file or directory"
     assert second == (
         f"isocheck: {tmp_path}: a folder, and not one history; "
-        "name the histories in it (`isocheck scan`, for whole folders, is to come)"
+        "name the histories in it, or check them all with `isocheck scan`"
     )
 
 

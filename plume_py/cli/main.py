@@ -17,6 +17,7 @@ from plume_py.text import one_line
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Check whether histories keep an isolation level (the default command)."),
     "watch": ("watch", "Check a history while it is still being written."),
+    "scan": ("scan", "Check a whole archive of histories, on all cores or on a cluster."),
     "verify": ("verify", "Re-check a commit order or a report by the definitions alone."),
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),

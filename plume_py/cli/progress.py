@@ -59,7 +59,7 @@ def progress(path: str, quiet: bool) -> Iterator[Tick]:
     columns = TextColumn("{task.description:<8}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
         task = bar.add_task("load", total=1.0)
-        stop = _refresher(lambda: bar.update(task, completed=share.value(), refresh=True))
+        stop = refresher(lambda: bar.update(task, completed=share.value(), refresh=True))
 
         def tick(phase: str) -> None:
             share.enter(phase)
@@ -71,7 +71,7 @@ def progress(path: str, quiet: bool) -> Iterator[Tick]:
             stop()
 
 
-def _refresher(draw: Callable[[], None]) -> Callable[[], None]:
+def refresher(draw: Callable[[], None]) -> Callable[[], None]:
     """Draw a few times a second in a thread (the kernels leave Python's lock free); returns how to stop."""
     import threading
 

@@ -36,16 +36,22 @@ def detect(source: Source) -> str:
     head = source.head()
     if not head:
         raise InputError("the file is empty", hint='an empty history is written {"sessions": []}')
-    text = head.lstrip(_SPACE)
-    for name, pattern in _PATTERNS:
-        if pattern.match(text):
-            return name
-    if _looks_like_bincode(head):
-        return "dbcop"
+    name = format_of(head)
+    if name is not None:
+        return name
     for fmt in FORMATS.values():
         if source.suffix in fmt.extensions:
             return fmt.name
     raise InputError("not a history in any known format", hint="see `isocheck formats`, or give --input-format")
+
+
+def format_of(head: bytes) -> str | None:
+    """The format that the first bytes of a file show, if they show one."""
+    text = head.lstrip(_SPACE)
+    for name, pattern in _PATTERNS:
+        if pattern.match(text):
+            return name
+    return "dbcop" if _looks_like_bincode(head) else None
 
 
 def _looks_like_bincode(head: bytes) -> bool:
@@ -75,7 +81,7 @@ def _detect_folder(source: Source) -> str:
         return "cobra"
     raise InputError(
         "a folder, and not one history",
-        hint="name the histories in it (`isocheck scan`, for whole folders, is to come)",
+        hint="name the histories in it, or check them all with `isocheck scan`",
     )
 
 

@@ -2,7 +2,7 @@
 
 import os
 
-from plume_py.errors import InputError
+from plume_py.errors import InputError, TooLargeError
 from plume_py.history.assemble import assemble
 from plume_py.history.detect import detect
 from plume_py.history.formats.registry import FORMATS
@@ -16,7 +16,11 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, init_txn: I
 
     The format is recognised by content unless ``format`` names it; ``.gz``, ``.xz`` and ``.zst`` are unpacked.
     """
-    source = Source(path)
+    return load_source(Source(path), format=format, init_txn=init_txn)
+
+
+def load_source(source: Source, *, format: str | None = None, init_txn: InitTxn = "auto") -> History:
+    """The same for a source that may have been looked at before; it is closed in any case."""
     name = source.name
     if format is not None and format not in FORMATS:
         raise InputError(f"unknown format {format!r:.40}", hint=f"use one of {' '.join(FORMATS)}")
@@ -26,6 +30,6 @@ def load(path: str | os.PathLike[str], *, format: str | None = None, init_txn: I
     except InputError as error:
         raise error.in_source(name) from None
     except MemoryError:
-        raise InputError("the history does not fit in memory").in_source(name) from None
+        raise TooLargeError("the history does not fit in memory").in_source(name) from None
     finally:
         source.close()

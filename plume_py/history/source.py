@@ -8,7 +8,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from plume_py.errors import InputError
+from plume_py.errors import InputError, TooLargeError
 
 HEAD = 1 << 16
 CHUNK = 1 << 22
@@ -23,9 +23,10 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Source:
     """One input: its name, its first bytes for recognition, and its whole content or a stream of chunks."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], name: str = "") -> None:
+        """``name``: how messages call it, where that is not its path."""
         self.path = os.fspath(path)
-        self.name = "standard input" if self.path == "-" else self.path
+        self.name = name or ("standard input" if self.path == "-" else self.path)
         self._stream: IO[bytes] | None = None
         self._raw: IO[bytes] | None = None
         self._head = b""
@@ -98,6 +99,8 @@ class Source:
         assert self._stream is not None
         try:
             return self._stream.read(size)
+        except MemoryError:  # not the data's fault
+            raise
         except EOFError:
             raise InputError(f"the {self._compression} data ends too early", hint="the file was cut off") from None
         except OSError as error:
@@ -128,7 +131,7 @@ class Source:
 
     def _check_size(self, size: int) -> None:
         if size > _memory_bound():
-            raise InputError(
+            raise TooLargeError(
                 f"more than {_memory_bound() >> 30} GiB of text", hint="that would not fit in this machine's memory"
             )
 

@@ -21,12 +21,12 @@ PLAIN_VERDICTS = 50
 
 def document(results: Sequence[Result]) -> str:
     """The whole page."""
-    style = _asset("report.css")
-    script = "\n".join(_asset(name) for name in ("graph.js", "lists.js", "report.js"))
+    style = asset("report.css")
+    script = "\n".join(asset(name) for name in ("graph.js", "lists.js", "report.js"))
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(style, script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(_title(results))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
@@ -37,11 +37,12 @@ def document(results: Sequence[Result]) -> str:
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of ``assets/``."""
     return (files("plume_py.report") / "assets" / name).read_text("utf-8")
 
 
-def _policy(style: str, script: str) -> str:
+def policy(style: str, script: str) -> str:
     """Only our own style and script count, and nothing is fetched: a second lock behind the escaping."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "

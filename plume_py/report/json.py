@@ -15,7 +15,7 @@ _UNPRINTABLE = re.compile("[^ -~]")
 
 def document(results: Sequence[Result]) -> str:
     """``{"tool": …, "results": […], "summary": …}``"""
-    return _encode(
+    return encode(
         {
             "tool": {"name": "isocheck", "version": __version__},
             "results": [plain(result) for result in results],
@@ -32,7 +32,7 @@ def document(results: Sequence[Result]) -> str:
 
 def line(result: Result) -> str:
     """One result on one line."""
-    return _encode(plain(result))
+    return encode(plain(result))
 
 
 def violation_line(violation: Violation) -> str:
@@ -90,7 +90,7 @@ def _step(step: Step) -> dict[str, Any]:
     return plain_step
 
 
-def _encode(value: Any) -> str:
+def encode(value: Any) -> str:
     """JSON in which everything that does not print is escaped: it may well go to a terminal."""
     text = msgspec.json.encode(value).decode()
     return text if text.isprintable() else _UNPRINTABLE.sub(_escape, text)

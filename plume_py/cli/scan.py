@@ -1,0 +1,238 @@
+"""``isocheck scan``: a whole archive of histories; ``isocheck scan diff``: what changed since."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options
+from plume_py.levels import NAMES
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.scan.run import Engine, Tally
+    from plume_py.scan.settings import Settings
+    from plume_py.scan.summary import Summary
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?", re.I)
+SMALLEST_LIMIT = 64 << 20
+
+# What an outcome stands for.
+_CODES = {
+    "holds": ExitCode.HOLDS,
+    "violated": ExitCode.VIOLATION,
+    "undecided": ExitCode.UNDECIDED,
+    "unreadable": ExitCode.BAD_INPUT,
+}
+
+
+class _Size(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
+    """A number of bytes: 500M, 2G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """In powers of 1024."""
+        match = _SIZE.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is not a size; write 500M or 2G", param, ctx)
+        size = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+        if size < SMALLEST_LIMIT:
+            self.fail(f"{value!r} is too little to check anything in; give at least 64M", param, ctx)
+        return size
+
+
+class _Scan(click.Command):
+    """``scan diff OLD NEW`` is a command of its own; a folder of that name is reached as ./diff."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """The context of the command that is meant."""
+        if args and args[0] == "diff":
+            return diff.make_context(f"{info_name} diff", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("scan", cls=_Scan)
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.option(
+    "--level", "-l", "levels", type=LevelChoice(), multiple=True,
+    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
+)  # fmt: skip
+@click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Worker processes.  [default: one per core]")
+@click.option("--results", type=click.Path(dir_okay=False), help="Append a JSON line per history to this file.")
+@click.option("--resume", is_flag=True, help="Go on with --results: check what is missing there or has changed.")
+@click.option("--report", type=click.Path(dir_okay=False), help="Write the summary as a page for a browser.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True,
+    help="Seconds that one history may take.",
+)  # fmt: skip
+@click.option("--max-memory", type=_Size(), help="Memory that one history may take, such as 2G.  [default: a share]")
+@click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0, 1000), help="Per pattern.")
+@click.option("--times/--no-times", default=True, help="Keep in the results how long each took.  [default: times]")
+@click.option("--engine", type=click.Choice(["local", "dask"]), default="local", show_default=True)
+@click.option("--scheduler", metavar="ADDRESS", help="Of the Dask cluster, such as tcp://10.0.0.1:8786.")
+@click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
+@reading_options
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    levels: tuple[tuple[str, ...], ...],
+    jobs: int | None,
+    results: str | None,
+    resume: bool,
+    report: str | None,
+    output: str,
+    engine: str,
+    scheduler: str | None,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Check all histories below PATH: files, folders, globs, URLs, or @LIST for a file with a path per line.
+
+    Histories are recognised by content; a Cobra or Viper log folder and a Jepsen run count as one. What is not a
+    history is skipped. "isocheck scan diff OLD NEW" compares the results of two scans.
+
+    Exit code: as for check; 4 also if there is no history at all.
+    """
+    if resume and results is None:
+        raise click.UsageError("--resume needs --results: the file to go on with")
+    if (engine == "dask") != (scheduler is not None):
+        raise click.UsageError("--engine dask and --scheduler ADDRESS belong together")
+    if engine == "dask" and jobs is not None:
+        raise click.UsageError("--jobs is for the local engine; a cluster has the workers it has")
+    _reject_bad_report(paths, report, results)
+    from plume_py.scan.settings import Settings
+
+    asked = {level for group in levels for level in group} or {"TCC"}
+    settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
+    with _results_file(results) as target, _told_how_to_go_on(results):
+        summary, tally = _scan(paths, settings, lambda: _engine(scheduler, jobs, settings), target, resume, report)
+    if report is not None:
+        _write_report(report, summary, tally)
+    if not quiet:
+        click.echo(_rendered(output, summary, tally))
+    ctx.exit(_exit_code(summary))
+
+
+def _engine(scheduler: str | None, jobs: int | None, settings: "Settings") -> "Engine":
+    if scheduler is not None:
+        from plume_py.scan.cluster import DaskEngine
+
+        return DaskEngine(scheduler, settings)
+    from plume_py.scan.local import LocalEngine
+
+    return LocalEngine(jobs or _cores(), settings)
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system says."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _reject_bad_report(paths: tuple[str, ...], report: str | None, results: str | None) -> None:
+    """The page must not be in the way of anything."""
+    if report == "-":
+        raise click.UsageError("--report needs a file: standard output has the summary")
+    others = {os.path.realpath(path) for path in (*paths, *([results] if results else []))}
+    if report is not None and os.path.realpath(report) in others:
+        raise click.UsageError(f"--report would overwrite {report}")
+
+
+@contextmanager
+def _results_file(path: str | None) -> Iterator[str]:
+    """The file of results; one for the time being if none was asked for."""
+    if path is not None:
+        yield path
+        return
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="isocheck-") as folder:
+        yield os.path.join(folder, "results.jsonl")
+
+
+@contextmanager
+def _told_how_to_go_on(results: str | None) -> Iterator[None]:
+    """An interrupted scan is not lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if results is not None:
+            click.echo(one_line(f"isocheck: what is done is in {results}; go on with --resume"), err=True)
+        raise
+
+
+def _scan(
+    paths: tuple[str, ...],
+    settings: "Settings",
+    engine: "Callable[[], Engine]",
+    target: str,
+    resume: bool,
+    report: str | None,
+) -> "tuple[Summary, Tally]":
+    from plume_py.cli.scan_progress import shown_progress
+    from plume_py.scan.find import find
+    from plume_py.scan.results import Writer, read_lines
+    from plume_py.scan.run import run, with_known
+    from plume_py.scan.summary import summed_up
+
+    with Writer(target, resume=resume) as writer:
+        tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
+        with shown_progress() as watch:
+            tally = run(tasks, engine(), writer, watch)
+        return summed_up(read_lines(target)), tally
+
+
+def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
+    if output == "json":
+        from plume_py import __version__
+        from plume_py.report.json import encode
+        from plume_py.scan.summary import plain
+
+        run = {"files": tally.tasks, "checked": tally.checked, "same": tally.same, "skipped": tally.skipped}
+        tool = {"name": "isocheck", "version": __version__}
+        return encode({"tool": tool, "run": {**run, "skipped_names": tally.skipped_names}, "summary": plain(summary)})
+    from plume_py.scan.text import render
+
+    return render(summary, tally)
+
+
+def _write_report(target: str, summary: "Summary", tally: "Tally") -> None:
+    from plume_py.files import write_atomically
+    from plume_py.scan.page import document
+
+    write_atomically(target, [document(summary, tally).encode("utf-8", "backslashreplace")])
+
+
+def _exit_code(summary: "Summary") -> ExitCode:
+    if not summary.histories:
+        click.echo("isocheck: no history found", err=True)
+        return ExitCode.BAD_INPUT
+    return combined(_CODES[outcome] for outcome, count in summary.outcomes.items() if count)
+
+
+@click.command("diff")
+@click.argument("old", type=click.Path(dir_okay=False))
+@click.argument("new", type=click.Path(dir_okay=False))
+@click.option("--relative", is_flag=True, help="Match histories by their place below each scan's common folder.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def diff(ctx: click.Context, old: str, new: str, relative: bool, output: str) -> None:
+    """Compare two files of results: what is fixed, new, changed.
+
+    Exit code: 1 if a history is violated now that was not before, else 0; 4 if a file could not be read.
+    """
+    from plume_py.report.json import encode
+    from plume_py.scan.diff import compare, plain, render
+    from plume_py.scan.results import open_results
+
+    found = compare(open_results(old), open_results(new), relative)
+    click.echo(encode(plain(found)) if output == "json" else render(found))
+    ctx.exit(ExitCode.VIOLATION if found.worse else ExitCode.HOLDS)

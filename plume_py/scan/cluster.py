@@ -1,0 +1,224 @@
+"""The cluster engine: the same tasks on an existing Dask cluster.
+
+A Dask worker does not check histories itself. Each of its threads keeps a worker process, as the local engine does, so
+limits and retries are the same and no history can take the Dask worker down. Only this process writes results: what a
+lost Dask worker or scheduler had not delivered is simply submitted again, and what arrives twice counts once.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from queue import Empty, Queue
+from typing import Any
+from uuid import uuid4
+
+from plume_py import __version__
+from plume_py.errors import IsocheckError
+from plume_py.scan.batches import Batches
+from plume_py.scan.memory import share_of_machine
+from plume_py.scan.process import WorkerProcess
+from plume_py.scan.settings import Answer, Settings, Task
+from plume_py.scan.task import undecided
+
+# How long a scheduler may be away (seconds).
+PATIENCE = 300.0
+CONNECT_SECONDS = 20.0
+# Batches on their way for each thread of the cluster: enough that none waits, few enough to keep the scheduler small.
+AHEAD = 3
+LOOK_SECONDS = 2.0
+
+_processes: dict[int, WorkerProcess] = {}  # of a Dask worker, by thread
+
+
+def check_batch(tasks: list[tuple[Any, ...]], plain: dict[str, Any]) -> tuple[str, list[tuple[Any, ...]]]:
+    """Runs on a Dask worker: our version, and the answers."""
+    process = _own_process(Settings.of(plain))
+    return __version__, [tuple(answer) for answer in process.check([Task(*task) for task in tasks])]
+
+
+def _own_process(settings: Settings) -> WorkerProcess:
+    me = threading.get_ident()
+    process = _processes.get(me)
+    if process is None or process.settings != settings:
+        if process is not None:
+            process.close()
+        from distributed import get_worker
+
+        memory = settings.max_memory or share_of_machine(get_worker().state.nthreads)
+        process = _processes[me] = WorkerProcess(settings, memory)
+    return process
+
+
+def end_processes() -> None:
+    """Runs on a Dask worker when the scan is over."""
+    while _processes:
+        _processes.popitem()[1].stop()
+
+
+def _quieten() -> None:
+    """A lost connection is our business, and no reason for tracebacks; each part of distributed has its own logger."""
+    import logging
+
+    if not os.environ.get("ISOCHECK_DEBUG"):
+        for name in list(logging.root.manager.loggerDict):
+            if name.partition(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+class _LostError(Exception):
+    """The connection to the scheduler is gone, and with it all that was on its way."""
+
+
+class DaskEngine:
+    """Submits batches to the scheduler at ``address``."""
+
+    def __init__(self, address: str, settings: Settings) -> None:
+        self.address = address
+        self.settings = settings
+        self._client: Any = None
+        self._look_at = 0.0
+        self._room_now = 0
+        self._flying: dict[str, tuple[Any, list[Task]]] = {}
+        self._arrived: Queue[str] = Queue()
+        self._numbers = count()
+        self._run = uuid4().hex[:12]  # keys must not meet those of another scan
+        self._lost: dict[int, int] = {}  # how often a task was on Dask workers that died
+        self._connect(CONNECT_SECONDS)
+
+    def run(self, batches: Batches) -> Iterator[Answer]:
+        """The answers, as they come."""
+        more = True
+        while more or self._flying:
+            try:
+                more = self._submit(batches)
+                yield from self._collect(batches)
+            except _LostError:
+                for _, batch in self._flying.values():
+                    batches.put_back(batch)
+                self._flying.clear()
+                more = True
+                self._connect(PATIENCE)
+
+    def close(self) -> None:
+        """Take back what is on its way, and let the worker processes go."""
+        if self._client is None:
+            return
+        with suppress(Exception):
+            if self._client.status == "running":
+                self._client.cancel([future for future, _ in self._flying.values()])
+                self._client.run(end_processes, on_error="ignore")
+        self._disconnect()
+
+    def _connect(self, patience: float) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            raise IsocheckError("--engine dask needs distributed: pip install 'plume-py[cluster]'") from None
+        _quieten()
+        self._disconnect()
+        until = time.monotonic() + patience
+        while True:
+            try:
+                self._client = Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="isocheck")
+                self._look_at = 0.0
+                return
+            except (OSError, TimeoutError, ValueError) as error:
+                if time.monotonic() >= until:
+                    raise IsocheckError(
+                        f"no Dask scheduler at {self.address}: {error}; results so far are kept"
+                    ) from None
+                time.sleep(1)
+
+    def _disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with suppress(Exception):
+                client.close(timeout=5)
+
+    def _submit(self, batches: Batches) -> bool:
+        """Keep the cluster busy; False if there is nothing left to submit."""
+        while len(self._flying) < self._room():
+            batch = batches.next()
+            if batch is None:
+                return False
+            key = f"isocheck-{self._run}-{next(self._numbers)}"
+            try:
+                future = self._client.submit(
+                    check_batch, [tuple(task) for task in batch], self.settings.plain(), key=key, pure=False
+                )
+            except Exception:
+                batches.put_back(batch)
+                raise _LostError from None
+            self._flying[key] = (future, batch)
+            future.add_done_callback(lambda done: self._arrived.put(done.key))
+        return True
+
+    def _room(self) -> int:
+        """How many batches may be on their way; the cluster may grow and shrink meanwhile."""
+        if time.monotonic() >= self._look_at:
+            self._check_connection()
+            try:
+                threads = sum(self._client.nthreads().values())
+            except Exception:
+                raise _LostError from None
+            self._room_now = max(4, AHEAD * threads)
+            self._look_at = time.monotonic() + LOOK_SECONDS
+        return self._room_now
+
+    def _check_connection(self) -> None:
+        if self._client is None or self._client.status != "running":
+            raise _LostError
+
+    def _collect(self, batches: Batches) -> Iterator[Answer]:
+        """The answers of one batch that has arrived, if one does soon."""
+        try:
+            key = self._arrived.get(timeout=LOOK_SECONDS)
+        except Empty:
+            self._check_connection()
+            return
+        if key not in self._flying:  # of before the connection was lost
+            return
+        future, batch = self._flying[key]
+        if future.status == "finished":
+            try:
+                version, answers = future.result(timeout=60)
+            except Exception:  # the result was on a worker that is gone
+                self._check_connection()
+                batches.put_back(self._landed(key))
+                return
+            if version != __version__:
+                raise IsocheckError(f"a Dask worker has isocheck {version}, this is {__version__}: install the same")
+            self._landed(key)
+            yield from (Answer(*answer) for answer in answers)
+            # A process that was stopped with its Dask worker answers only part of its batch.
+            missing = {task.number for task in batch} - {answer[0] for answer in answers}
+            if missing:
+                batches.put_back([task for task in batch if task.number in missing])
+        elif future.status == "error":
+            yield from self._failed(future.exception(timeout=60), self._landed(key), batches)
+        else:
+            self._check_connection()
+            batches.put_back(self._landed(key))
+
+    def _landed(self, key: str) -> list[Task]:
+        return self._flying.pop(key)[1]
+
+    def _failed(self, error: BaseException, batch: list[Task], batches: Batches) -> Iterator[Answer]:
+        """Dask workers died under this batch, or cannot do it at all."""
+        from distributed import KilledWorker
+
+        if isinstance(error, IsocheckError):
+            raise error
+        if isinstance(error, ImportError | AttributeError):
+            raise IsocheckError(f"a Dask worker cannot run isocheck ({error}); install plume-py {__version__} on it")
+        if not isinstance(error, KilledWorker | OSError | TimeoutError):
+            raise IsocheckError(f"a Dask worker failed: {type(error).__name__}: {error}")
+        for task in batch:
+            self._lost[task.number] = self._lost.get(task.number, 0) + 1
+            if len(batch) == 1 and self._lost[task.number] > 2:
+                yield undecided(task, self.settings, "worker died: every Dask worker that tried it was lost")
+            else:
+                batches.put_back([task])

@@ -1,0 +1,116 @@
+"""Finding what may be histories below the paths that the user gave: folders, files, globs and lists (``@files.txt``).
+
+Content decides later, in the workers, whether a file is a history. Only folders are judged here, because a folder of
+Cobra or Viper logs and a Jepsen run are one history each and must not be walked into.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from plume_py.errors import IsocheckError
+from plume_py.scan.places import Entry, Place, is_remote, place_of
+from plume_py.scan.settings import Task
+
+_GLOB = re.compile(r"[*?[]")
+_VIPER = re.compile(r"J[0-9]+\.log")
+
+# What Jepsen leaves beside a run's history.edn.
+_OF_A_RUN = {"results.edn", "jepsen.log", "test.jepsen", "test.fressian", "history.txt"}
+
+# Cobra's records: a mark, and what may follow the first one (S and a number of eight bytes).
+_MARK = 9
+_NEXT_MARKS = b"SWRCA"
+
+
+def find(paths: Iterable[str], leave_out: Iterable[str] = ()) -> list[Task]:
+    """A task for everything that may be a history, the largest first; ``leave_out`` are files of our own."""
+    own = {os.path.realpath(path) for path in leave_out}
+    found: dict[str, Task] = {}
+    for path in _listed(paths):
+        place = place_of(path)
+        for entry, named in _expand(place, path):
+            if is_remote(entry.path) or os.path.realpath(entry.path) not in own:
+                found.setdefault(_normal(entry.path), Task(0, entry.path, entry.size, named))
+    ordered = sorted(found.values(), key=lambda task: (-task.size, task.path))
+    return [task._replace(number=i) for i, task in enumerate(ordered)]
+
+
+def _normal(path: str) -> str:
+    return path if is_remote(path) else os.path.abspath(path)
+
+
+def _listed(paths: Iterable[str]) -> Iterator[str]:
+    """The paths, with lists replaced by their lines; a file that is named like a list is reached as ./@name."""
+    for path in paths:
+        if path == "-":
+            raise IsocheckError("scan cannot read a history from standard input; use `isocheck check -`")
+        if not path.startswith("@"):
+            yield path
+            continue
+        try:
+            lines = Path(path[1:]).read_text("utf-8", "surrogateescape").splitlines()
+        except OSError as error:
+            raise IsocheckError(f"cannot read the list {path[1:]}: {error.strerror}") from None
+        # "-" would be standard input, and for a worker that is where its tasks come from.
+        named = (line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
+        yield from ("./-" if name == "-" else name for name in named)
+
+
+def _expand(place: Place, path: str) -> Iterator[tuple[Entry, bool]]:
+    """What one path stands for; what is not there is kept, and told as unreadable when its turn comes."""
+    entry = place.look(path)
+    if entry is not None:
+        yield from _below(place, entry, named=True)
+    elif _GLOB.search(path):
+        for match in place.matches(path):
+            inside = place.look(match)
+            if inside is not None:
+                yield from _below(place, inside, named=False)
+    else:
+        yield Entry(path, path, 0, False), True
+
+
+def _below(place: Place, entry: Entry, named: bool) -> Iterator[tuple[Entry, bool]]:
+    """The file itself, or what is in the folder; a stack of our own, as folders may lie deep."""
+    if not entry.is_folder:
+        yield entry, named
+        return
+    stack = [entry]
+    while stack:
+        folder = stack.pop()
+        inside = [e for e in place.entries(folder.path) if not e.name.startswith(".")]
+        size = _size_as_one(place, inside)
+        if size is not None:
+            yield folder._replace(size=size), named and folder is entry
+            continue
+        stack += [e for e in reversed(inside) if e.is_folder]
+        yield from ((e, False) for e in inside if not e.is_folder)
+
+
+def _size_as_one(place: Place, inside: list[Entry]) -> int | None:
+    """The size of a folder that is one history, else None."""
+    sizes = {e.name: e.size for e in inside if not e.is_folder}
+    if "history.edn" in sizes and _OF_A_RUN & set(sizes):
+        return sizes["history.edn"]
+    viper = [name for name in sizes if _VIPER.fullmatch(name)]
+    if viper:
+        return sum(sizes[name] for name in viper)
+    for e in inside:
+        if e.is_folder and e.name == "json":
+            logs = [log for log in place.entries(e.path) if _VIPER.fullmatch(log.name)]
+            if logs:
+                return sum(log.size for log in logs)
+    return _size_of_cobra(place, inside)
+
+
+def _size_of_cobra(place: Place, inside: list[Entry]) -> int | None:
+    """Any program may write *.log; Cobra's begin with its records. Most of them have to: one may be damaged."""
+    logs = [e for e in inside if not e.is_folder and e.name.endswith(".log") and e.size]
+    ours = sum(_is_cobra(place.head(log.path, _MARK + 1)) for log in logs)
+    return sum(log.size for log in logs) if ours and 2 * ours >= len(logs) else None
+
+
+def _is_cobra(head: bytes) -> bool:
+    return len(head) >= _MARK and head[:1] == b"S" and (len(head) == _MARK or head[_MARK] in _NEXT_MARKS)

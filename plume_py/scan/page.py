@@ -1,0 +1,249 @@
+"""A summary as one HTML page that works from disk: tables that sort, small charts, an example for every group.
+
+The page is made here, as markup in which everything from a history is escaped; the script only sorts and filters.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from plume_py import __version__
+from plume_py.report.html import asset, policy
+from plume_py.scan.run import Tally
+from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
+from plume_py.scan.summary import Group, Summary, pattern
+from plume_py.text import one_line, shorten
+
+# Groups that are shown; their sizes fall quickly.
+GROUPS = 300
+WORD = 300
+
+Cell = tuple[str, float | None, str]  # markup, what to sort by, class
+
+
+def document(summary: Summary, tally: Tally | None = None) -> str:
+    """The whole page."""
+    style, script = asset("report.css") + asset("scan.css"), asset("scan.js")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(style, script)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>isocheck: scan of {summary.histories:,} histories</title>\n<style>{style}</style>\n</head>\n<body>\n"
+        f'<header class="banner"><h1>isocheck: scan of {summary.histories:,} histories</h1>'
+        '<nav><input id="find" type="search" placeholder="filter all tables" aria-label="filter all tables" hidden>'
+        "</nav></header>\n"
+        f"<main>{_body(summary, tally)}</main>\n<footer>isocheck {escape(__version__)}</footer>\n"
+        f"<script>{script}</script>\n</body>\n</html>\n"
+    )
+
+
+def _body(summary: Summary, tally: Tally | None) -> str:
+    parts = [
+        _totals(summary, tally),
+        '<div class="figures">' + _levels(summary) + _lowest(summary) + "</div>",
+        _taps(summary),
+        _groups(summary),
+        _folders(summary),
+        '<div class="figures">' + _slowest(summary) + _reasons(summary) + "</div>",
+        _named("Undecided", summary.undecided, summary.outcomes["undecided"], "reason"),
+        _named("Unreadable", summary.unreadable, summary.outcomes["unreadable"], "what is wrong"),
+    ]
+    return "\n".join(parts)
+
+
+def _totals(summary: Summary, tally: Tally | None) -> str:
+    numbers = "".join(
+        f'<div class="total {outcome}"><b>{summary.outcomes[outcome]:,}</b> '
+        f"{'hold' if outcome == 'holds' else outcome}</div>"
+        for outcome in OUTCOMES
+    )
+    size = f"{summary.transactions:,} transactions, {summary.operations:,} operations, {spell_bytes(summary.size)}"
+    notes = [f"{size}; {summary.seconds:,.1f} s of checking" if summary.seconds else size]
+    if tally is not None and tally.skipped:
+        why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.skipped.items()))
+        names = ", ".join(_word(name, 80) for name in tally.skipped_names[:5])
+        notes.append(f"{sum(tally.skipped.values()):,} files skipped ({escape(why)}): {names}")
+    told = "".join(f'<p class="note">{note}</p>' for note in notes)
+    return _card("", f'<div class="totals">{numbers}</div>{_bar(summary.outcomes, "bar")}{_key()}{told}')
+
+
+def _levels(summary: Summary) -> str:
+    words = ("holds", "violated", "undecided")
+    rows = [
+        [_name(level), *(_number(row[word]) for word in words), _drawn(_bar(row, "bar small"))]
+        for level, row in summary.levels.items()
+    ]
+    return _card("By level", _table(["level", *words, ""], rows)) if rows else ""
+
+
+def _lowest(summary: Summary) -> str:
+    most = max(summary.lowest.values(), default=1)
+    rows = [
+        [_name(level), _number(count), _drawn(_length(count, most, "violated"))]
+        for level, count in summary.lowest.items()
+    ]
+    note = '<p class="note">The weakest level that a history breaks: what it cannot even promise.</p>'
+    return _card("Lowest level violated", note + _table(["level", "histories", ""], rows)) if rows else ""
+
+
+def _taps(summary: Summary) -> str:
+    broken = summary.outcomes[VIOLATED] or 1
+    most = max((found["histories"] for found in summary.taps.values()), default=1)
+    rows = []
+    for tap, found in summary.taps.items():
+        name, level = pattern(tap)
+        share = found["histories"] / broken
+        rows.append([
+            _name(tap), _name(name), _name(level), _number(found["histories"]),
+            (f"{share:.1%}", share, "figure"), _number(found["instances"]),
+            _drawn(_length(found["histories"], most, "violated")),
+        ])  # fmt: skip
+    header = ["pattern", "name", "level", "histories", "of violated", "instances", ""]
+    return _card("By pattern", _table(header, rows)) if rows else ""
+
+
+def _groups(summary: Summary) -> str:
+    groups = list(summary.groups.values())[:GROUPS]
+    if not groups:
+        return ""
+    rows = [[_number(g.histories), _name(g.tap), _name(pattern(g.tap)[0]), _shape(g)] for g in groups]
+    total = len(summary.groups)
+    note = (
+        f'<p class="note">{total:,} shapes{" at least" if summary.ungrouped else ""}'
+        f"{f', the {GROUPS} most frequent shown' if total > GROUPS else ''}. Histories of one shape broke in the same "
+        "way: the same reads and writes in the same relations, whatever the names.</p>"
+    )
+    return _card("Shapes of violations", note + _table(["histories", "pattern", "name", "shape"], rows))
+
+
+def _shape(group: Group) -> Cell:
+    names = "".join(f'<li class="path">{_word(name)}</li>' for name in group.examples)
+    more = (
+        f"<li>and {group.histories - len(group.examples):,} more</li>" if group.histories > len(group.examples) else ""
+    )
+    example = _example(group.violation, group.smallest[1]) if group.violation else ""
+    seen = f"<details><summary>histories</summary><ul>{names}{more}</ul></details>"
+    return f"<code>{_word(group.text, 700)}</code>{example}{seen}", None, "shape"
+
+
+def _example(violation: dict[str, Any], history: str) -> str:
+    transactions = "".join(
+        f"<li><b>{_word(t['id'], 40)}</b> <span class='tag'>session {_word(t['session'], 40)}, "
+        f"{_word(t['place'], 60)}</span> <span class='op'>{_ops(t['ops'])}</span></li>"
+        for t in violation["transactions"]
+    )
+    steps = "".join(f"<li>{_word(step['because'])}</li>" for step in violation["steps"])
+    why = f"<ol>{steps}</ol>" if steps else f"<p>{_word(violation['explanation'])}</p>"
+    return (
+        f"<details><summary>example</summary><p class='path'>{_word(history)}</p><ul>{transactions}</ul>{why}</details>"
+    )
+
+
+def _ops(ops: Iterable[Sequence[Any]]) -> str:
+    return " ".join(f"{_word(kind, 8)}({_word(key, 40)}, {_word(value, 40)})" for kind, key, value in ops)
+
+
+def _folders(summary: Summary) -> str:
+    rows = [
+        [_path(name), *(_number(row[o]) for o in OUTCOMES), _drawn(_bar(row, "bar small"))]
+        for name, row in summary.folders.rows.items()
+    ]
+    return _card("By folder", _table(["folder", *OUTCOMES, ""], rows)) if len(rows) > 1 else ""
+
+
+def _slowest(summary: Summary) -> str:
+    most = max((entry[0] for entry in summary.slowest), default=0.0) or 1.0
+    rows = [
+        [_path(name), (f"{s:.2f}", s, "figure"), _number(ops), _drawn(_length(s, most, "instances"))]
+        for s, name, ops in summary.slowest
+    ]
+    return _card("Slowest", _table(["history", "seconds", "operations", ""], rows)) if rows else ""
+
+
+def _reasons(summary: Summary) -> str:
+    rows = [[_name(reason), _number(count)] for reason, count in list(summary.reasons.items())[:50]]
+    return _card("Why undecided", _table(["reason", "histories"], rows)) if rows else ""
+
+
+def _named(title: str, names: list[tuple[str, str]], total: int, why: str) -> str:
+    if not names:
+        return ""
+    rows = [[_path(name), _name(reason)] for name, reason in names]
+    note = f'<p class="note">The first {len(names):,} by name.</p>' if total > len(names) else ""
+    return _card(f"{title}: {total:,}", note + _table(["history", why], rows))
+
+
+def _card(title: str, content: str) -> str:
+    return f'<section class="card">{f"<h2>{escape(title)}</h2>" if title else ""}{content}</section>'
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    kinds = [cell[2] for cell in rows[0]]
+    head = "".join(
+        f'<th scope="col" class="{kind if kind == "figure" else ""}">{escape(name)}</th>'
+        for name, kind in zip(header, kinds, strict=True)
+    )
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
+    return f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _cell(cell: Cell) -> str:
+    markup, value, kind = cell
+    by = "" if value is None else f' data-v="{value:g}"' if isinstance(value, float) else f' data-v="{value}"'
+    return f'<td class="{kind}"{by}>{markup}</td>'
+
+
+def _word(value: object, limit: int = WORD) -> str:
+    """Text from a history: short, harmless, escaped."""
+    return escape(shorten(one_line("null" if value is None else str(value)), limit))
+
+
+def _name(text: str) -> Cell:
+    return _word(text), None, ""
+
+
+def _path(text: str) -> Cell:
+    return _word(text), None, "path"
+
+
+def _number(count: int) -> Cell:
+    return f"{count:,}", count, "figure"
+
+
+def _drawn(picture: str) -> Cell:
+    return picture, None, "wide"
+
+
+def _bar(counts: dict[str, int], kind: str) -> str:
+    """Shares side by side."""
+    total = sum(counts.values()) or 1
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    parts, at = [], 0.0
+    for name, count in counts.items():
+        width = 100 * count / total
+        if count:
+            parts.append(f'<rect class="fill-{name}" x="{at:.3f}" width="{width:.3f}" height="10"/>')
+        at += width
+    return _svg(kind, told, "".join(parts))
+
+
+def _length(value: float, most: float, fill: str) -> str:
+    """A bar as long as its value."""
+    rect = f'<rect class="fill-{fill}" width="{100 * value / most:.3f}" height="10"/>'
+    return _svg("bar small", f"{value:,.4g}", rect)
+
+
+def _svg(kind: str, told: str, content: str) -> str:
+    return (
+        f'<svg class="{kind}" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(told)}">{content}</svg>'
+    )
+
+
+def _key() -> str:
+    boxes = "".join(
+        f'<span><svg width="11" height="11"><rect class="fill-{outcome}" width="11" height="11"/></svg>{outcome}</span>'
+        for outcome in OUTCOMES
+    )
+    return f'<div class="key">{boxes}</div>'

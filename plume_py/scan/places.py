@@ -1,0 +1,172 @@
+"""Where histories lie: this machine's file system, or anything that fsspec opens (s3://, gs://, file://…)."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Protocol
+
+from plume_py.errors import InputError, IsocheckError
+
+
+class Entry(NamedTuple):
+    """A file or folder inside a folder."""
+
+    name: str
+    path: str
+    size: int
+    is_folder: bool
+
+
+class Place(Protocol):
+    """What finding histories needs to know about a file system."""
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder, sorted by name; regular files and folders only."""
+
+    def look(self, path: str) -> Entry | None:
+        """The file or folder at ``path``, if there is one."""
+
+    def matches(self, pattern: str) -> list[str]:
+        """The paths that a glob stands for."""
+
+    def head(self, path: str, size: int) -> bytes:
+        """The first bytes of a file."""
+
+
+class Local:
+    """This machine. Links to folders are not followed: Jepsen's "latest" would count a run twice."""
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder; one that may not be listed is empty."""
+        found = []
+        try:
+            with os.scandir(folder) as inside:
+                for one in inside:
+                    entry = self._entry(one)
+                    if entry is not None:
+                        found.append(entry)
+        except OSError:
+            return []
+        return sorted(found)
+
+    def _entry(self, one: "os.DirEntry[str]") -> Entry | None:
+        try:
+            if one.is_dir(follow_symlinks=False):
+                return Entry(one.name, one.path, 0, True)
+            info = one.stat()
+        except OSError:  # a link to nowhere, or gone meanwhile
+            return None
+        return Entry(one.name, one.path, info.st_size, False) if stat.S_ISREG(info.st_mode) else None
+
+    def look(self, path: str) -> Entry | None:
+        """The file or folder at ``path``; here links are followed, as the user named it."""
+        try:
+            info = os.stat(path)
+        except (OSError, ValueError):
+            return None
+        return Entry(os.path.basename(path), path, info.st_size, stat.S_ISDIR(info.st_mode))
+
+    def matches(self, pattern: str) -> list[str]:
+        """The paths that a glob stands for."""
+        return sorted(glob.glob(pattern, recursive=True))
+
+    def head(self, path: str, size: int) -> bytes:
+        """The first bytes of a file; nothing if it cannot be read."""
+        try:
+            with open(path, "rb") as file:  # noqa: PTH123
+                return file.read(size)
+        except OSError:
+            return b""
+
+
+class Remote:
+    """A file system of fsspec; paths are kept as the URLs that name them."""
+
+    def __init__(self, url: str) -> None:
+        self.fs, _ = _open_fs(url)
+
+    def entries(self, folder: str) -> list[Entry]:
+        """What is in a folder."""
+        with _told(folder):
+            found = self.fs.ls(self.fs._strip_protocol(folder), detail=True)
+        own = self.fs._strip_protocol(folder).rstrip("/")
+        return sorted(self._entry(info) for info in found if info["name"].rstrip("/") != own)
+
+    def _entry(self, info: dict[str, Any]) -> Entry:
+        name = info["name"].rstrip("/")
+        is_folder = info["type"] == "directory"
+        return Entry(name.rsplit("/", 1)[-1], self.fs.unstrip_protocol(name), int(info.get("size") or 0), is_folder)
+
+    def look(self, path: str) -> Entry | None:
+        """The file or folder at ``path``."""
+        with _told(path):
+            try:
+                return self._entry(self.fs.info(path))
+            except FileNotFoundError:
+                return None
+
+    def matches(self, pattern: str) -> list[str]:
+        """The paths that a glob stands for."""
+        with _told(pattern):
+            return sorted(self.fs.unstrip_protocol(path) for path in self.fs.glob(pattern))
+
+    def head(self, path: str, size: int) -> bytes:
+        """The first bytes of a file."""
+        with _told(path):
+            return bytes(self.fs.cat_file(path, start=0, end=size))
+
+
+def is_remote(path: str) -> bool:
+    """Is it a URL?"""
+    return "://" in path
+
+
+def place_of(path: str) -> Place:
+    """Who knows about ``path``."""
+    return Remote(path) if is_remote(path) else Local()
+
+
+@contextmanager
+def fetched(path: str) -> Iterator[str]:
+    """A path on this machine with the content of ``path``."""
+    if not is_remote(path):
+        yield path
+        return
+    with TemporaryDirectory(prefix="isocheck-") as folder:
+        fs, inner = _open_fs(path)
+        local = os.path.join(folder, os.path.basename(inner.rstrip("/")) or "history")
+        try:
+            fs.get(inner, local, recursive=fs.isdir(inner))
+        except Exception as error:
+            raise InputError(f"cannot be fetched: {_in_words(error)}").in_source(path) from None
+        yield local
+
+
+def _open_fs(url: str) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError:
+        raise IsocheckError(f"{url}: remote paths need fsspec: pip install 'plume-py[cluster]'") from None
+    try:
+        fs, inner = url_to_fs(url)
+    except (ImportError, ValueError) as error:
+        raise IsocheckError(f"{url}: {error}") from None
+    return fs, inner
+
+
+@contextmanager
+def _told(url: str) -> Iterator[None]:
+    """Whatever a remote file system fails with becomes one line; each has exceptions of its own."""
+    try:
+        yield
+    except (IsocheckError, FileNotFoundError):
+        raise
+    except Exception as error:
+        raise IsocheckError(f"{url}: cannot be listed: {_in_words(error)}") from None
+
+
+def _in_words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:300]

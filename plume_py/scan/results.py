@@ -1,0 +1,204 @@
+"""The file of results: one JSON line per history, appended when it is done, and never half believed.
+
+One process writes it, and holds a lock on it. A line is written by one call, so a process that is killed leaves whole
+lines and at most one torn at the end; the system is asked now and then to bring them to the disk. Whoever reads takes
+only lines that are whole, and of several for one history the last.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, BinaryIO
+
+import msgspec
+
+from plume_py.errors import InputError, IsocheckError
+from plume_py.files import write_atomically
+
+# At most this many seconds of work are lost when the machine, and not only the process, goes down.
+SYNC_SECONDS = 2.0
+
+Level = dict[str, Any]
+
+
+class Line(msgspec.Struct, gc=False):
+    """What summing up needs of a line; the rest is for others to read."""
+
+    history: str
+    outcome: str
+    levels: dict[str, Level]
+    counts: dict[str, int]
+    shapes: dict[str, str]
+    size: int
+    hash: str
+    settings: str
+    operations: int = 0
+    transactions: int = 0
+    lowest: str | None = None
+    violations: list[msgspec.Raw] = []
+    seconds: dict[str, float] = {}
+    error: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """Why it is undecided."""
+        return next((str(v["reason"]) for v in self.levels.values() if v.get("reason")), "")
+
+    @property
+    def total_seconds(self) -> float:
+        """How long loading and checking took."""
+        return self.seconds.get("load", 0.0) + self.seconds.get("check", 0.0)
+
+
+_decoder = msgspec.json.Decoder(Line)
+
+
+def parse(line: bytes) -> Line | None:
+    """A line of the results; None if it is torn or damaged."""
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, ValueError):
+        return None
+
+
+class Reader:
+    """The valid lines of a file of results, the last one for each history; counts what is not one of them."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.damaged = 0  # lines that say nothing
+        self.superseded = 0  # lines with a later one for the same history
+        last: dict[str, int] = {}
+        lines = 0
+        for lines, (_, line) in enumerate(self._all(), 1):
+            last[line.history] = lines
+        self._wanted = None if len(last) == lines else set(last.values())
+        self.superseded = lines - len(last)
+        self.count = len(last)
+
+    def __iter__(self) -> Iterator[Line]:
+        """The lines, parsed."""
+        return (line for _, line in self.pairs())
+
+    def pairs(self) -> Iterator[tuple[bytes, Line]]:
+        """The lines, as they are and parsed."""
+        for number, pair in enumerate(self._all(), 1):
+            if self._wanted is None or number in self._wanted:
+                yield pair
+
+    def _all(self) -> Iterator[tuple[bytes, Line]]:
+        self.damaged = 0
+        try:
+            with open(self.path, "rb") as file:  # noqa: PTH123
+                for text in file:
+                    line = parse(text)
+                    if line is None:
+                        self.damaged += 1
+                    else:
+                        yield text, line
+        except OSError as error:
+            raise InputError(error.strerror or str(error)).in_source(self.path) from None
+
+
+def read_lines(path: str) -> Iterator[Line]:
+    """The lines of a file that nobody is writing and that has one line per history, as a scan leaves it."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        for text in file:
+            line = parse(text)
+            if line is not None:
+                yield line
+
+
+def open_results(path: str) -> Reader:
+    """The results that are to be read; a file without a single valid line is not one of ours."""
+    reader = Reader(path)
+    if reader.damaged and not reader.count:
+        raise InputError("not a file of results", hint="give what `isocheck scan --results` wrote").in_source(path)
+    return reader
+
+
+class Writer:
+    """Appends lines. ``resume`` says what may be there already: nothing, or the results of a scan to go on with."""
+
+    def __init__(self, path: str, *, resume: bool) -> None:
+        self.path = path
+        self.known: dict[str, tuple[str, str]] = {}  # history -> (hash, settings)
+        self.doubled = False  # is there more than one line for some history?
+        self._file = _open_locked(path)
+        self._synced = time.monotonic()
+        if os.fstat(self._file.fileno()).st_size:
+            if not resume:
+                self._file.close()
+                raise IsocheckError(f"{path} exists already; go on with --resume, or choose another file for --results")
+            self._take_over()
+
+    def _take_over(self) -> None:
+        """What is there, mended: a torn or doubled line must not stay."""
+        reader = open_results(self.path)
+        self.known = {line.history: (line.hash, line.settings) for line in reader}
+        if reader.damaged or reader.superseded:
+            self.compact(reader)
+
+    def write(self, history: str, data: bytes) -> None:
+        """The line of a history, by one call."""
+        self.doubled = self.doubled or history in self.known
+        end = os.fstat(self._file.fileno()).st_size
+        try:
+            written = self._file.write(data)
+            if written != len(data):
+                raise OSError(28, "No space left on device")
+            if time.monotonic() - self._synced > SYNC_SECONDS:
+                self._sync()
+        except OSError as error:
+            self._cut(end)
+            raise IsocheckError(
+                f"cannot write {self.path}: {error.strerror}; what is there stays valid: go on with --resume"
+            ) from None
+
+    def _cut(self, end: int) -> None:
+        with suppress(OSError):  # or the torn line stays, and the next reader drops it
+            self._file.truncate(end)
+
+    def _sync(self) -> None:
+        os.fsync(self._file.fileno())
+        self._synced = time.monotonic()
+
+    def compact(self, reader: Reader | None = None) -> None:
+        """Rewrite the file with one line per history."""
+        reader = reader or Reader(self.path)
+        write_atomically(self.path, (text for text, _ in reader.pairs()))
+        self._file.close()
+        self._file = _open_locked(self.path)
+
+    def __enter__(self) -> "Writer":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._file.closed:
+            with suppress(OSError):  # a device such as /dev/stdout cannot
+                self._sync()
+            self._file.close()
+
+
+def _open_locked(path: str) -> BinaryIO:
+    """The file, for appending, and ours alone for as long as it is open."""
+    try:
+        file = open(path, "ab", buffering=0)  # noqa: SIM115, PTH123
+    except OSError as error:
+        raise IsocheckError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except ImportError:
+        pass
+    except OSError:
+        file.close()
+        raise IsocheckError(f"{path} is being written by another scan") from None
+    return file

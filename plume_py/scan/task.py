@@ -1,0 +1,185 @@
+"""One history of a scan: recognise it, hash it, check it, and make its line of the results."""
+
+import os
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from plume_py.errors import InputError, IsocheckError, TooLargeError
+from plume_py.history.detect import detect, format_of
+from plume_py.history.formats.log_folder import log_names
+from plume_py.history.source import Source
+from plume_py.levels import NAMES
+from plume_py.report.json import encode, plain
+from plume_py.report.verdict import LevelVerdict, Result
+from plume_py.scan.places import fetched
+from plume_py.scan.settings import (
+    HOLDS,
+    SAME,
+    SKIPPED,
+    UNDECIDED,
+    UNREADABLE,
+    VIOLATED,
+    Answer,
+    Settings,
+    Task,
+    spell_bytes,
+)
+from plume_py.scan.shape import shape_of
+from plume_py.text import encodable
+
+CHUNK = 1 << 20
+
+# How each line of our own results begins: they may well lie among the histories.
+_OUR_RESULTS = b'{"history":'
+
+# Formats whose first characters are shared with much else, and what one of them must hold in its first bytes.
+_TELLING = {
+    "json": (b'"sessions"',),
+    "jsonl": (b'"ops"', b'"session"', b'"initial"'),
+    "edn": (b":process", b":type", b":f ", b":value"),
+}
+
+
+class NotAHistoryError(Exception):
+    """A file that a walk came upon and that is something else."""
+
+
+def check_one(task: Task, settings: Settings) -> Answer:
+    """The answer for one history; whatever it holds, only the interpreter itself can fail here."""
+    digest = ""
+    try:
+        with fetched(task.path) as local:
+            _reject_special(local)
+            source = Source(local, task.path)
+            try:
+                format = _recognise(source, task, settings)
+                digest = content_hash(source.path)
+                if task.known and digest == task.known:
+                    return Answer(task.number, SAME, b"")
+                result = _check(source, format, settings)
+                return _answer(task, settings, result, digest, settings.key())
+            finally:
+                source.close()
+    except NotAHistoryError as reason:
+        return Answer(task.number, SKIPPED, str(reason).encode())
+    except (TooLargeError, MemoryError):
+        return undecided(task, settings, memory_reason(settings.max_memory), digest)
+    except (InputError, OSError) as error:
+        digest = digest or _hash_of(task)  # it may fail before its format is known
+        if task.known and digest == task.known:
+            return Answer(task.number, SAME, b"")
+        problem = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
+        result = Result(task.path, error=str(problem.in_source(task.path)))
+        return _answer(task, settings, result, digest, settings.key())
+    except IsocheckError as error:
+        return undecided(task, settings, str(error), digest)
+    except Exception as error:
+        return undecided(task, settings, f"a defect in isocheck: {type(error).__name__}: {error}"[:300], digest)
+
+
+def _reject_special(path: str) -> None:
+    """A pipe or a device may keep a worker waiting for ever."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise InputError("not a regular file", hint="use `isocheck check` for pipes and devices")
+
+
+def memory_reason(limit: int | None) -> str:
+    """Why a history that asked for too much memory is undecided."""
+    return f"memory limit of {spell_bytes(limit)} reached" if limit else "memory limit reached"
+
+
+def undecided(task: Task, settings: Settings, reason: str, digest: str | None = None) -> Answer:
+    """The answer for a history that was given up, for every level asked."""
+    if digest is None:
+        digest = _hash_of(task)
+    verdicts = {level: LevelVerdict(None, reason=reason) for level in settings.levels}
+    answer = _answer(task, settings, Result(task.path, levels=verdicts), digest, settings.limited_key())
+    return answer._replace(given_up=True)
+
+
+def _hash_of(task: Task) -> str:
+    try:
+        with fetched(task.path) as local:
+            source = Source(local, task.path)
+            try:
+                if source.is_folder:
+                    detect(source)
+                return content_hash(source.path)
+            finally:
+                source.close()
+    except (IsocheckError, OSError):
+        return ""
+
+
+def _recognise(source: Source, task: Task, settings: Settings) -> str:
+    """The format; by content alone where nobody said that this is a history."""
+    if settings.input_format is not None:
+        if source.is_folder:  # finds the file inside, whatever it is then read as
+            detect(source)
+        return settings.input_format
+    if task.named or source.is_folder:
+        return detect(source)
+    head = source.head()
+    if not head:
+        raise NotAHistoryError("empty")
+    format = None if head.startswith(_OUR_RESULTS) else format_of(head)
+    if format is None or not any(mark in head for mark in _TELLING.get(format, (b"",))):
+        raise NotAHistoryError("not a history")
+    return format
+
+
+def content_hash(path: str) -> str:
+    """Of a file, or of the logs in a folder with their names."""
+    digest = sha256()
+    if os.path.isdir(path):
+        for name in log_names(path, r".*\.log"):
+            digest.update(os.fsencode(name) + b"\0")
+            _update(digest, os.path.join(path, name))
+    else:
+        _update(digest, path)
+    return digest.hexdigest()[:32]
+
+
+def _update(digest: Any, path: str) -> None:
+    if not os.path.isfile(path):  # a pipe, say, would block for ever; the reader tells
+        return
+    with open(path, "rb") as file:  # noqa: PTH123
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+
+
+def _check(source: Source, format: str, settings: Settings) -> Result:
+    import time
+
+    from plume_py.checking import check
+    from plume_py.history.load import load_source
+
+    start = time.perf_counter()
+    history = load_source(source, format=format, init_txn=settings.init_txn)  # type: ignore[arg-type]
+    loaded = time.perf_counter() - start
+    result = check(history, settings.levels, max_examples=settings.max_examples, name=source.name)
+    return replace(result, seconds={"load": loaded, **result.seconds})
+
+
+def outcome_of(result: Result) -> str:
+    """In one word."""
+    if result.error is not None:
+        return UNREADABLE
+    return {True: HOLDS, False: VIOLATED, None: UNDECIDED}[result.ok]
+
+
+def _answer(task: Task, settings: Settings, result: Result, digest: str, key: str) -> Answer:
+    outcome = outcome_of(result)
+    broken = [level for level in (*NAMES, "declared") if level in result.levels and result.levels[level].ok is False]
+    line = plain(replace(result, history=encodable(task.path), error=result.error and encodable(result.error)))
+    seconds = line.pop("seconds")
+    line["outcome"] = outcome
+    line["lowest"] = broken[0] if broken else None
+    line["shapes"] = dict(sorted(shape_of(violation) for violation in result.violations))
+    line["size"] = task.size
+    line["hash"] = digest
+    line["settings"] = key
+    # Last, so that it is easily cut off: the only part that differs from run to run.
+    line["seconds"] = seconds if settings.times else {}
+    return Answer(task.number, outcome, encode(line).encode("utf-8", "backslashreplace") + b"\n")
