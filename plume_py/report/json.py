@@ -37,7 +37,7 @@ def line(result: Result) -> str:
 
 def violation_line(violation: Violation) -> str:
     """One violation on one line, as it stands in a result."""
-    return _encode(_violation(violation))
+    return encode(_violation(violation))
 
 
 def plain(result: Result) -> dict[str, Any]:
