@@ -3,9 +3,10 @@
 # mypy: allow-untyped-defs
 
 from plume_py.monitor import judge_kernels as judges
+from plume_py.monitor import order_kernels as orders
 from plume_py.monitor import reach_kernels as reach
 from plume_py.monitor import table_kernels as tables
-from plume_py.monitor.judge_kernels import AMBIGUOUS, MIXED_USE, TCC, B, C, D, E, F, J
+from plume_py.monitor.judge_kernels import AMBIGUOUS, MIXED_USE, RC, TCC, B, C, D, E, F, J
 from plume_py.monitor.reach_kernels import CAUSAL
 from plume_py.monitor.table_kernels import (
     ABORTED,
@@ -31,10 +32,12 @@ from plume_py.monitor.table_kernels import (
     NEXT,
     OP,
     OPS,
+    OUT,
     OWN,
     OWN_VERSION,
     PENDING,
     POSITION,
+    READ_BY,
     READ_IN,
     READER,
     READS,
@@ -97,6 +100,8 @@ def take(m, t):
     m.txn[t, POSITION] = m.lists[number, LENGTH] + 1
     m.txn[t, FIRST_READ] = m.n[READS]
     m.txn[t, EDGE] = -1
+    m.txn[t, OUT] = -1
+    m.txn[t, READ_BY] = -1
     m.txn[t, SEEN] = -1
     m.txn[t, LIVE] = 0
     begin, end = m.txn[t, FIRST_OP], m.txn[t + 1, FIRST_OP]
@@ -112,6 +117,9 @@ def take(m, t):
     for layer in range(CAUSAL, TCC + 1):
         if judges.has_layer(m, layer):
             reach.finish_row(m, layer, t)
+    for level in range(RC, TCC + 1):
+        if m.asked[level] and not judges.has_layer(m, level):
+            orders.append(m, level, t)
     judges.judge(m, t)
     serve_waiting(m, t, begin, end)
 
@@ -202,6 +210,9 @@ def settle(m, r, source):
     if m.read[r, AFTER_OWN]:
         judges.note(m, D, 0, t, source, o)
     tables.index_reader(m, r)
+    if source >= 0:
+        m.read[r, NEXT] = m.txn[source, READ_BY]
+        m.txn[source, READ_BY] = r
     q = last_read_of(m, t, x)
     while q >= 0:
         other = m.read[q, SOURCE]
@@ -262,7 +273,7 @@ def reindex(m):
             judges.become_live(m, t)
         for r in range(m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]):
             if m.read[r, SOURCE] >= INITIAL:
-                tables.index_reader(m, r)
+                tables.index_reader(m, r)  # the commit orders, which follow NEXT, are not kept in a window
             elif m.read[r, SOURCE] == WAITS:
                 v = m.op[m.read[r, OP], VERSION]
                 m.read[r, NEXT] = m.version[v, WAITING]

@@ -102,7 +102,7 @@ def _smaller(m: State, kept: Int64s, rows: dict[int, Int32s]) -> State:
     small = new_state(asked, initial, bool(m.n[tables.INIT_TXN] >= 0))
     lengths = m.txn[kept + 1, tables.FIRST_OP] - m.txn[kept, tables.FIRST_OP]
     small = with_room(small, len(kept), int(np.sum(lengths)), sessions)
-    for entry in (tables.IMPLICIT_READS, tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.TRIVIAL, len(m.n))):
+    for entry in (tables.IMPLICIT_READS, tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.ORDERED, len(m.n))):
         small.n[entry] = m.n[entry]
     small.broken[:] = m.broken
     handle = native.handle(small)
@@ -126,7 +126,7 @@ def _copy_transactions(m: State, small: State, handle: Any, kept: Int64s, number
         length = ops.stop - ops.start
         small.txn[t] = m.txn[old]
         small.txn[t, [tables.FIRST_OP, tables.FIRST_READ]] = at_op, at_read
-        small.txn[t, [tables.EDGE, tables.SEEN]] = -1
+        small.txn[t, [tables.EDGE, tables.OUT, tables.READ_BY, tables.SEEN]] = -1
         small.op_kind[at_op : at_op + length] = m.op_kind[ops]
         for i, (x, v) in enumerate(m.op[ops].tolist()):
             small.op[at_op + i] = _copy_version(m, small, handle, x, v, number)

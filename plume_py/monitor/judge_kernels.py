@@ -7,11 +7,16 @@ event, and so is a read of the initial state when some t2 exists.
 
 # mypy: allow-untyped-defs
 
+from plume_py.monitor import order_kernels as orders
 from plume_py.monitor import reach_kernels as reach
 from plume_py.monitor import table_kernels as tables
-from plume_py.monitor.reach_kernels import CAUSAL, CYCLE, NEW
+from plume_py.monitor.reach_kernels import CAUSAL, CYCLE
 from plume_py.monitor.table_kernels import (
     EDGE,
+    EDGE_FROM,
+    EDGE_LEVEL,
+    EDGE_READ,
+    EDGE_TO,
     EDGES,
     EVENTS,
     FIRST_OP,
@@ -26,8 +31,12 @@ from plume_py.monitor.table_kernels import (
     LIVE,
     LOST_EVENTS,
     NEWS,
+    NEXT_IN,
+    NEXT_OUT,
     OFFSET,
     OP,
+    ORDERED,
+    OUT,
     POSITION,
     READ_IN,
     READER,
@@ -37,13 +46,17 @@ from plume_py.monitor.table_kernels import (
     SESSION,
     SESSIONS,
     SOURCE,
-    TRIVIAL,
+    STEPS,
+    TXNS,
     WRITES,
 )
 
 # Kinds of events: a pattern of a single read (its letter's place in "abcdefj"), and those of the graph.
 B, C, D, E, F, J = 1, 2, 3, 4, 5, 6
 CAUSAL_CYCLE, STALE, FORCED_CYCLE, AMBIGUOUS, MIXED_USE = 7, 8, 9, 10, 11
+
+# How many steps a commit order may take before a layer is better: at first, and for each transaction.
+STEPS_AT_FIRST, STEPS_PER_TXN = 1_000_000, 300
 
 # Layers, and entries of ``m.asked``: CI is entry 0.
 RC, RA, TCC = 1, 2, 3
@@ -72,7 +85,7 @@ def note(m, kind, level, a, b, r):
 
 def has_layer(m, layer):
     """Is this layer kept?"""
-    return layer == CAUSAL or (m.asked[layer] and not m.n[TRIVIAL + layer])
+    return layer == CAUSAL or (m.asked[layer] and not m.n[ORDERED + layer])
 
 
 def become_live(m, t):
@@ -145,7 +158,7 @@ def judge_causal(m, t, r):
     heads = m.key[x, HEADS]
     if heads < 0:
         return
-    layer = CAUSAL if m.n[TRIVIAL + TCC] else TCC
+    layer = CAUSAL if m.n[ORDERED + TCC] else TCC
     for at in range(m.lists[heads, OFFSET], m.lists[heads, OFFSET] + m.lists[heads, LENGTH], 2):
         s = m.pool[at]
         if t1 == INITIAL or m.row[layer, t1, s] < m.pool[at + 1]:  # otherwise t1 comes after all of them
@@ -169,48 +182,67 @@ def force(m, level, t2, r):
 
 
 def order(m, level, u, v, r):
-    """The level wants u before v, because of read r (or, if that is below 0, of a list).
-
-    As long as this and all edges before agree with the order of arrival, that is a commit order, and the level has no
-    need of a layer: its edges are only written down.
-    """
-    trivial = m.n[TRIVIAL + level] != 0
-    if reach.before(m, CAUSAL if trivial else level, u, v):
+    """The level wants u before v, because of read r (or, if that is below 0, of a list)."""
+    ordered = m.n[ORDERED + level] != 0
+    if reach.before(m, CAUSAL if ordered else level, u, v) or (ordered and is_noted(m, level, u, v)):
         return
-    if trivial and (u >= v or m.n[EDGES] == len(m.edge)):
-        leave_trivial(m, level)
-        trivial = False
-    outcome = NEW if trivial else reach.add_edge(m, level, u, v)
-    if outcome == CYCLE:
+    if ordered and m.n[EDGES] == len(m.edge):
+        leave_order(m, level)  # an order needs all edges, a layer does not
+    if not settle_edge(m, level, u, v):
         note(m, FORCED_CYCLE, level, u, v, r)
-    elif outcome == NEW and m.n[EDGES] < len(m.edge):
-        e = m.n[EDGES]
-        m.n[EDGES] += 1
-        m.edge[e, 0] = u
-        m.edge[e, 1] = r
-        m.edge[e, 2] = level
-        m.edge[e, 3] = m.txn[v, EDGE]
-        m.edge[e, 4] = v
-        m.txn[v, EDGE] = e
+    elif m.n[EDGES] < len(m.edge):
+        note_edge(m, level, u, v, r)
 
 
-def leave_trivial(m, level):
+def settle_edge(m, level, u, v):
+    """u comes before v at this level: tell its commit order, or its layer. False if that closes a cycle."""
+    if m.n[ORDERED + level]:
+        if m.n[STEPS + level] < STEPS_AT_FIRST + STEPS_PER_TXN * m.n[TXNS]:
+            return orders.put_before(m, level, u, v)
+        leave_order(m, level)
+    return reach.add_edge(m, level, u, v) != CYCLE
+
+
+def is_noted(m, level, u, v):
+    """Is that edge among the last few into v?"""
+    e = m.txn[v, EDGE]
+    for _ in range(8):
+        if e < 0:
+            return False
+        if m.edge[e, EDGE_FROM] == u and m.edge[e, EDGE_LEVEL] == level:
+            return True
+        e = m.edge[e, NEXT_IN]
+    return False
+
+
+def note_edge(m, level, u, v, r):
+    """Write an edge down."""
+    e = m.n[EDGES]
+    m.n[EDGES] += 1
+    m.edge[e, EDGE_FROM] = u
+    m.edge[e, EDGE_TO] = v
+    m.edge[e, EDGE_READ] = r
+    m.edge[e, EDGE_LEVEL] = level
+    m.edge[e, NEXT_IN] = m.txn[v, EDGE]
+    m.edge[e, NEXT_OUT] = m.txn[u, OUT]
+    m.txn[v, EDGE] = e
+    m.txn[u, OUT] = e
+
+
+def leave_order(m, level):
     """From here on the level has its own layer: the causal one, and the edges written down so far."""
-    m.n[TRIVIAL + level] = 0
+    m.n[ORDERED + level] = 0
     reach.copy_layer(m, level)
     for e in range(m.n[EDGES]):
-        if m.edge[e, 2] == level:
-            reach.add_edge(m, level, m.edge[e, 0], m.edge[e, 4])
+        if m.edge[e, EDGE_LEVEL] == level:
+            reach.add_edge(m, level, m.edge[e, EDGE_FROM], m.edge[e, EDGE_TO])
 
 
 def learn_of(m, t, p, r):
-    """The late edge p -> t, in every layer; the causal one last, since the others build on it."""
-    for layer in range(RC, TCC + 1):
-        if m.asked[layer]:
-            if m.n[TRIVIAL + layer]:
-                leave_trivial(m, layer)
-            if reach.add_edge(m, layer, p, t) == CYCLE:
-                note(m, FORCED_CYCLE, layer, p, t, r)
+    """The late edge p -> t, at every level; the causal order comes last, since the layers build on it."""
+    for level in range(RC, TCC + 1):
+        if m.asked[level] and not settle_edge(m, level, p, t):
+            note(m, FORCED_CYCLE, level, p, t, r)
     m.n[NEWS] = 0
     if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
         note(m, CAUSAL_CYCLE, 0, p, t, r)

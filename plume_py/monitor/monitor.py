@@ -90,7 +90,7 @@ class Monitor:
         self._latecomers = 0  # sessions that began after something was forgotten
         self._forget_at = 0 if window is None else 2 * max(window, 1)
         if window is not None:  # what is written down for later would be lost
-            self._state.n[tables.TRIVIAL : tables.TRIVIAL + LAYERS] = 0
+            self._state.n[tables.ORDERED : tables.ORDERED + LAYERS] = 0
         self._lists = ListOrders()
         self._sessions: dict[Hashable, int] = {}
         self._roster = Roster()

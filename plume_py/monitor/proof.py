@@ -5,7 +5,7 @@ force its edges, and those that connect them make up a small history: its reads 
 Leaving out reads and transactions only ever takes constraints away, so what is wrong with it is wrong with the whole.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,8 @@ from plume_py.monitor.state import State
 
 # A path that has not ended after so many sessions is not going to: the order has cycles from earlier violations.
 MAX_HOPS = 1000
+
+EDGE_COLUMNS = (tables.EDGE_FROM, tables.EDGE_READ, tables.EDGE_LEVEL)
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,9 @@ class Involved:
 
     def _path(self, layer: int, begin: int, end: int) -> None:
         """Those on a way from ``begin`` to ``end``, found backwards from session to session."""
+        if layer != reach.CAUSAL and self._m.n[tables.ORDERED + layer]:
+            self._search(layer, begin, end)
+            return
         at = end
         for _ in range(MAX_HOPS):
             position = int(reach.first_after(self._native, layer, begin, int(self._m.txn[at, tables.SESSION])))
@@ -113,6 +118,38 @@ class Involved:
             at = before
             self.transactions.add(at)
 
+    def _search(self, level: int, begin: int, end: int) -> None:
+        """The same for a level that has no layer: a shortest way, through what stands between the two."""
+        place = self._m.place[level]
+        towards: dict[int, tuple[int, int | None]] = {end: (end, None)}  # the next on the way, and the edge if forced
+        queue = [end]
+        for at in queue:
+            for before, e in self._just_before(level, at):
+                if before not in towards and place[before] >= place[begin]:
+                    towards[before] = at, e
+                    queue.append(before)
+            if begin in towards:
+                break
+        at = begin
+        while at in towards and at != end:
+            following, e = towards[at]
+            self.transactions |= {at, following}
+            if e is not None:
+                self._reason(level, at, following, int(self._m.edge[e, tables.EDGE_READ]))
+            at = following
+
+    def _just_before(self, level: int, t: int) -> Iterator[tuple[int, int | None]]:
+        session, position = (int(self._m.txn[t, column]) for column in (tables.SESSION, tables.POSITION))
+        for source in self._sources(t):
+            yield source, None
+        e = int(self._m.txn[t, tables.EDGE])
+        while e >= 0:
+            if self._m.edge[e, tables.EDGE_LEVEL] == level:
+                yield int(self._m.edge[e, tables.EDGE_FROM]), e
+            e = int(self._m.edge[e, tables.NEXT_IN])
+        if position > 1:
+            yield int(tables.at_position(self._native, session, position - 1)), None
+
     def _learnt_from(self, layer: int, begin: int, at: int) -> int | None:
         """From whom ``at`` knows of ``begin``: a source of its reads, or one that is forced before it."""
         for source in sorted(self._sources(at), key=lambda t: t != begin):
@@ -120,7 +157,8 @@ class Involved:
                 return source
         e = int(self._m.txn[at, tables.EDGE])
         while e >= 0:
-            u, r, level, e, _ = map(int, self._m.edge[e])
+            u, r, level = (int(self._m.edge[e, column]) for column in EDGE_COLUMNS)
+            e = int(self._m.edge[e, tables.NEXT_IN])
             if level == layer and (u == begin or reach.before(self._native, layer, begin, u)):
                 self._reason(level, u, at, r)
                 return u

@@ -45,6 +45,10 @@ class State(NamedTuple):
     told: Int8s
     scratch: Int32s
     news: Int32s
+    place: Int32s
+    mark: Int32s
+    found: Int32s
+    places: Int32s
     edge: Int32s
     event: Int32s
 
@@ -55,13 +59,13 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
     count[tables.HAS_INITIAL] = initial is not None
     count[tables.INITIAL_CODE] = 0 if initial is None else initial
     count[tables.INIT_TXN] = 0 if init_first else -1
-    count[tables.TRIVIAL : tables.TRIVIAL + LAYERS] = 1
+    count[tables.ORDERED : tables.ORDERED + LAYERS] = 1
     txns, ops, sessions = FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS
     return State(
         n=count,
         asked=np.array(asked, np.uint8),
         broken=np.zeros(4, np.uint8),
-        txn=_rows(txns + 1, 8),
+        txn=_rows(txns + 1, 10),
         op_kind=np.zeros(ops, np.uint8),
         op=_rows(ops, 2),
         read=_rows(ops, 6),
@@ -83,7 +87,11 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         told=np.zeros((LAYERS, sessions), np.uint8),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
-        edge=_rows(txns, 5),
+        place=_rows(LAYERS, txns),
+        mark=np.zeros(txns, np.int32),
+        found=_rows(2, txns),
+        places=np.zeros(txns, np.int32),
+        edge=_rows(txns, 6),
         event=_rows(EVENTS, 5),
     )
 
@@ -110,11 +118,13 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
     row, late = (np.zeros((LAYERS, txns, sessions), np.int32) for _ in range(2))
     for layer in range(LAYERS):
         if layer == 0 or (
-            m.asked[layer] and not m.n[tables.TRIVIAL + layer]
+            m.asked[layer] and not m.n[tables.ORDERED + layer]
         ):  # what was never touched is not to be touched
             row[layer, :used, :columns] = m.row[layer, :used]
         if np.any(m.most[layer]):
             late[layer, :used, :columns] = m.late[layer, :used]
+    place = _rows(LAYERS, txns)
+    place[:, :used] = m.place[:, :used]
     most, now = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
     most[:, :columns, :columns] = m.most
     now[:, :columns, :columns] = m.now
@@ -130,6 +140,10 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
         session=_longer(m.session, sessions),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
+        place=place,
+        mark=_longer(m.mark, txns),
+        found=_rows(2, txns),
+        places=np.zeros(txns, np.int32),
     )
 
 

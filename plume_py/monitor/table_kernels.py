@@ -9,14 +9,17 @@ columns. Room is made before kernels run; they never grow anything.
 # Entries of ``m.n``.
 TXNS, OPS, READS, VERSIONS, KEYS, SLOTS, LISTS, POOL, EDGES, EVENTS, LOST_EVENTS, PENDING, SESSIONS = range(13)
 HAS_INITIAL, INITIAL_CODE, INIT_TXN, IMPLICIT_READS, INITIAL_WRITTEN, LATE_UPDATES, NEWS = range(13, 20)
-# Which level (1, 2, 3) still goes without its layer.
-TRIVIAL = 20
+STAMP = 20
+# By level, from 1 on: does it keep a commit order instead of a layer, and how many steps has that taken?
+ORDERED, STEPS = 21, 25
 
-# Columns of ``m.txn``. LIVE: its writes count. EDGE: the last edge forced into it. SEEN: a stamp.
-SESSION, POSITION, STATUS, FIRST_OP, FIRST_READ, LIVE, EDGE, SEEN = range(8)
+# Columns of ``m.txn``. LIVE: its writes count. EDGE, OUT: the last edge forced into it, and out of it. READ_BY: the
+# last read from it. SEEN: a stamp.
+SESSION, POSITION, STATUS, FIRST_OP, FIRST_READ, LIVE, EDGE, OUT, READ_BY, SEEN = range(10)
 # Columns of ``m.op``.
 KEY, VERSION = range(2)
-# Columns of ``m.read``. NEXT: another read that waits for the same version. SAME: the read of that key before.
+# Columns of ``m.read``. NEXT: another read that waits for the same version, or that is from the same transaction.
+# SAME: the transaction's read of that key before.
 # AFTER_OWN: the transaction itself wrote the key before.
 OP, SOURCE, READER, NEXT, SAME, AFTER_OWN = range(6)
 # Columns of ``m.version``. WAITING: the first read that waits for it. SEEN_BY: a committed reader.
@@ -28,6 +31,8 @@ HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE = range(6)
 # Columns of ``m.slot``: what one session did with one key. HEAD: where its entry is in HEADS.
 # LAST_READER: the position of its last reader.
 SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD, LAST_READER = range(6)
+# Columns of ``m.edge``.
+EDGE_FROM, EDGE_TO, EDGE_READ, EDGE_LEVEL, NEXT_IN, NEXT_OUT = range(6)
 # Columns of ``m.lists``.
 OFFSET, LENGTH, CAPACITY = range(3)
 
