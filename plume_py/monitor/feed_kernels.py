@@ -49,6 +49,8 @@ from plume_py.monitor.table_kernels import (
     SOURCE,
     STATUS,
     TXNS,
+    UNKNOWN,
+    UNKNOWN_OPS,
     USE,
     VERSION,
     WAITING,
@@ -120,6 +122,8 @@ def take(m, t):
     for level in range(RC, TCC + 1):
         if m.asked[level] and not judges.has_layer(m, level):
             orders.append(m, level, t)
+    if m.txn[t, STATUS] == UNKNOWN:
+        m.n[UNKNOWN_OPS] += end - begin
     judges.judge(m, t)
     serve_waiting(m, t, begin, end)
 

@@ -154,14 +154,15 @@ def judge_session(m, t, r):
 
 def judge_causal(m, t, r):
     """TCC: the last writer of each session that comes causally before t; session order stands for the others."""
-    x, t1 = m.op[m.read[r, OP], KEY], m.read[r, SOURCE]
+    reads, lists, pool, row = m.read, m.lists, m.pool, m.row
+    x, t1 = m.op[reads[r, OP], KEY], reads[r, SOURCE]
     heads = m.key[x, HEADS]
     if heads < 0:
         return
     layer = CAUSAL if m.n[ORDERED + TCC] else TCC
-    for at in range(m.lists[heads, OFFSET], m.lists[heads, OFFSET] + m.lists[heads, LENGTH], 2):
-        s = m.pool[at]
-        if t1 == INITIAL or m.row[layer, t1, s] < m.pool[at + 1]:  # otherwise t1 comes after all of them
+    for at in range(lists[heads, OFFSET], lists[heads, OFFSET] + lists[heads, LENGTH], 2):
+        s = pool[at]
+        if t1 == INITIAL or row[layer, t1, s] < pool[at + 1]:  # otherwise t1 comes after all of them
             slot = tables.find_slot(m, x, s, False)
             t2 = tables.last_writer(m, slot, reach.known(m, CAUSAL, t, s))
             if t2 == t:  # on a causal cycle t comes before itself
@@ -205,13 +206,14 @@ def settle_edge(m, level, u, v):
 
 def is_noted(m, level, u, v):
     """Is that edge among the last few into v?"""
+    edges = m.edge
     e = m.txn[v, EDGE]
     for _ in range(8):
         if e < 0:
             return False
-        if m.edge[e, EDGE_FROM] == u and m.edge[e, EDGE_LEVEL] == level:
+        if edges[e, EDGE_FROM] == u and edges[e, EDGE_LEVEL] == level:
             return True
-        e = m.edge[e, NEXT_IN]
+        e = edges[e, NEXT_IN]
     return False
 
 

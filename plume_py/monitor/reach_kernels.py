@@ -26,10 +26,11 @@ KNOWN, NEW, CYCLE = 0, 1, 2
 
 def known(m, layer, t, b):
     """How many transactions of session b come before t."""
-    s = m.txn[t, SESSION]
+    txns = m.txn
+    s = txns[t, SESSION]
     value = m.row[layer, t, b]
     if m.most[layer, s, b] > value:
-        position = m.txn[t, POSITION]
+        position = txns[t, POSITION]
         while position > 0:
             value = max(value, m.late[layer, tables.at_position(m, s, position), b])
             position -= position & -position
@@ -38,12 +39,13 @@ def known(m, layer, t, b):
 
 def knows(m, layer, t, b, enough):
     """Do at least ``enough`` transactions of session b come before t?"""
+    txns = m.txn
     if m.row[layer, t, b] >= enough:
         return True
-    s = m.txn[t, SESSION]
+    s = txns[t, SESSION]
     if m.most[layer, s, b] < enough:
         return False
-    position = m.txn[t, POSITION]
+    position = txns[t, POSITION]
     while position > 0:
         if m.late[layer, tables.at_position(m, s, position), b] >= enough:
             return True

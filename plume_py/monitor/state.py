@@ -1,7 +1,7 @@
 """The monitor's tables, and room in them: kernels never grow anything, so everything is made large enough beforehand.
 
 Memory that was never touched costs nothing (fresh zeros come from the system as they are needed), so tables may be
-generous. The bound for the pool: a list that doubles leaves at most twice its final room behind.
+generous.
 """
 
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from plume_py.monitor import table_kernels as tables
 
 LAYERS = 4  # the causal order, and one for each of RC, RA, TCC
 EVENTS = 256
+# Forced edges for which there is room, at the least; more of them make the monitor slower, not wrong.
+EDGES_PER_TXN = 4
 FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS = 64, 512, 4
 
 
@@ -74,8 +76,8 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         key=_rows(ops, 6),
         key_code=np.zeros(ops, np.int64),
         slot=_rows(ops, 6),
-        lists=np.zeros((_lists(ops, sessions), 3), np.int64),
-        pool=np.zeros(_pool(txns, ops), np.int32),
+        lists=np.zeros((ops, 3), np.int64),
+        pool=np.zeros(ops, np.int32),
         session=np.zeros(sessions, np.int32),
         key_hash=_hash(ops),
         version_hash=_hash(ops),
@@ -98,28 +100,41 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
 
 def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
     """Room for so many more transactions and operations, and for ``sessions`` altogether."""
-    txns += int(m.n[tables.TXNS])
-    ops += int(m.n[tables.OPS])
+    n = m.n
+    txns += int(n[tables.TXNS])
     if sessions > m.row.shape[2] or txns > m.row.shape[1]:
-        m = _with_rows(m, max(txns, _grown(txns, m.row.shape[1])), _grown(sessions, m.row.shape[2]))
-    if ops > len(m.op):
-        m = _with_ops(m, _grown(ops, len(m.op)))
-    if 2 * m.n[tables.EDGES] > len(m.edge):
-        m = m._replace(edge=_longer(m.edge, 2 * len(m.edge)))
-    needed = _pool(m.row.shape[1], len(m.op))
-    if needed > len(m.pool):
-        m = m._replace(pool=_longer(m.pool, needed))
-    needed = _lists(len(m.op), m.row.shape[2])
-    return m._replace(lists=_longer(m.lists, needed)) if needed > len(m.lists) else m
+        m = _with_rows(m, _grown(txns, m.row.shape[1]), _grown(sessions, m.row.shape[2]))
+    # Reads that waited, and writes of unknown outcome, may come to count now.
+    more = ops + int(n[tables.PENDING] + n[tables.UNKNOWN_OPS])
+    m = _with_table(m, int(n[tables.OPS]), ops, "op_kind", "op")
+    m = _with_table(m, int(n[tables.READS]), ops, "read")
+    m = _with_table(m, int(n[tables.VERSIONS]), ops, "version", "version_value", hashed="version_hash")
+    m = _with_table(m, int(n[tables.KEYS]), ops, "key", "key_code", hashed="key_hash")
+    m = _with_table(m, int(n[tables.SLOTS]), more, "slot", hashed="slot_hash")
+    m = _with_table(m, int(n[tables.LISTS]), 3 * more + sessions, "lists")
+    m = _with_table(m, int(n[tables.EDGES]), int(n[tables.EDGES]) + EDGES_PER_TXN * m.row.shape[1], "edge")
+    # A list that doubles leaves at most twice its final room behind; entries are transactions, readers, writers, heads.
+    entries = m.row.shape[1] + 4 * (int(n[tables.OPS]) + more)
+    return _with_table(m, int(n[tables.POOL]), max(0, 4 * entries - int(n[tables.POOL])), "pool")
+
+
+def _with_table(m: State, used: int, more: int, *names: str, hashed: str = "") -> State:
+    """Room for ``more`` rows than are used."""
+    present = len(getattr(m, names[0]))
+    if used + more <= present:
+        return m
+    length = _grown(used + more, present)
+    m = m._replace(**{name: _longer(getattr(m, name), length, used) for name in names})
+    rehashed: dict[str, Any] = {hashed: _rehashed(m, hashed, length)} if hashed else {}
+    return m._replace(**rehashed)
 
 
 def _with_rows(m: State, txns: int, sessions: int) -> State:
     used, columns = int(m.n[tables.TXNS]), m.row.shape[2]
     row, late = (np.zeros((LAYERS, txns, sessions), np.int32) for _ in range(2))
     for layer in range(LAYERS):
-        if layer == 0 or (
-            m.asked[layer] and not m.n[tables.ORDERED + layer]
-        ):  # what was never touched is not to be touched
+        # what was never touched is not to be touched
+        if layer == 0 or (m.asked[layer] and not m.n[tables.ORDERED + layer]):
             row[layer, :used, :columns] = m.row[layer, :used]
         if np.any(m.most[layer]):
             late[layer, :used, :columns] = m.late[layer, :used]
@@ -131,44 +146,34 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
     told = np.zeros((LAYERS, sessions), np.uint8)
     told[:, :columns] = m.told
     return m._replace(
-        txn=_longer(m.txn, txns + 1),
+        txn=_longer(m.txn, txns + 1, used + 1),
         row=row,
         late=late,
         most=most,
         now=now,
         told=told,
-        session=_longer(m.session, sessions),
+        session=_longer(m.session, sessions, columns),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
         place=place,
-        mark=_longer(m.mark, txns),
+        mark=_longer(m.mark, txns, used),
         found=_rows(2, txns),
         places=np.zeros(txns, np.int32),
     )
 
 
-def _with_ops(m: State, ops: int) -> State:
-    return m._replace(
-        op_kind=_longer(m.op_kind, ops),
-        op=_longer(m.op, ops),
-        read=_longer(m.read, ops),
-        version=_longer(m.version, ops),
-        version_value=_longer(m.version_value, ops),
-        key=_longer(m.key, ops),
-        key_code=_longer(m.key_code, ops),
-        slot=_longer(m.slot, ops),
-    )._replace(**_rehashed(m, ops))
-
-
-def _rehashed(m: State, ops: int) -> dict[str, Any]:
-    key_hash, version_hash, slot_hash = _hash(ops), _hash(ops), _hash(ops)
-    keys, versions, slots = (int(m.n[n]) for n in (tables.KEYS, tables.VERSIONS, tables.SLOTS))
-    tables.rehash(key_hash, m.key_code[:keys], np.ones(keys, np.int32))
-    tables.rehash(version_hash, m.version_value[:versions], m.version[:versions, tables.VERSION_KEY].copy())
-    tables.rehash(
-        slot_hash, m.slot[:slots, tables.SLOT_SESSION].astype(np.int64), m.slot[:slots, tables.SLOT_KEY].copy()
-    )
-    return {"key_hash": key_hash, "version_hash": version_hash, "slot_hash": slot_hash}
+def _rehashed(m: State, name: str, entries: int) -> Int32s:
+    table = _hash(entries)
+    if name == "key_hash":
+        used = int(m.n[tables.KEYS])
+        tables.rehash(table, m.key_code[:used], np.ones(used, np.int32))
+    elif name == "version_hash":
+        used = int(m.n[tables.VERSIONS])
+        tables.rehash(table, m.version_value[:used], m.version[:used, tables.VERSION_KEY].copy())
+    else:
+        slots = m.slot[: int(m.n[tables.SLOTS])]
+        tables.rehash(table, slots[:, tables.SLOT_SESSION].astype(np.int64), slots[:, tables.SLOT_KEY].copy())
+    return table
 
 
 def _grown(needed: int, present: int) -> int:
@@ -176,9 +181,10 @@ def _grown(needed: int, present: int) -> int:
     return present if needed <= present else max(needed, 2 * present)
 
 
-def _longer(array: "npt.NDArray[Any]", length: int) -> "npt.NDArray[Any]":
+def _longer(array: "npt.NDArray[Any]", length: int, used: int) -> "npt.NDArray[Any]":
+    """The same with room for ``length`` rows; only those that are used are copied, so that the others cost nothing."""
     longer = np.zeros((length, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
+    longer[:used] = array[:used]
     return longer
 
 
@@ -189,12 +195,3 @@ def _rows(rows: int, columns: int) -> Int32s:
 def _hash(entries: int) -> Int32s:
     """At most half full."""
     return np.full(1 << (2 * entries - 1).bit_length(), -1, np.int32)
-
-
-def _lists(ops: int, sessions: int) -> int:
-    """A list for every session, and one for each thing that an operation may begin."""
-    return 2 * ops + sessions
-
-
-def _pool(txns: int, ops: int) -> int:
-    return 4 * (txns + 3 * ops) + 64

@@ -9,7 +9,7 @@ columns. Room is made before kernels run; they never grow anything.
 # Entries of ``m.n``.
 TXNS, OPS, READS, VERSIONS, KEYS, SLOTS, LISTS, POOL, EDGES, EVENTS, LOST_EVENTS, PENDING, SESSIONS = range(13)
 HAS_INITIAL, INITIAL_CODE, INIT_TXN, IMPLICIT_READS, INITIAL_WRITTEN, LATE_UPDATES, NEWS = range(13, 20)
-STAMP = 20
+STAMP, UNKNOWN_OPS = 20, 29
 # By level, from 1 on: does it keep a commit order instead of a layer, and how many steps has that taken?
 ORDERED, STEPS = 21, 25
 
@@ -55,16 +55,17 @@ def mixed(a, b):
 
 def intern_key(m, code):
     """The number of a key."""
-    mask = len(m.key_hash) - 1
+    key_hash, key_code = m.key_hash, m.key_code
+    mask = len(key_hash) - 1
     at = mixed(code, 1) & mask
-    while m.key_hash[at] >= 0:
-        if m.key_code[m.key_hash[at]] == code:
-            return m.key_hash[at]
+    while key_hash[at] >= 0:
+        if key_code[key_hash[at]] == code:
+            return key_hash[at]
         at = (at + 1) & mask
     x = m.n[KEYS]
     m.n[KEYS] += 1
-    m.key_hash[at] = x
-    m.key_code[x] = code
+    key_hash[at] = x
+    key_code[x] = code
     for column in range(m.key.shape[1]):
         m.key[x, column] = -1
     return x
@@ -72,43 +73,45 @@ def intern_key(m, code):
 
 def intern_version(m, x, value):
     """The number of a value of key x."""
-    mask = len(m.version_hash) - 1
+    version_hash, version_value, versions = m.version_hash, m.version_value, m.version
+    mask = len(version_hash) - 1
     at = mixed(value, x) & mask
-    while m.version_hash[at] >= 0:
-        v = m.version_hash[at]
-        if m.version_value[v] == value and m.version[v, VERSION_KEY] == x:
+    while version_hash[at] >= 0:
+        v = version_hash[at]
+        if version_value[v] == value and versions[v, VERSION_KEY] == x:
             return v
         at = (at + 1) & mask
     v = m.n[VERSIONS]
     m.n[VERSIONS] += 1
-    m.version_hash[at] = v
-    m.version_value[v] = value
+    version_hash[at] = v
+    version_value[v] = value
     for column in range(m.version.shape[1]):
-        m.version[v, column] = -1
-    m.version[v, VERSION_KEY] = x
+        versions[v, column] = -1
+    versions[v, VERSION_KEY] = x
     return v
 
 
 def find_slot(m, x, s, make):
     """What session s did with key x: the number of that slot, or -1 if there is none and it is not to be made."""
-    mask = len(m.slot_hash) - 1
+    slot_hash, slots = m.slot_hash, m.slot
+    mask = len(slot_hash) - 1
     at = mixed(s, x) & mask
-    while m.slot_hash[at] >= 0:
-        slot = m.slot_hash[at]
-        if m.slot[slot, SLOT_KEY] == x and m.slot[slot, SLOT_SESSION] == s:
+    while slot_hash[at] >= 0:
+        slot = slot_hash[at]
+        if slots[slot, SLOT_KEY] == x and slots[slot, SLOT_SESSION] == s:
             return slot
         at = (at + 1) & mask
     if not make:
         return -1
     slot = m.n[SLOTS]
     m.n[SLOTS] += 1
-    m.slot_hash[at] = slot
-    m.slot[slot, SLOT_KEY] = x
-    m.slot[slot, SLOT_SESSION] = s
-    m.slot[slot, WRITERS] = -1
-    m.slot[slot, READERS] = -1
-    m.slot[slot, HEAD] = -1
-    m.slot[slot, LAST_READER] = 0
+    slot_hash[at] = slot
+    slots[slot, SLOT_KEY] = x
+    slots[slot, SLOT_SESSION] = s
+    slots[slot, WRITERS] = -1
+    slots[slot, READERS] = -1
+    slots[slot, HEAD] = -1
+    slots[slot, LAST_READER] = 0
     return slot
 
 
@@ -124,19 +127,20 @@ def new_list(m):
 
 def insert(m, number, at, item):
     """Put ``item`` into a list, before its entry ``at``; mostly that is its end."""
-    length, offset = m.lists[number, LENGTH], m.lists[number, OFFSET]
-    if length == m.lists[number, CAPACITY]:
+    lists, pool = m.lists, m.pool
+    length, offset = lists[number, LENGTH], lists[number, OFFSET]
+    if length == lists[number, CAPACITY]:
         capacity = max(2, 2 * length)
         moved = m.n[POOL]
         m.n[POOL] += capacity
         for i in range(length):
-            m.pool[moved + i] = m.pool[offset + i]
-        m.lists[number, OFFSET] = offset = moved
-        m.lists[number, CAPACITY] = capacity
+            pool[moved + i] = pool[offset + i]
+        lists[number, OFFSET] = offset = moved
+        lists[number, CAPACITY] = capacity
     for i in range(length, at, -1):
-        m.pool[offset + i] = m.pool[offset + i - 1]
-    m.pool[offset + at] = item
-    m.lists[number, LENGTH] = length + 1
+        pool[offset + i] = pool[offset + i - 1]
+    pool[offset + at] = item
+    lists[number, LENGTH] = length + 1
 
 
 def at_position(m, s, position):
@@ -151,13 +155,14 @@ def length_of(m, s):
 
 def writers_up_to(m, number, position):
     """How many writers of a list stand at most at ``position`` of their session."""
-    low, high = 0, m.lists[number, LENGTH]
-    offset = m.lists[number, OFFSET]
-    if high and m.txn[m.pool[offset + high - 1], POSITION] <= position:
+    lists, txns, pool = m.lists, m.txn, m.pool
+    low, high = 0, lists[number, LENGTH]
+    offset = lists[number, OFFSET]
+    if high and txns[pool[offset + high - 1], POSITION] <= position:
         return high
     while low < high:
         middle = (low + high) // 2
-        if m.txn[m.pool[offset + middle], POSITION] <= position:
+        if txns[pool[offset + middle], POSITION] <= position:
             low = middle + 1
         else:
             high = middle
@@ -166,13 +171,14 @@ def writers_up_to(m, number, position):
 
 def readers_before(m, number, position):
     """How many reads of a list belong to transactions before ``position`` of their session."""
-    low, high = 0, m.lists[number, LENGTH]
-    offset = m.lists[number, OFFSET]
-    if high and m.txn[m.read[m.pool[offset + high - 1], READER], POSITION] < position:
+    lists, txns, reads, pool = m.lists, m.txn, m.read, m.pool
+    low, high = 0, lists[number, LENGTH]
+    offset = lists[number, OFFSET]
+    if high and txns[reads[pool[offset + high - 1], READER], POSITION] < position:
         return high
     while low < high:
         middle = (low + high) // 2
-        if m.txn[m.read[m.pool[offset + middle], READER], POSITION] < position:
+        if txns[reads[pool[offset + middle], READER], POSITION] < position:
             low = middle + 1
         else:
             high = middle
@@ -206,27 +212,29 @@ def add_head(m, x, slot):
 
 def index_writer(m, t, x):
     """Live t writes x."""
-    slot = find_slot(m, x, m.txn[t, SESSION], True)
-    if m.slot[slot, WRITERS] < 0:
-        m.slot[slot, WRITERS] = new_list(m)
+    txns, slots, pool, lists = m.txn, m.slot, m.pool, m.lists
+    slot = find_slot(m, x, txns[t, SESSION], True)
+    if slots[slot, WRITERS] < 0:
+        slots[slot, WRITERS] = new_list(m)
         add_head(m, x, slot)
-    number = m.slot[slot, WRITERS]
-    at = writers_up_to(m, number, m.txn[t, POSITION])
-    if at == 0 or m.pool[m.lists[number, OFFSET] + at - 1] != t:
+    number = slots[slot, WRITERS]
+    at = writers_up_to(m, number, txns[t, POSITION])
+    if at == 0 or pool[lists[number, OFFSET] + at - 1] != t:
         insert(m, number, at, t)
-        last = m.lists[m.key[x, HEADS], OFFSET] + m.slot[slot, HEAD] + 1
-        m.pool[last] = max(m.pool[last], m.txn[t, POSITION])
+        last = lists[m.key[x, HEADS], OFFSET] + slots[slot, HEAD] + 1
+        pool[last] = max(pool[last], txns[t, POSITION])
 
 
 def index_reader(m, r):
     """Read r is resolved."""
-    t = m.read[r, READER]
-    slot = find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], True)
-    if m.slot[slot, READERS] < 0:
-        m.slot[slot, READERS] = new_list(m)
-    m.slot[slot, LAST_READER] = max(m.slot[slot, LAST_READER], m.txn[t, POSITION])
-    number = m.slot[slot, READERS]
-    insert(m, number, readers_before(m, number, m.txn[t, POSITION] + 1), r)
+    reads, txns, slots = m.read, m.txn, m.slot
+    t = reads[r, READER]
+    slot = find_slot(m, m.op[reads[r, OP], KEY], txns[t, SESSION], True)
+    if slots[slot, READERS] < 0:
+        slots[slot, READERS] = new_list(m)
+    slots[slot, LAST_READER] = max(slots[slot, LAST_READER], txns[t, POSITION])
+    number = slots[slot, READERS]
+    insert(m, number, readers_before(m, number, txns[t, POSITION] + 1), r)
 
 
 def rehash(table, first, second):
