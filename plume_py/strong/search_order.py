@@ -1,0 +1,105 @@
+"""What must come before what, whatever is chosen: it spares the search most of its choices.
+
+Events, not transactions, are ordered: one at PC or SI has a snapshot (event 2t) and a commit (2t + 1); for all others
+both are the commit.
+"""
+
+from plume_py.graph.reads import INITIAL
+from plume_py.strong.search_facts import FIRST_WINS, SNAPSHOT, SPLIT, TRANSITIVE, Facts, bits, members
+
+
+def saturate(facts: Facts) -> list[int] | None:
+    """Per event, as bits, the events that come before it in every order that fits; None if there is no such order."""
+    order = _Order(facts)
+    order.add_known()
+    while order.changed and not order.cyclic:
+        order.changed = False
+        order.add_forced()
+    return None if order.cyclic else order.before
+
+
+class _Order:
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.before = [0] * (2 * facts.count)
+        self.changed = True
+        self.cyclic = False
+
+    def snapshot(self, t: int) -> int:
+        return 2 * t + (self.facts.level[t] not in SPLIT)
+
+    def add(self, a: int, b: int) -> None:
+        """Event a before event b, and all that follows from it."""
+        if a == b or self.before[a] >> b & 1:
+            self.cyclic = True
+        elif not self.before[b] >> a & 1:
+            self.changed = True
+            earlier = self.before[a] | 1 << a
+            for event, known in enumerate(self.before):
+                if event == b or known >> b & 1:
+                    self.before[event] |= earlier
+
+    def precedes(self, a: int, b: int) -> bool:
+        return bool(self.before[b] >> a & 1)
+
+    def add_known(self) -> None:
+        facts = self.facts
+        for t in range(facts.count):
+            if facts.level[t] in SPLIT:
+                self.add(2 * t, 2 * t + 1)
+            for s in members(facts.direct[t]):
+                self.add(2 * s + 1, self.snapshot(t))
+        for a, b in facts.versions:
+            self.add(2 * a + 1, 2 * b + 1)
+
+    def add_forced(self) -> None:
+        """One round of what the levels force."""
+        facts = self.facts
+        sees = self._must_see()
+        for t in range(facts.count):
+            if facts.level[t] == "SI":
+                self._keep_writers_apart(t)
+            for position, (x, t1) in enumerate(facts.reads[t]):
+                for t2 in facts.writers[x]:
+                    if t2 in (t1, t) or self.cyclic:
+                        continue
+                    if facts.level[t] == "RC":
+                        seen = any(t2 == s for _, s in facts.reads[t][:position])
+                    else:
+                        seen = bool(sees[t] >> t2 & 1)
+                    self._read_instead(t, t1, t2, seen)
+
+    def _read_instead(self, t: int, t1: int, t2: int, seen: bool) -> None:
+        """t read t1's version of what t2 wrote, too; does t surely see t2?"""
+        if seen and t1 == INITIAL:
+            self.cyclic = True
+        elif seen:
+            self.add(2 * t2 + 1, 2 * t1 + 1)
+        elif self.facts.level[t] in SNAPSHOT and (t1 == INITIAL or self.precedes(2 * t1 + 1, 2 * t2 + 1)):
+            self.add(self.snapshot(t), 2 * t2 + 1)
+
+    def _keep_writers_apart(self, t: int) -> None:
+        """No other writer of t's keys commits between its snapshot and its commit."""
+        for other in members(self.facts.conflicts[t]):
+            if self.precedes(2 * t, 2 * other + 1):
+                self.add(2 * t + 1, 2 * other + 1)
+            if self.precedes(2 * other + 1, 2 * t + 1):
+                self.add(2 * other + 1, 2 * t)
+
+    def _must_see(self) -> list[int]:
+        """Per transaction: those that it sees in every order that fits, as far as is known."""
+        facts = self.facts
+        commits = bits(2 * t + 1 for t in range(facts.count))
+        sees = []
+        for t, level in enumerate(facts.level):
+            seen = facts.direct[t]
+            if level in SNAPSHOT:
+                seen = bits(e >> 1 for e in members(self.before[self.snapshot(t)] & commits))
+            elif level in FIRST_WINS:
+                seen |= bits(s for s in members(facts.conflicts[t]) if self.precedes(2 * s + 1, 2 * t + 1))
+            sees.append(seen)
+        for t in sorted(range(facts.count), key=lambda t: self.before[2 * t + 1].bit_count()):
+            if facts.level[t] in TRANSITIVE:
+                for s in members(sees[t]):
+                    sees[t] |= sees[s]
+        return sees
