@@ -18,8 +18,8 @@ from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
 from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.strong.patterns import PATTERNS
 from plume_py.text import ELLIPSIS, shown, visible
-from plume_py.weak.taps import TAPS
 
 INSTALL_HINT = (
     "Graphviz is not installed, so the pictures are .dot files only; "
@@ -267,7 +267,7 @@ def is_cycle(violation: Violation) -> bool:
 
 
 def _title(violation: Violation, title: str) -> str:
-    tap = TAPS.get(violation.tap)
+    tap = PATTERNS.get(violation.tap)
     label = f"TAP-{violation.tap} {violation.name}" if len(violation.tap) == 1 else violation.name
     lines = [f"<b>{_font(label, point_size=16)}</b>"]
     if tap is not None:

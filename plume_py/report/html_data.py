@@ -9,8 +9,8 @@ import msgspec
 from plume_py import __version__
 from plume_py.levels import LEVELS
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.strong.patterns import PATTERNS
 from plume_py.text import encodable, one_line, shorten, shown, visible
-from plume_py.weak.taps import TAPS
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -34,7 +34,7 @@ def page_data(results: Sequence[Result]) -> dict[str, Any]:
     """Everything the page shows."""
     texts = _Texts()
     examples = [_example(number, v, texts) for number, result in enumerate(results) for v in result.violations]
-    patterns = [tap for tap in TAPS if any(tap in result.counts for result in results)]
+    patterns = [tap for tap in PATTERNS if any(tap in result.counts for result in results)]
     patterns += [tap for tap in {v.tap for r in results for v in r.violations} if tap not in patterns]
     return {
         "version": __version__,
@@ -80,7 +80,7 @@ def _sentence(words: str) -> str:
 
 
 def _pattern(tap: str) -> dict[str, str]:
-    known = TAPS[tap]
+    known = PATTERNS[tap]
     return {
         "label": f"TAP-{tap}" if len(tap) == 1 else "",
         "name": known.name,
@@ -253,4 +253,4 @@ def _end(violation: Violation) -> str:
         return f"Hence {shown(first)} would have to come before itself: a contradiction."
     if violation.explanation and violation.explanation != "; ".join(step.because for step in violation.steps):
         return f"{violation.explanation}."
-    return f"That is the pattern: {TAPS[violation.tap].description}."
+    return f"That is the pattern: {PATTERNS[violation.tap].description}."

@@ -77,10 +77,13 @@ def _step(step: Step) -> dict[str, Any]:
         "key": step.key,
         "because": step.because,
     }
-    if step.relation == "WR":
+    if step.relation in ("WR", "RW"):
         plain_step["value"] = step.value
+    if step.assumed:
+        plain_step["assumed"] = True
     if step.reader is not None:
         plain_step["reader"] = step.reader
+    if step.reader is not None or step.evidence:
         plain_step["evidence"] = [_step(inner) for inner in step.evidence]
     return plain_step
 

@@ -6,8 +6,8 @@ import click
 
 from plume_py.levels import LEVELS
 from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
+from plume_py.strong.patterns import PATTERNS
 from plume_py.text import one_line, shown, wrapped
-from plume_py.weak.taps import TAPS
 
 Style = Callable[..., str]
 
@@ -44,11 +44,11 @@ def _tap(tap: str, result: Result) -> str:
     count = result.counts.get(tap, 0)
     at_least = "" if result.counts_exact else "at least "
     label = f"TAP-{tap}" if len(tap) == 1 else tap
-    return f"{label} {TAPS[tap].name} ({at_least}{count:,})"
+    return f"{label} {PATTERNS[tap].name} ({at_least}{count:,})"
 
 
 def _example(violation: Violation, style: Style) -> Iterator[str]:
-    tap = TAPS[violation.tap]
+    tap = PATTERNS[violation.tap]
     label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
     yield from wrapped(f"  {style(label, fg='red', bold=True)}: ", tap.description, "  ")
     yield f"  forbidden from {LEVELS[tap.level].title} ({tap.level}) on"

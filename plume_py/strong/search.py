@@ -34,8 +34,11 @@ def search(history: History, level: str | Mapping[int, str], budget: int, reads:
     ``level`` is one of RC, RA, TCC, PC, PSI, SI, SER, or a mapping from transactions to them.
     """
     facts = gather(history, level, reads)
-    if facts.broken:
-        return SearchResult(False)
+    return SearchResult(False) if facts.broken else search_facts(facts, budget)
+
+
+def search_facts(facts: Facts, budget: int) -> SearchResult:
+    """The same for facts that are not broken by a single read."""
     if set(facts.level) == {"PSI"}:
         versions = VersionSearch(facts)
         ok, order = versions.run(budget)
