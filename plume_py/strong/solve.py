@@ -14,7 +14,7 @@ from plume_py import accel
 from plume_py.history.model import Int32s
 from plume_py.strong import node_kernels, trial_kernels
 from plume_py.strong.chains import Chains
-from plume_py.strong.known import RW, Inference
+from plume_py.strong.known import RW, WR, Inference
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
 from plume_py.strong.pairs import Pairs
@@ -94,40 +94,39 @@ class Search:
     def _learn(self, wrong: Int32s, order: Int32s) -> None:
         """Each contradiction asks for a choice that was not made yet, or forbids those made."""
         chains = Chains(self.layout, order)
-        before = len(self.pairs) + len(self.clauses)
+        old, before = len(self.pairs), len(self.pairs) + len(self.clauses)
         for t1, t2, t3, r in wrong[:LOOKED_AT].tolist():
             if t1 >= 0 and not self._decided(t1, t2):
                 # t2 lies between t1 and t3: let it go to the nearer side
                 near = chains.place[t2] - chains.place[t1] < chains.place[t3] - chains.place[t2]
                 self.pairs.add(*((t2, t1) if near else (t1, t2)))
-                continue
-            if t1 >= 0 and self.pairs.literal(t1, t2) and not self._holds(self.pairs.literal(t1, t2)):
-                continue  # the order of a variable that was added just now
-            self._learn_chain(t1, t2, t3, r, chains)
+            elif t1 < 0 or abs(self.pairs.literal(t1, t2)) <= old:
+                self._learn_chain(t1, t2, t3, r, chains, old)
         assert len(self.pairs) + len(self.clauses) > before, "a round taught nothing"
 
-    def _learn_chain(self, t1: int, t2: int, t3: int, r: int, chains: Chains) -> None:
-        """t3 must not see t2: forbid the choices by which it does, or make the order that it rests on a choice."""
+    def _learn_chain(self, t1: int, t2: int, t3: int, r: int, chains: Chains, old: int) -> None:
+        """t3 must not see t2: forbid the choices by which it does, or make the order that it rests on a choice.
+
+        Only the first ``old`` variables were part of the order at hand; what newer ones bring is seen the next time.
+        """
         links = chains.chain(t2, t3)
         literals: set[int] = set()
         for link in links:
-            if link.relation <= 1 or self._known_before(link.a, link.b):
+            if link.relation <= WR or self._known_before(link.a, link.b):
                 continue
             literal = self.pairs.literal(link.a, link.b)
             if not literal:
                 self.pairs.add(link.b, link.a)
                 return
+            if abs(literal) > old:
+                return
             literals.add(literal)
-        if not all(self._holds(literal) for literal in literals):
-            return
+        assert links and links[0].a == t2, "the order does not extend its edges"
         if t1 >= 0 and self.pairs.literal(t1, t2):
             literals.add(self.pairs.literal(t1, t2))
         overwrites = (t3, t2, RW, int(self.layout.read_key[r]), r)
         rows = (*(tuple(link) for link in links), overwrites)
         self._add_clauses([Cycle(rows, frozenset(literals))])
-
-    def _holds(self, literal: int) -> bool:
-        return self.pairs.phase[abs(literal)] == (literal > 0)
 
     def _decided(self, a: int, b: int) -> bool:
         return bool(self.pairs.literal(a, b)) or self._known_before(a, b) or self._known_before(b, a)
