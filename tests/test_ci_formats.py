@@ -16,7 +16,7 @@ import pytest
 import plume_py
 from plume_py.report import github, junit, sarif
 from plume_py.report.verdict import INITIAL, LevelVerdict, Result, ShownTransaction, Violation
-from plume_py.weak.taps import TAPS
+from plume_py.strong.patterns import PATTERNS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "histories").rglob("*.json"))
@@ -202,7 +202,7 @@ def test_sarif_has_a_result_for_each_violation_and_rules_for_all():
     results = several()
     run = run_of(results)
     rules = run["tool"]["driver"]["rules"]
-    assert len({rule["id"] for rule in rules}) == len(TAPS) + 1
+    assert len({rule["id"] for rule in rules}) == len(PATTERNS) + 1
     for rule in rules:
         assert {"name", "shortDescription", "fullDescription", "help", "defaultConfiguration"} <= set(rule)
     assert len(run["results"]) == sum(len(r.violations) for r in results) + 1  # and the unexplained one

@@ -8,8 +8,9 @@ import msgspec
 
 from plume_py import __version__
 from plume_py.levels import LEVELS
+from plume_py.report.dot_layout import supports
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
-from plume_py.strong.patterns import PATTERNS
+from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import encodable, one_line, shorten, shown, visible
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
@@ -137,20 +138,26 @@ def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     }
 
 
-def _step(step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int], texts: _Texts) -> dict[str, Any]:
+def _step(
+    step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int], texts: _Texts, deep: bool = True
+) -> dict[str, Any]:
+    """A step with what it rests on; ``deep``: all of that in one list, so that the page need not nest."""
     cells = _cells(step, txns, at)
     plain: dict[str, Any] = {
         "from": at.get(step.source, NOWHERE),
         "to": at.get(step.target, NOWHERE),
         "cells": cells[:2],
         "relation": step.relation,
-        "key": None if step.relation == "SO" else texts.of(step.key),
+        "key": None if step.relation == "SO" or (step.relation == "CM" and step.reader is None) else texts.of(step.key),
         "because": _sentence(step.because),
     }
+    if step.assumed:
+        plain["assumed"] = True
     if step.reader is not None:
         plain["reader"] = [at.get(step.reader, NOWHERE), cells[2]]
-        evidence = [*_read_in_question(step, txns, at), *step.evidence]
-        plain["evidence"] = [_step(inner, txns, at, texts) for inner in evidence]
+    evidence = [*_read_in_question(step, txns, at), *(supports(step) if deep else ())]
+    if evidence or step.reader is not None:
+        plain["evidence"] = [_step(inner, txns, at, texts, deep=False) for inner in evidence]
     return plain
 
 
@@ -174,7 +181,7 @@ def _cells(step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int]) -> t
     if step.relation == "WR":
         return _write(source, step.key, step.value), _read(target, step.key, step.value), NOWHERE
     if step.relation == "RW":
-        return _read(source, step.key, None), _write(target, step.key, None), NOWHERE
+        return _read(source, step.key, step.value), _write(target, step.key, None), NOWHERE
     if step.relation == "SO":
         return NOWHERE, NOWHERE, NOWHERE
     reader = [] if step.reader is None else _ops(step.reader, txns, at)
@@ -246,6 +253,8 @@ def _is_cycle(violation: Violation) -> bool:
 
 
 def _end(violation: Violation) -> str:
+    if violation.tap in STRONG:
+        return f"That is, {violation.explanation}."
     if _is_cycle(violation):
         first, last = violation.steps[0].source, violation.steps[-1].target
         if last == INITIAL:

@@ -62,6 +62,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
         "keys": list(violation.keys),
         "transactions": [
             {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}
+            | ({"level": t.level} if t.level else {})
             for t in violation.transactions
         ],
         "steps": [_step(step) for step in violation.steps],

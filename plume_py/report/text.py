@@ -6,7 +6,7 @@ import click
 
 from plume_py.levels import LEVELS
 from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
-from plume_py.strong.patterns import PATTERNS
+from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import one_line, shown, wrapped
 
 Style = Callable[..., str]
@@ -51,16 +51,26 @@ def _example(violation: Violation, style: Style) -> Iterator[str]:
     tap = PATTERNS[violation.tap]
     label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
     yield from wrapped(f"  {style(label, fg='red', bold=True)}: ", tap.description, "  ")
-    yield f"  forbidden from {LEVELS[tap.level].title} ({tap.level}) on"
+    yield f"  {forbidden(violation)}"
     for transaction in violation.transactions:
         yield from _transaction(transaction)
+    told: set[tuple[object, ...]] = set()
     for number, step in enumerate(violation.steps, 1):
-        yield from _step(number, step)
-    if _is_cycle(violation):
+        yield from _step(f"{number}", step, "    ", told)
+    if violation.tap in STRONG:
+        yield from wrapped("    ", f"That is, {violation.explanation}.", "    ")
+    elif _is_cycle(violation):
         yield f"    Hence {shown(violation.steps[0].source)} would have to come before itself: a contradiction."
     elif violation.explanation != "; ".join(step.because for step in violation.steps):
         yield from wrapped("    ", f"{violation.explanation}.", "    ")
     yield from wrapped("    ", f"Usual cause: {tap.cause}.", "    ")
+
+
+def forbidden(violation: Violation) -> str:
+    """From which level on the example is a violation."""
+    if violation.level not in LEVELS:
+        return "forbidden by the levels that these transactions run at"
+    return f"forbidden from {LEVELS[violation.level].title} ({violation.level}) on"
 
 
 def _is_cycle(violation: Violation) -> bool:
@@ -72,7 +82,8 @@ def _transaction(transaction: ShownTransaction) -> Iterator[str]:
     ops = " ".join(operation(op) for op in transaction.ops)
     hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
     place = f"session {shown(transaction.session)}, {transaction.place}"
-    yield from wrapped(f"    {shown(transaction.id)}  [{place}]  ", f"{ops}{hidden}", "        ")
+    level = f" at {transaction.level}" if transaction.level else ""
+    yield from wrapped(f"    {shown(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
 
 
 def operation(op: tuple[object, ...]) -> str:
@@ -83,6 +94,28 @@ def operation(op: tuple[object, ...]) -> str:
     return f"{kind}({shown(key)}, {shown(value)})"
 
 
-def _step(number: int, step: Step) -> Iterator[str]:
+def _step(number: str, step: Step, indent: str, told: set[tuple[object, ...]]) -> Iterator[str]:
     arrow = f"{shown(step.source)} -{step.relation}-> {shown(step.target)}"
-    yield from wrapped(f"    {number}. {arrow}: ", step.because, "       ")
+    yield from wrapped(f"{indent}{number}. {arrow}: ", step.because, f"{indent}   ")
+    for place, inner in enumerate(_reasons(step, told)):
+        yield from _step(f"{number}{chr(ord('a') + place % 26)}", inner, f"{indent}   ", told)
+
+
+def _reasons(step: Step, told: set[tuple[object, ...]]) -> list[Step]:
+    """What a step of a strong level rests on, as far as its own words leave it open: each once."""
+    if step.relation == "RW":
+        return [inner for inner in step.evidence[1:] if _needs_proof(inner) and _is_new(inner, told)]
+    return [inner for inner in step.evidence if not inner.assumed] if _needs_proof(step) and _is_new(step, told) else []
+
+
+def _needs_proof(step: Step) -> bool:
+    """Is this an order whose opposite fails for more than causality?"""
+    others = [inner for inner in step.evidence if not inner.assumed]
+    return len(others) < len(step.evidence) and any(inner.relation not in ("SO", "WR") for inner in others)
+
+
+def _is_new(step: Step, told: set[tuple[object, ...]]) -> bool:
+    what = step.source, step.target, step.relation, step.key
+    new = what not in told
+    told.add(what)
+    return new

@@ -43,6 +43,7 @@ class ShownTransaction:
     status: str
     ops: tuple[tuple[object, ...], ...]
     hidden_ops: int = 0
+    level: str | None = None  # where it was judged by a level of its own
 
 
 @dataclass(frozen=True)

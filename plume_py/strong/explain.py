@@ -1,12 +1,13 @@
 """Counterexamples of strong and mixed levels: from a core that cannot be ordered to a named, minimal violation."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.model import Int8s
 from plume_py.levels import NAMES, weaker_levels
-from plume_py.report.verdict import Step, Violation
+from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.strong.decision import Decision
 from plume_py.strong.explain_steps import ProofWriter, chain
 from plume_py.strong.patterns import (
@@ -46,11 +47,24 @@ def explain(engine: WeakEngine, decision: Decision, level: "str | Mapping[int, s
     if decision.ok is not False or decision.core is None:
         return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
-    refuter = Refuter(engine.history, engine.reads, levels)
-    facts, proof = refuter.argue(decision.core.transactions)
+    facts, proof = Refuter(engine.history, engine.reads, levels).argue(decision.core.transactions)
+    for weaker in _weaker(levels):
+        # What breaks a weaker level, too, is better told at that one.
+        refuter = Refuter(engine.history, engine.reads, weaker)
+        if refuter.broken(facts.number):
+            other, told = refuter.argue(facts.number)
+            if told is not None:
+                facts, proof, levels = other, told, weaker
+                break
     if proof is None:
         return [_unexplained(engine, facts, levels)]
     return [_violation(engine, facts, proof, levels)]
+
+
+def _weaker(levels: Levels) -> list[str]:
+    if not isinstance(levels, str):
+        return []
+    return [level for level in ("PSI", "PC", "SI") if level in weaker_levels(levels)]
 
 
 class _Codes(Mapping[int, str]):
@@ -80,7 +94,7 @@ def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -
         name=PATTERNS[pattern].name,
         level=broken,
         keys=tuple(engine.history.key(x) for x in writer.keys),
-        transactions=tuple(shown_transaction(writer, t) for t in sorted(writer.transactions)),
+        transactions=_participants(writer, levels),
         steps=steps,
         explanation=f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}",
     )
@@ -100,13 +114,19 @@ def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Violation:
         name=PATTERNS[CYCLE].name,
         level=level,
         keys=tuple(engine.history.key(x) for x in writer.keys),
-        transactions=tuple(shown_transaction(writer, t) for t in sorted(writer.transactions)),
+        transactions=_participants(writer, levels),
         steps=(),
         explanation=(
             f"these {facts.count} transactions alone break the level, whatever the order of their writes; "
             "the argument has too many cases to be shown"
         ),
     )
+
+
+def _participants(writer: ProofWriter, levels: Levels) -> tuple[ShownTransaction, ...]:
+    """Who takes part, each with its level if it has one of its own."""
+    found = [(t, shown_transaction(writer, t)) for t in sorted(writer.transactions)]
+    return tuple(txn if isinstance(levels, str) else replace(txn, level=levels[t]) for t, txn in found)
 
 
 # The level and the name
@@ -146,7 +166,8 @@ def _pattern(engine: WeakEngine, facts: Facts, proof: Proof, level: str) -> str:
     relations = [link.relation for link in proof.cycle]
     missed = relations.count("RW")
     adjacent = any(a == b == "RW" for a, b in pairwise([relations[-1], *relations]))
-    if sorted(relations) == ["RW", "WW"] and len({link.key for link in proof.cycle}) == 1:
+    same_key = len({link.key for link in proof.cycle}) == 1
+    if missed and same_key and len(relations) == 2 and set(relations) <= {"RW", "WW"}:
         return LOST_UPDATE
     if adjacent and any(not facts.writes[link.source] for link in proof.cycle):
         return READ_ONLY_ANOMALY

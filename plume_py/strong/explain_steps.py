@@ -64,8 +64,8 @@ class ProofWriter(StepWriter):
         """The source's version is older (WW), or it commits first (CM)."""
         a, b = (self.name(self.facts.number[t]) for t in (link.source, link.target))
         key = self.key(self.facts.key_number[link.key]) if link.relation == "WW" else None
-        what = f"{shown(a)}'s {shown(key)} is older than {shown(b)}'s"
-        back = f"{shown(b)}'s {shown(key)} were older"
+        what = f"{shown(a)}'s write of {shown(key)} comes before {shown(b)}'s"
+        back = f"{shown(b)}'s came first"
         if link.relation == "CM":
             what, back = f"{shown(a)} commits before {shown(b)}", f"{shown(b)} committed first"
         seen = self._by_level_written(link)

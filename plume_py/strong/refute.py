@@ -125,7 +125,7 @@ class _Trials:
                 size = one.size() + other.size()
                 if best is None or size < best[0]:
                     # The longer one stands within, as the reason for the order that the shorter one uses.
-                    best = (size, x, b, a, one)
+                    best = (size, x, a, b, other) if one.size() <= other.size() else (size, x, b, a, one)
             elif one:
                 settled.append((x, b, a, one))
             elif other:

@@ -15,6 +15,7 @@ A search goes backwards from t, through whom it sees or who comes before it, and
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import NamedTuple
 
 from plume_py.graph.reads import INITIAL
@@ -73,14 +74,14 @@ class Case:
         """What the history says itself; ``shown`` by lists: (earlier, later, key, operation)."""
         case = cls(facts, [[] for _ in range(facts.count)])
         for t in range(facts.count):
-            session = facts.sessions[next(i for i, s in enumerate(facts.sessions) if t in s)]
-            for earlier in session[: session.index(t)]:
-                case.into[t].append(Link(earlier, t, "SO"))
             for x, t1 in facts.reads[t]:
                 if t1 == INITIAL:
                     case._overwritten(x, INITIAL, [t], facts.writers[x], None)
                 else:
                     case.into[t].append(Link(t1, t, "WR", x))
+        for session in facts.sessions:
+            for earlier, t in combinations(session, 2):
+                case.into[t].append(Link(earlier, t, "SO"))
         for a, b, x, operation in shown:
             case.order(x, a, b, operation)
         return case
