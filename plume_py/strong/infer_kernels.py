@@ -57,8 +57,10 @@ def seen_writers(
                 j = group_session[g] - low
                 if j < 0 or j >= width:
                     continue
-                known = clock[view[t3], j]
-                if len(seen) > 0 and (level[t3] == node_kernels.TCC or level[t3] == node_kernels.PSI):
+                known = 0
+                if view[t3] != t3 or level[t3] == node_kernels.SER:  # else there are no prefixes to be seen
+                    known = clock[view[t3], j]
+                if level[t3] == node_kernels.TCC or level[t3] == node_kernels.PSI:
                     known = max(known, seen[t3, j])
                 if known == 0:
                     continue
