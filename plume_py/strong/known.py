@@ -15,6 +15,7 @@ from plume_py.history.model import Int32s, Int64s
 from plume_py.strong import infer_kernels, node_kernels
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
+from plume_py.strong.unseen import unseen_appends
 
 SO, WR, WW, RW = range(4)
 RELATIONS = ("SO", "WR", "WW", "RW")
@@ -148,6 +149,8 @@ class Inference:
         r = r[np.unique(pairs, return_index=True)[1]]
         wr = _rows(layout.read_source[r], layout.read_txn[r], WR, layout.read_key[r], r)
         shown = reads.version_order
+        if layout.present & {node_kernels.PC, node_kernels.PSI, node_kernels.SI, node_kernels.SER}:
+            shown = np.concatenate((shown, unseen_appends(layout.history, reads, layout.weak.key_writers)))
         lists = layout.history.lists
         keys = layout.history.op_key[lists.ops[-2 - shown[:, 2]]] if lists is not None else np.empty(0, np.int32)
         ww = np.unique(_rows(shown[:, 0], shown[:, 1], WW, keys, shown[:, 2]), axis=0)

@@ -8,12 +8,16 @@ import numpy as np
 
 from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, INITIAL, Reads, resolve_reads
 from plume_py.history.model import History
+from plume_py.strong.unseen import unseen_appends
 
 # What a level asks of the transaction that runs at it.
 SPLIT = frozenset({"PC", "SI"})  # a snapshot, and later a commit
 SNAPSHOT = frozenset({"PC", "SI", "SER"})  # sees a prefix of the commit order
 TRANSITIVE = frozenset({"TCC", "PSI"})  # sees what those that it sees, see
 FIRST_WINS = frozenset({"PSI", "SI"})  # sees all earlier writers of what it writes
+
+# Levels at which an append that no list shows may come anywhere.
+WEAKEST = frozenset({"RC", "RA", "TCC"})
 
 # Patterns of single reads and lists that spoil every level.
 SPOILT = frozenset({"a", "b", "c", "d", "e", "f", DUPLICATE, INCOMPATIBLE})
@@ -71,7 +75,8 @@ def gather(
         # Each read once; but at RC, what was read in between matters.
         facts.reads.append(found if facts.level[i] == "RC" else list(dict.fromkeys(found)))
     facts.key_number = list(keys)
-    facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only) if a != b]
+    strong = not WEAKEST.issuperset(facts.level)
+    facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only, strong) if a != b]
     _relate(facts)
     return facts
 
@@ -87,10 +92,11 @@ def _read(history: History, reads: Reads, t: int) -> Iterable[tuple[int, int]]:
     return zip(history.op_key[reads.read_op[span]].tolist(), reads.read_source[span].tolist(), strict=True)
 
 
-def _version_order(history: History, reads: Reads, only: Iterable[int] | None) -> list[tuple[int, int]]:
+def _version_order(history: History, reads: Reads, only: Iterable[int] | None, strong: bool) -> list[tuple[int, int]]:
     """(earlier, later) as lists show it; with ``only``, also where others have come in between."""
     if only is None or history.lists is None:
-        return [(a, b) for a, b, _ in reads.version_order.tolist()]
+        unseen = unseen_appends(history, reads) if strong else reads.version_order[:0]
+        return [(a, b) for a, b, _ in [*reads.version_order.tolist(), *unseen.tolist()]]
     return [(a, b) for a, b, _, _ in shown_versions(history, reads, set(only))]
 
 
@@ -111,6 +117,8 @@ def shown_versions(history: History, reads: Reads, only: set[int]) -> list[tuple
             writers = history.version_writer[lists.items[lists.starts[longest] : lists.starts[longest + 1]]].tolist()
             kept = [t for t in writers if t in only]
             found += [(a, b, x, int(lists.ops[longest])) for a, b in pairwise(kept) if a != b]
+            unseen = [t for t in sorted(only) if kept and x in _written(history, t) and t not in writers]
+            found += [(kept[-1], t, x, int(lists.ops[longest])) for t in unseen]
     return found
 
 
