@@ -9,15 +9,13 @@ from plume_py.graph.causal import ClockKind
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.report.verdict import LevelVerdict, Result, Violation
-from plume_py.strong.checks import StrongVerdicts, declared_verdict, strong_verdicts
+from plume_py.strong.checks import DECLARED, StrongVerdicts, declared_verdict, strong_verdicts
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.explain import examples
 from plume_py.weak.naming import Named, name_patterns
 from plume_py.weak.taps import ORDERED, TAPS, forbidden_at
-
-DECLARED = "declared"
 
 # What breaks TCC breaks these, too.
 ABOVE_TCC = ("PC", "PSI", "SI", "SER")

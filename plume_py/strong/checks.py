@@ -12,6 +12,7 @@ from plume_py.strong.limits import Limits
 from plume_py.weak.engine import WeakEngine
 
 STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
+DECLARED = "declared"
 
 
 @dataclass
@@ -44,8 +45,8 @@ def strong_verdicts(weak: WeakEngine, wanted: list[str], limits: Limits, example
 def declared_verdict(weak: WeakEngine, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
     """The verdict on a level per transaction; no read is wrong in itself, and causality has no cycle."""
     found = StrongVerdicts()
-    found.decisions["declared"] = StrongEngine(weak, codes, limits=limits).decide()
-    found.verdicts["declared"] = _verdict(weak, found, "declared", codes, (), examples)
+    found.decisions[DECLARED] = StrongEngine(weak, codes, limits=limits).decide()
+    found.verdicts[DECLARED] = _verdict(weak, found, DECLARED, codes, (), examples)
     return found
 
 

@@ -119,7 +119,8 @@ class Layout:
         """By read: should its version not be overwritten before it?"""
         level = self.level[self.read_txn]
         prefix = (level == nodes.PC) | (level == nodes.SI) | (level == nodes.SER)
-        return (self.first_read & (prefix | ((level == nodes.PSI) & (self.also_writes == 1)))).astype(np.uint8)
+        counts: Int8s = (self.first_read & (prefix | ((level == nodes.PSI) & (self.also_writes == 1)))).astype(np.uint8)
+        return counts
 
     @cached_property
     def writes(self) -> tuple[Int64s, Int32s, Int32s]:

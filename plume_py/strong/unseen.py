@@ -23,7 +23,7 @@ def unseen_appends(history: History, reads: Reads, writers: tuple[Int64s, Int32s
     rows = []
     for x in np.flatnonzero(longest >= 0).tolist():
         i = int(longest[x])
-        shown = history.version_writer[lists.items[lists.starts[i] : lists.starts[i + 1]]] if length[i] else []
+        shown: Int32s = history.version_writer[lists.items[lists.starts[i] : lists.starts[i] + length[i]]]
         mine = writer[start[x] : start[x + 1]]
         if len(shown) and len(mine) > 1:
             rows += [(int(shown[-1]), t2, -2 - i) for t2 in np.setdiff1d(mine, shown).tolist()]
