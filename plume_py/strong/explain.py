@@ -47,10 +47,11 @@ def explain(engine: WeakEngine, decision: Decision, level: "str | Mapping[int, s
     if decision.ok is not False or decision.core is None:
         return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
-    facts, proof = Refuter(engine.history, engine.reads, levels).argue(decision.core.transactions)
+    position = engine.causal.position
+    facts, proof = Refuter(engine.history, engine.reads, levels, position).argue(decision.core.transactions)
     for weaker in _weaker(levels):
         # What breaks a weaker level, too, is better told at that one.
-        refuter = Refuter(engine.history, engine.reads, weaker)
+        refuter = Refuter(engine.history, engine.reads, weaker, position)
         if refuter.broken(facts.number):
             other, told = refuter.argue(facts.number)
             if told is not None:
@@ -175,7 +176,7 @@ def _pattern(engine: WeakEngine, facts: Facts, proof: Proof, level: str) -> str:
         return WRITE_SKEW
     if missed >= 2 and "WW" not in relations and not adjacent and level in ("PC", "SI", "SER", DECLARED):
         return LONG_FORK
-    if missed == 1 and set(relations) <= {"RW", *CAUSAL}:
+    if level == DECLARED and missed == 1 and set(relations) <= {"RW", *CAUSAL}:
         return CAUSALITY
     return CYCLE
 

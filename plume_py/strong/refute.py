@@ -8,10 +8,11 @@ way, with further such cases within if need be.
 from collections.abc import Callable, Iterable, Mapping
 
 from plume_py.graph.reads import Reads
-from plume_py.history.model import History
+from plume_py.history.model import History, Int32s
 from plume_py.strong.refute_graph import Case, Proof, unordered
 from plume_py.strong.search import search_facts
 from plume_py.strong.search_facts import Facts, gather, shown_versions
+from plume_py.strong.search_order import saturate
 
 Levels = str | Mapping[int, str]
 
@@ -20,6 +21,13 @@ STATES = 400
 # How many orders of two writers are tried in all, and how deep cases may lie within each other.
 TRIALS = 4000
 DEPTH = 6
+# Of larger sets only what follows without choices is looked at, and no argument is sought.
+FEW = 150
+# Neighbours in the causal order that are tried instead of a large set: how many at a time, and how often.
+WINDOWS = (50, 100, 200, 400, 800)
+TRIED = 30
+# What the search for a smaller set may cost: the sum of the squares of the sizes tried.
+WORK = 400_000_000
 # Sets larger than this are first made smaller by the search, which asks less than an argument in words.
 MANY = 12
 
@@ -27,10 +35,13 @@ MANY = 12
 class Refuter:
     """Finds arguments for one history at one level (or a level per transaction)."""
 
-    def __init__(self, history: History, reads: Reads, level: Levels) -> None:
+    def __init__(self, history: History, reads: Reads, level: Levels, position: Int32s | None = None) -> None:
+        """``position``: of each transaction in the causal order; neighbours there tend to contradict each other."""
         self.history = history
         self.reads = reads
         self.level = level
+        self.position = position
+        self.work = WORK
 
     def facts(self, transactions: Iterable[int]) -> Facts:
         """The history cut down to these transactions."""
@@ -38,7 +49,11 @@ class Refuter:
 
     def broken(self, transactions: Iterable[int]) -> bool:
         """Do these transactions contradict the level by themselves, as far as a short search can tell?"""
-        return search_facts(self.facts(transactions), STATES).ok is False
+        facts = self.facts(transactions)
+        self.work -= facts.count**2
+        if facts.count > FEW:
+            return saturate(facts) is None
+        return search_facts(facts, STATES).ok is False
 
     def smallest(self, transactions: Iterable[int], promising: Callable[[list[int]], bool] | None = None) -> list[int]:
         """As few of them as still contradict the level: parts are left out, halves first, then one by one."""
@@ -48,7 +63,10 @@ class Refuter:
         while True:
             parts = [kept[i : i + size] for i in range(0, len(kept), size)]
             for part in reversed(parts):
-                rest = [t for t in kept if t not in part]
+                if self.work < 0:
+                    return kept
+                gone = set(part)
+                rest = [t for t in kept if t not in gone]
                 if rest and still(rest):
                     kept = rest
             if size == 1:
@@ -64,12 +82,24 @@ class Refuter:
         case = Case.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
         return facts, _Trials().refute(case, 0)
 
+    def _near(self, transactions: list[int]) -> list[int]:
+        """Of a large set, neighbours that contradict the level by themselves, if such are found soon."""
+        if len(transactions) <= FEW or self.position is None:
+            return transactions
+        in_order = sorted(transactions, key=self.position.__getitem__)
+        for size in WINDOWS:
+            starts = range(0, max(1, len(in_order) - size // 2), size // 2)
+            for start in starts[:: max(1, len(starts) // TRIED)]:
+                if self.broken(in_order[start : start + size]):
+                    return sorted(in_order[start : start + size])
+        return transactions
+
     def argue(self, transactions: Iterable[int]) -> tuple[Facts, Proof | None]:
         """A small set, and a small argument why it cannot be."""
-        kept = sorted(transactions)
+        kept = self._near(sorted(transactions))
         if len(kept) > MANY or self.proof(kept)[1] is None:
             kept = self.smallest(kept) if self.broken(kept) else kept
-        facts, proof = self.proof(kept)
+        facts, proof = self.proof(kept) if len(kept) <= FEW else (self.facts(kept), None)
         if proof is None:
             return facts, None
         kept = self.smallest(

@@ -39,13 +39,13 @@ def search(history: History, level: str | Mapping[int, str], budget: int, reads:
 
 def search_facts(facts: Facts, budget: int) -> SearchResult:
     """The same for facts that are not broken by a single read."""
-    if set(facts.level) == {"PSI"}:
-        versions = VersionSearch(facts)
-        ok, order = versions.run(budget)
-        return SearchResult(ok, [facts.number[t] for t in order] if ok else None, versions.states)
     before = saturate(facts)
     if before is None:
         return SearchResult(False)
+    if set(facts.level) == {"PSI"}:
+        versions = VersionSearch(facts, before)
+        ok, order = versions.run(budget)
+        return SearchResult(ok, [facts.number[t] for t in order] if ok else None, versions.states)
     return _Search(facts, before).run(budget)
 
 

@@ -131,10 +131,11 @@ def _relate(facts: Facts) -> None:
         for x, t1 in facts.reads[t]:
             facts.readers[x].setdefault(t1, []).append(t)
     by_session: dict[int, list[int]] = {}
+    earlier: dict[int, int] = {}  # of each session so far, as bits
     for t, s in enumerate(facts.session_of):
-        earlier = by_session.setdefault(s, [])
-        facts.direct.append(bits(earlier) | bits(t1 for _, t1 in facts.reads[t] if t1 != INITIAL))
-        earlier.append(t)
+        by_session.setdefault(s, []).append(t)
+        facts.direct.append(earlier.get(s, 0) | bits(t1 for _, t1 in facts.reads[t] if t1 != INITIAL))
+        earlier[s] = earlier.get(s, 0) | 1 << t
         facts.conflicts.append(bits(w for x in facts.writes[t] for w in facts.writers[x]) & ~(1 << t))
     facts.sessions = list(by_session.values())
 

@@ -4,6 +4,8 @@ Events, not transactions, are ordered: one at PC or SI has a snapshot (event 2t)
 both are the commit.
 """
 
+from itertools import pairwise
+
 from plume_py.graph.reads import INITIAL
 from plume_py.strong.search_facts import FIRST_WINS, SNAPSHOT, SPLIT, TRANSITIVE, Facts, bits, members
 
@@ -13,14 +15,18 @@ def saturate(facts: Facts) -> list[int] | None:
     order = _Order(facts)
     order.add_known()
     while order.changed and not order.cyclic:
-        order.changed = False
-        order.add_forced()
+        order.close()
+        if not order.cyclic:
+            order.add_forced()
     return None if order.cyclic else order.before
 
 
 class _Order:
+    """Edges are collected round by round, and their closure is made once per round."""
+
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
+        self.after: list[set[int]] = [set() for _ in range(2 * facts.count)]
         self.before = [0] * (2 * facts.count)
         self.changed = True
         self.cyclic = False
@@ -29,26 +35,48 @@ class _Order:
         return 2 * t + (self.facts.level[t] not in SPLIT)
 
     def add(self, a: int, b: int) -> None:
-        """Event a before event b, and all that follows from it."""
+        """Event a before event b."""
         if a == b or self.before[a] >> b & 1:
             self.cyclic = True
         elif not self.before[b] >> a & 1:
             self.changed = True
-            earlier = self.before[a] | 1 << a
-            for event, known in enumerate(self.before):
-                if event == b or known >> b & 1:
-                    self.before[event] |= earlier
+            self.after[a].add(b)
+
+    def close(self) -> None:
+        """All that follows from the edges so far."""
+        self.changed = False
+        before = [0] * len(self.after)
+        missing = [0] * len(self.after)
+        for later in self.after:
+            for b in later:
+                missing[b] += 1
+        ready = [event for event, n in enumerate(missing) if n == 0]
+        placed = 0
+        while ready:
+            a = ready.pop()
+            placed += 1
+            earlier = before[a] | 1 << a
+            for b in self.after[a]:
+                before[b] |= earlier
+                missing[b] -= 1
+                if missing[b] == 0:
+                    ready.append(b)
+        self.before, self.cyclic = before, placed < len(self.after)
 
     def precedes(self, a: int, b: int) -> bool:
         return bool(self.before[b] >> a & 1)
 
     def add_known(self) -> None:
         facts = self.facts
+        for session in facts.sessions:
+            for a, b in pairwise(session):
+                self.add(2 * a + 1, self.snapshot(b))
         for t in range(facts.count):
             if facts.level[t] in SPLIT:
                 self.add(2 * t, 2 * t + 1)
-            for s in members(facts.direct[t]):
-                self.add(2 * s + 1, self.snapshot(t))
+            for _, t1 in facts.reads[t]:
+                if t1 != INITIAL:
+                    self.add(2 * t1 + 1, self.snapshot(t))
         for a, b in facts.versions:
             self.add(2 * a + 1, 2 * b + 1)
 

@@ -17,9 +17,11 @@ PATIENCE = 8
 class VersionSearch:
     """Depth first over pairs of writers; ``states`` counts the pairs that had to be tried."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, before: list[int]) -> None:
+        """``before``: what comes before each event anyway."""
         self.facts = facts
-        self.before = [0] * facts.count  # per transaction, as bits: those that it sees
+        # Per transaction, as bits: those that it sees. Everything that comes before it at PSI it sees.
+        self.before = [bits(event >> 1 for event in members(before[2 * t + 1])) for t in range(facts.count)]
         self.touched: list[int] = []  # whose reads are to be looked at again
         self.writers = [bits(writers) for writers in facts.writers]
         self.trouble = [0] * facts.keys  # dead ends per key
@@ -27,8 +29,6 @@ class VersionSearch:
 
     def run(self, budget: int) -> tuple[bool | None, list[int]]:
         """Is there such an order? None: the budget is spent. With a commit order if there is."""
-        if not self._start():
-            return False, []
         known, patience = self.before, PATIENCE
         while True:
             self.before = list(known)
@@ -65,11 +65,6 @@ class VersionSearch:
     def _likely(self, t: int) -> tuple[int, int]:
         """Who sees less comes first."""
         return self.before[t].bit_count(), t
-
-    def _start(self) -> bool:
-        known = [(s, t) for t in range(self.facts.count) for s in members(self.facts.direct[t])]
-        self.touched = list(range(self.facts.count))
-        return all(self._add(a, b) for a, b in known + self.facts.versions) and self._propagate()
 
     def _order(self, a: int, b: int) -> bool:
         self.touched.clear()
