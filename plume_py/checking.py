@@ -124,7 +124,7 @@ def _check_levels(engine: WeakEngine, asked: _Asked) -> tuple[dict[str, LevelVer
     found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
     if strong and holds.get("TCC"):
         _add(strong_verdicts(engine, strong, asked.limits, asked.examples), found, asked)
-    else:
+    elif strong:
         found |= dict.fromkeys(strong, found["TCC"])
     if declared is not None:
         found[DECLARED] = _declared_verdict(engine, declared, found, asked)

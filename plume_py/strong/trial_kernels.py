@@ -13,7 +13,7 @@ PER_READ = 4
 def judge(
     order, level, live, txn_session, session_start, read_start, read_key, read_source, write_start, write_key, keys, seen,
 ):  # fmt: skip
-    """Every read that contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads t1, sees t2.
+    """What contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads x from t1, sees t2.
 
     ``order`` extends SO and WR. ``seen`` has a row per transaction if some level has no prefixes (TCC, PSI), else none.
     What t3 sees is the least that its level and the levels of those it sees ask for: the first ``prefix[t3]``
@@ -320,7 +320,9 @@ def guess(
     return placed
 
 
-def blocking_key(t, level, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock):  # fmt: skip
+def blocking_key(
+    t, level, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock
+):  # fmt: skip
     """A key that t must not write yet, or -1; ``looks``: t looks at the same moment, so its own reads do not count."""
     if looks:
         for r in range(read_start[t], read_start[t + 1]):
