@@ -69,7 +69,7 @@ def look_of(step: Step) -> Look:
 
 def _reason(step: Step) -> tuple[str, ...]:
     """The short reason of a forced edge, in lines."""
-    if step.relation in ("WW", "CM") and any(inner.assumed for inner in step.evidence):
+    if step.is_proved:
         return ("the opposite", "is excluded")
     if step.reader is None:
         return ()

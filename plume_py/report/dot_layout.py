@@ -80,7 +80,7 @@ def supports(step: Step) -> Iterator[Step]:
 def _overwrites_what_it_read(step: Step) -> bool:
     """Is this a version order that a single read shows by itself?"""
     others = [inner for inner in step.evidence if not inner.assumed]
-    if step.relation != "WW" or len(others) != 1 or len(step.evidence) != 2:
+    if not step.is_proved or len(others) != 1:
         return False
     return others[0].relation == "WR" and (others[0].source, others[0].target) == (step.source, step.target)
 

@@ -104,14 +104,15 @@ def _step(number: str, step: Step, indent: str, told: set[tuple[object, ...]]) -
 def _reasons(step: Step, told: set[tuple[object, ...]]) -> list[Step]:
     """What a step of a strong level rests on, as far as its own words leave it open: each once."""
     if step.relation == "RW":
-        return [inner for inner in step.evidence[1:] if _needs_proof(inner) and _is_new(inner, told)]
+        open_ones = [inner for inner in step.evidence[1:] if _needs_proof(inner) or inner.reader is not None]
+        return [inner for inner in open_ones if inner.is_proved or _is_new(inner, told)]
     return [inner for inner in step.evidence if not inner.assumed] if _needs_proof(step) and _is_new(step, told) else []
 
 
 def _needs_proof(step: Step) -> bool:
     """Is this an order whose opposite fails for more than causality?"""
     others = [inner for inner in step.evidence if not inner.assumed]
-    return len(others) < len(step.evidence) and any(inner.relation not in ("SO", "WR") for inner in others)
+    return step.is_proved and any(inner.relation not in ("SO", "WR") for inner in others)
 
 
 def _is_new(step: Step, told: set[tuple[object, ...]]) -> bool:

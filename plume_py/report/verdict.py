@@ -16,8 +16,8 @@ class Step:
 
     A CM step is forced: ``reader`` read ``key`` from ``target`` although ``source`` wrote it too and, as ``evidence``
     shows, comes before the reader. A WW step is an order of appends that a list shows to ``reader``, or one that is
-    ``assumed``, or one of which the opposite is impossible: then ``evidence`` is a cycle in which that opposite is
-    assumed. A RW step has as its ``evidence`` the read and, unless the initial state was read, the WW step by which
+    ``assumed``, or one of which the opposite is impossible: then ``evidence`` is a cycle that follows if that opposite
+    is assumed. A RW step has as its ``evidence`` the read and, unless the initial state was read, the WW step by which
     what was read is older. (A CM step without a reader is assumed or proved like a WW step, but says nothing of a key.)
     """
 
@@ -30,6 +30,11 @@ class Step:
     reader: Id | None = None  # whose read of ``key`` is the reason (CM, WW)
     evidence: tuple["Step", ...] = ()
     assumed: bool = False  # not a fact, but one of the two ways to go
+
+    @property
+    def is_proved(self) -> bool:
+        """Is this an order whose opposite is impossible, as its evidence shows?"""
+        return self.relation in ("WW", "CM") and self.reader is None and bool(self.evidence)
 
 
 @dataclass(frozen=True)

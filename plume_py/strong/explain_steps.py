@@ -73,7 +73,8 @@ class ProofWriter(StepWriter):
             return Step(a, b, link.relation, key, f"suppose that {what}{seen}", assumed=True)
         if isinstance(link.reason, int):
             reader = self.name(int(np.searchsorted(self.history.txn_start, link.reason, side="right")) - 1)
-            because = f"{shown(reader)}'s read of list {shown(key)} shows {shown(a)}'s append before {shown(b)}'s{seen}"
+            late = "before" if self._is_listed(link.reason, self.facts.number[link.target]) else "and not"
+            because = f"{shown(reader)}'s read of list {shown(key)} shows {shown(a)}'s append {late} {shown(b)}'s{seen}"
             return Step(a, b, "WW", key, because, reader=reader)
         inner = self.steps(link.reason)
         others = [step for step in inner if not step.assumed]
@@ -82,6 +83,13 @@ class ProofWriter(StepWriter):
         else:
             because = f"{what}: if {back}, there would be a cycle, {chain(_from_assumed(inner))}{seen}"
         return Step(a, b, link.relation, key, because, evidence=_from_assumed(inner))
+
+    def _is_listed(self, o: int, t: int) -> bool:
+        """Does the list that operation ``o`` read show an append of t?"""
+        lists = self.history.lists
+        assert lists is not None
+        at = int(np.searchsorted(lists.ops, o))
+        return t in self.history.version_writer[lists.items[lists.starts[at] : lists.starts[at + 1]]]
 
     # Why it matters, when every transaction has a level of its own
 

@@ -105,19 +105,22 @@ def shown_versions(history: History, reads: Reads, only: set[int]) -> list[tuple
     lists = history.lists
     if lists is None:
         return []
-    keys = {x for t in only for x in _written(history, t)}
+    writers_of: dict[int, list[int]] = {}
+    for t in sorted(only):
+        for x in _written(history, t):
+            writers_of.setdefault(x, []).append(t)
     owner = np.searchsorted(history.txn_start, lists.ops, side="right") - 1
     of_key = history.op_key[lists.ops]
     length = np.diff(lists.starts)
     found = []
-    for x in sorted(keys):
+    for x, mine in sorted(writers_of.items()):
         candidates = np.flatnonzero((of_key == x) & (reads.judged[owner] == 1))
         if len(candidates):
             longest = int(candidates[np.argmax(length[candidates])])
             writers = history.version_writer[lists.items[lists.starts[longest] : lists.starts[longest + 1]]].tolist()
             kept = [t for t in writers if t in only]
             found += [(a, b, x, int(lists.ops[longest])) for a, b in pairwise(kept) if a != b]
-            unseen = [t for t in sorted(only) if kept and x in _written(history, t) and t not in writers]
+            unseen = [t for t in mine if kept and t not in writers]
             found += [(kept[-1], t, x, int(lists.ops[longest])) for t in unseen]
     return found
 
