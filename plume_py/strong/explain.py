@@ -133,20 +133,11 @@ def _participants(writer: ProofWriter, levels: Levels) -> tuple[ShownTransaction
 # The level and the name
 
 
-def _cycles(proof: Proof) -> Iterator[tuple[Link, ...]]:
-    """The cycle of a proof and those of all cases within."""
-    yield proof.cycle
-    for link in proof.cycle:
-        for inner in (link.reason, link.newer.reason if link.newer else None):
-            if isinstance(inner, Proof):
-                yield from _cycles(inner)
-
-
 def _broken_level(proof: Proof, levels: Levels) -> str:
     """The weakest level, up to the one that was asked, that the argument contradicts."""
     if not isinstance(levels, str):
         return DECLARED
-    cycles = list(_cycles(proof))
+    cycles = [part.cycle for part in proof.within()]
     for level in ("PC", "PSI", "SI"):
         if level in weaker_levels(levels) and all(_forbidden(cycle, level) for cycle in cycles):
             return level

@@ -28,8 +28,8 @@ STRONG: dict[str, Tap] = {
             LONG_FORK,
             "LongFork",
             "PC",
-            "two readers see independent writes in opposite orders",
-            "t1 WR t3 RW t2 WR t4 RW t1: t3 saw t1 but not t2, t4 saw t2 but not t1",
+            "readers see independent writes in orders that contradict each other",
+            "t1 WR t3 RW t2 WR t4 RW t1: t3 saw t1 but not t2, t4 saw t2 but not t1; or a longer round of that kind",
             "snapshots are taken from replicas that apply commits in different orders",
         ),
         Tap(

@@ -7,7 +7,7 @@ way, with further such cases within if need be.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from plume_py.graph.reads import Reads
+from plume_py.graph.reads import INITIAL, Reads
 from plume_py.history.model import History, Int32s
 from plume_py.strong.refute_graph import Case, Proof, unordered
 from plume_py.strong.search import search_facts
@@ -28,6 +28,8 @@ WINDOWS = (50, 100, 200, 400, 800)
 TRIED = 30
 # What the search for a smaller set may cost: the sum of the squares of the sizes tried.
 WORK = 400_000_000
+# An argument of more links than this is no explanation.
+LONGEST = 200
 # Sets larger than this are first made smaller by the search, which asks less than an argument in words.
 MANY = 12
 
@@ -105,7 +107,8 @@ class Refuter:
         kept = self.smallest(
             _mentioned(facts, proof), lambda rest: self.broken(rest) and self.proof(rest)[1] is not None
         )
-        return self.proof(kept)
+        facts, proof = self.proof(kept)
+        return facts, None if proof is None or proof.size > LONGEST else proof
 
 
 def _mentioned(facts: Facts, proof: Proof) -> list[int]:
@@ -115,13 +118,8 @@ def _mentioned(facts: Facts, proof: Proof) -> list[int]:
 
 def speaks_of(proof: Proof) -> set[int]:
     """The transactions of an argument, the cases within included."""
-    found: set[int] = set()
-    for link in proof.cycle:
-        found |= {link.source, link.target} | ({link.via} - {-1} if link.relation == "RW" else set())
-        for inner in (link.reason, link.newer.reason if link.newer else None):
-            if isinstance(inner, Proof):
-                found |= speaks_of(inner)
-    return found
+    links = [link for part in proof.within() for link in part.cycle]
+    return {t for link in links for t in (link.source, link.target, link.via) if t != INITIAL}
 
 
 class _Trials:
@@ -152,10 +150,10 @@ class _Trials:
                 break
             one, other = self._suppose(case, x, a, b), self._suppose(case, x, b, a)
             if one and other:
-                size = one.size() + other.size()
+                size = one.size + other.size
                 if best is None or size < best[0]:
                     # The longer one stands within, as the reason for the order that the shorter one uses.
-                    best = (size, x, a, b, other) if one.size() <= other.size() else (size, x, b, a, one)
+                    best = (size, x, a, b, other) if one.size <= other.size else (size, x, b, a, one)
             elif one:
                 settled.append((x, b, a, one))
             elif other:

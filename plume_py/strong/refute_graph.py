@@ -15,6 +15,7 @@ A search goes backwards from t, through whom it sees or who comes before it, and
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -46,9 +47,22 @@ class Proof:
 
     cycle: tuple[Link, ...]
 
+    @cached_property
     def size(self) -> int:
-        """How many links there are, those of all proofs within included."""
+        """How many links there are, those of all proofs within included, each as often as it is needed."""
         return sum(_size(link) for link in self.cycle)
+
+    def within(self) -> "Iterator[Proof]":
+        """The proofs on which this one rests, itself included, each once."""
+        seen, todo = {id(self)}, [self]
+        while todo:
+            proof = todo.pop()
+            yield proof
+            for link in proof.cycle:
+                for inner in (link.reason, link.newer.reason if link.newer else None):
+                    if isinstance(inner, Proof) and id(inner) not in seen:
+                        seen.add(id(inner))
+                        todo.append(inner)
 
 
 # Of a WW or CM link: None if it is only supposed; the operation whose list shows it; or why its opposite fails.
@@ -56,7 +70,7 @@ Reason = Proof | int | None
 
 
 def _size(link: Link) -> int:
-    inner = link.reason.size() if isinstance(link.reason, Proof) else 0
+    inner = link.reason.size if isinstance(link.reason, Proof) else 0
     return 1 + inner + (_size(link.newer) - 1 if link.newer else 0)
 
 
