@@ -7,7 +7,7 @@ with it, so for each AR the least VIS is the one to judge. It is found from firs
 comes before T in AR. A history is plain data, as for ``oracle``.
 """
 
-from oracle import BASE, INITIAL, Facts
+from oracle import BASE, INITIAL
 
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 

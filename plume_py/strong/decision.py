@@ -33,8 +33,8 @@ class Core:
     """Why there is no commit order: transactions that contradict the level by themselves.
 
     The history cut down to ``transactions`` (their sessions and reads kept; a read from a transaction that is not among
-    them left out) breaks the level, too. It is small, but not the smallest. ``pairs`` are the guesses that all fail; without
-    any, ``edges`` hold the contradiction.
+    them left out) breaks the level, too. It is small, but not the smallest. ``pairs`` are the guesses that all fail;
+    without any, ``edges`` hold the contradiction.
     """
 
     transactions: tuple[int, ...]

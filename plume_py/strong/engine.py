@@ -12,9 +12,9 @@ from plume_py.strong.decision import Decision
 from plume_py.strong.known import Inference
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
+from plume_py.strong.mixture import Mixture
 from plume_py.strong.pairs import Pairs
 from plume_py.strong.reasons import core_of_known, core_of_search
-from plume_py.strong.mixture import Mixture
 from plume_py.strong.solve import Search
 from plume_py.weak.engine import BASE, WeakEngine
 

@@ -120,8 +120,8 @@ def first_after(t1, j, begin, end, first, writers, clock):
 
 
 def overwriters(
-    level, txn_session, session_start, version_start, version_txn, version_key, version_read, read_txn, read_also_writes,
-    writers, key_group, group_start, group_session, low, clock,
+    level, txn_session, session_start, version_start, version_txn, version_key, version_read,
+    read_txn, read_also_writes, writers, key_group, group_start, group_session, low, clock,
 ):  # fmt: skip
     """RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
 
@@ -174,7 +174,9 @@ def overwriters(
     return rows[:count]
 
 
-def static_rows(level, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers):  # fmt: skip
+def static_rows(
+    level, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
+):  # fmt: skip
     """WW(t2, t1) for readers t3 at RC and RA, whose premises need no commit order.
 
     RC: t3 read from t2 before it read x from t1. RA: t2 is before t3 in its session, or t3 read from t2.

@@ -110,8 +110,8 @@ class Inference:
     def run(self) -> Known:
         """To the fixpoint, or to the first contradiction."""
         layout, known = self.layout, self.known
-        rounds, wide = 4, min(layout.history.sessions, 20)
-        work = rounds * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
+        steps, wide = 40, min(layout.history.sessions, 20)  # steps: of some rounds, per session
+        work = steps * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
         accel.prepare(work, node_kernels, infer_kernels)
         base = self._base_rows()
         kept, passing = base, np.empty((0, 5), np.int32)

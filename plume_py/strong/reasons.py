@@ -8,8 +8,8 @@ import numpy as np
 from plume_py.strong.decision import Core, Edge, OpenPair
 from plume_py.strong.known import RELATIONS, RW, SO, WR, WW, Graph, Known, commit_graph, visibility_graph
 from plume_py.strong.layout import Layout
-from plume_py.strong.pairs import Pairs
 from plume_py.strong.mixture import Cycle
+from plume_py.strong.pairs import Pairs
 
 Row = tuple[int, ...]  # (a, b, relation, key, read)
 

@@ -17,8 +17,8 @@ from plume_py.strong.chains import Chains
 from plume_py.strong.known import RW, WR, Inference
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
-from plume_py.strong.pairs import Pairs
 from plume_py.strong.mixture import Cycle, Mixture
+from plume_py.strong.pairs import Pairs
 
 # Conflicts that the solver may meet before it is asked whether there is time left.
 CONFLICTS = 2000

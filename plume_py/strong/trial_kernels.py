@@ -11,7 +11,8 @@ PER_READ = 4
 
 
 def judge(
-    order, level, live, txn_session, session_start, read_start, read_key, read_source, write_start, write_key, keys, seen,
+    order, level, live, txn_session, session_start, read_start, read_key, read_source, write_start, write_key,
+    keys, seen,
 ):  # fmt: skip
     """What contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads x from t1, sees t2.
 
