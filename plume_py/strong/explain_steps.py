@@ -102,6 +102,8 @@ class ProofWriter(StepWriter):
             return f"; {t} runs at SER, so it comes before {b}"
         if level in ("PC", "SI") and earlier is not None:
             s = shown(self.name(self.facts.number[earlier.source]))
+            if earlier.source == link.target:
+                return f"; {t} runs at {level} and saw {b}, so it should have read {b}'s write"
             return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
         return f"; {t} runs at {level}, so it must not have seen {b}"
 
