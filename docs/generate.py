@@ -1,4 +1,4 @@
-"""Writes docs/taps.md, docs/strong.md and their pictures from the tables in the code and what isocheck says of examples.
+"""Writes docs/taps.md, docs/strong.md and their pictures: from the tables in the code, and what the examples show.
 
 Run it after a change of either: .venv/bin/python docs/generate.py (the pictures need Graphviz's dot).
 """
@@ -61,7 +61,8 @@ MIXED = """
 ## A level per transaction
 
 With `--level declared` each transaction is judged by its own level, and the argument says whose level makes a step
-count. Here T1 and T2 run at SER, and T3's level is left open. At PC it may miss T2's x and overwrite it; at SI it may not.
+count. Here T1 and T2 run at SER, and T3's level is left open. At PC it may miss T2's x and overwrite it; at SI it may
+not.
 
 ```json
 {source}```
