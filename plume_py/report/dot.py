@@ -18,6 +18,7 @@ from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
 from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.report.wording import place
 from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import ELLIPSIS, shown, visible, wrapped
 
@@ -189,8 +190,8 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
     head = f"<b>{_html(_name(transaction.id))}</b>"
     if transaction.status != "committed":
         head += " " + _font(f"({transaction.status})", color="#B00020")
-    place = _font(shown(transaction.place, LIMIT), point_size=9, color="#505050")
-    rows = [f'<tr><td bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{place}</td></tr>']
+    where = _font(shown(place(transaction), LIMIT), point_size=9, color="#505050")
+    rows = [f'<tr><td bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{where}</td></tr>']
     hidden = transaction.hidden_ops
     for i, op in enumerate(transaction.ops):
         if len(transaction.ops) > MANY_OPS and f"{node}:o{i}" not in picture.cells:

@@ -10,6 +10,7 @@ from plume_py import __version__
 from plume_py.levels import LEVELS
 from plume_py.report.dot_layout import supports
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.report.wording import forbidden, place
 from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import encodable, one_line, shorten, shown, visible
 
@@ -117,7 +118,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
     return {
         "history": history,
         "pattern": violation.tap,
-        "level": violation.level,
+        "forbidden": forbidden(violation),
         "keys": [texts.of(key) for key in violation.keys],
         "transactions": [_transaction(txn, texts) for txn in violation.transactions],
         "steps": [_step(step, violation.transactions, at, texts) for step in violation.steps],
@@ -131,7 +132,7 @@ def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     return {
         "id": texts.of(txn.id),
         "session": texts.of(txn.session),
-        "place": _sentence(txn.place),
+        "place": _sentence(place(txn)),
         "status": txn.status,
         "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from plume_py.levels import LEVELS
 from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
+from plume_py.report.wording import forbidden
 from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import one_line, shown, wrapped
 
@@ -64,13 +64,6 @@ def _example(violation: Violation, style: Style) -> Iterator[str]:
     elif violation.explanation != "; ".join(step.because for step in violation.steps):
         yield from wrapped("    ", f"{violation.explanation}.", "    ")
     yield from wrapped("    ", f"Usual cause: {tap.cause}.", "    ")
-
-
-def forbidden(violation: Violation) -> str:
-    """From which level on the example is a violation."""
-    if violation.level not in LEVELS:
-        return "forbidden by the levels that these transactions run at"
-    return f"forbidden from {LEVELS[violation.level].title} ({violation.level}) on"
 
 
 def _is_cycle(violation: Violation) -> bool:

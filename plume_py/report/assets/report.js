@@ -109,7 +109,7 @@ function detail(example, c, titleId) {
   return { finish, proof, elements: [
     el("header", { class: "detail-head" },
       el("h3", { id: titleId }, `#${c + 1} `, el("a", { href: `#pattern-${example.pattern}` }, patternName(example.pattern))),
-      el("p", {}, `${known.description}; forbidden from ${(data.levels[example.level] || {}).title || example.level} (${example.level}) on.`),
+      el("p", {}, `${known.description}; ${example.forbidden}.`),
       el("p", { class: "note" }, data.histories.length > 1 ? [el("a", { href: `#history-${example.history}` }, short(data.histories[example.history].name, 80)), " · "] : null,
         "keys: ", example.keys.flatMap((key, i) => [i ? ", " : "", atom(key)]))),
     el("div", { class: "both" },
