@@ -167,8 +167,12 @@ def overwriters(
                 # t3 itself may be before t2 because of this very row
                 if t3 == t2 or level[t3] < node_kernels.TCC or (behind >= 0 and behind != t3):
                     continue
-                conflict = level[t3] == node_kernels.PSI or level[t3] == node_kernels.SI
-                relation = node_kernels.WW if conflict and read_also_writes[r] else node_kernels.RW
+                relation = node_kernels.RW
+                if read_also_writes[r] and (level[t3] == node_kernels.PSI or level[t3] == node_kernels.SI):
+                    relation = node_kernels.WW
+                    s = txn_session[t3] - low
+                    if 0 <= s < width and t3 - session_start[s + low] < clock[t2, s]:
+                        continue  # known already
                 rows = add(rows, count, t3, t2, relation, x, r)
                 count += 1
     return rows[:count]

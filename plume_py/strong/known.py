@@ -129,11 +129,14 @@ class Inference:
                 known.acyclic = False
                 return known
             ordered, overwritten = self._round(known.graph, order)
+            ordered = _once(ordered)
             known.rounds.append(np.concatenate((ordered, overwritten)))
             # Overwriters are derived anew each round, since the nearest ones imply the others.
             more = overwritten[overwritten[:, 2] == WW]
             overwritten = overwritten[overwritten[:, 2] == RW]
-            ordered = _without(np.concatenate((ordered, more)), kept)
+            ordered = _once(np.concatenate((ordered, more)))
+            if not self.whole:  # else what is known already is seen by the clocks
+                ordered = _without(ordered, kept)
             if not len(ordered) and len(overwritten) == len(passing) and bool(np.all(overwritten == passing)):
                 known.rounds.pop()
                 return known
@@ -233,13 +236,19 @@ def _rows(a: Int32s, b: Int32s, relation: int, key: Int32s | None = None, read: 
     return rows
 
 
-def _without(rows: Int32s, known: Int32s) -> Int32s:
-    """The rows whose edge is not known yet, each edge once."""
+def _once(rows: Int32s) -> Int32s:
+    """Each edge once."""
     if not len(rows):
         return rows
-    size = 1 + int(max(rows[:, :2].max(), known[:, :2].max(initial=0)))
-    codes = (rows[:, 0].astype(np.int64) * size + rows[:, 1] + 1) * 4 + rows[:, 2]
-    rows = rows[np.sort(np.unique(codes, return_index=True)[1])]
-    codes = (rows[:, 0].astype(np.int64) * size + rows[:, 1] + 1) * 4 + rows[:, 2]
-    there = (known[:, 0].astype(np.int64) * size + known[:, 1] + 1) * 4 + known[:, 2]
-    return rows[~np.isin(codes, there)]
+    return rows[np.unique(_codes(rows), return_index=True)[1]]
+
+
+def _without(rows: Int32s, known: Int32s) -> Int32s:
+    """The rows whose edge is not known yet."""
+    return rows[~np.isin(_codes(rows), _codes(known))]
+
+
+def _codes(rows: Int32s) -> Int64s:
+    """A number for each edge."""
+    codes: Int64s = (rows[:, 0].astype(np.int64) << 34) + ((rows[:, 1].astype(np.int64) + 1) << 2) + rows[:, 2]
+    return codes
