@@ -152,8 +152,8 @@ class _Trials:
             if one and other:
                 size = one.size + other.size
                 if best is None or size < best[0]:
-                    # The longer one stands within, as the reason for the order that the shorter one uses.
-                    best = (size, x, a, b, other) if one.size <= other.size else (size, x, b, a, one)
+                    # The shorter one stands within, as the reason for the order that the longer one uses.
+                    best = (size, x, a, b, other) if other.size <= one.size else (size, x, b, a, one)
             elif one:
                 settled.append((x, b, a, one))
             elif other:
