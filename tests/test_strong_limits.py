@@ -27,10 +27,10 @@ class Countdown(Limits):
         super().__init__()
         self.times = times
 
-    def check(self, progress=""):
+    def check(self, progress=str):
         self.times -= 1
         if self.times < 0:
-            raise LimitError(f"stopped: {progress}")
+            raise LimitError(f"stopped: {progress()}")
 
 
 def test_a_limit_may_be_reached_anywhere(history):

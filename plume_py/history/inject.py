@@ -75,8 +75,8 @@ def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[
     """``history`` with ``counts[tap]`` more instances of each pattern, and where they are."""
     for tap, count in counts.items():
         if tap not in ALL_RECIPES or count < 0:
-            names = f"the letters a to n, {', '.join(STRONG_RECIPES)}"
-            raise InputError(f"cannot inject {count!r} of {tap!r:.40}", hint=f"use {names}")
+            known = f"the letters a to n, {', '.join(STRONG_RECIPES)}"
+            raise InputError(f"cannot inject {count!r} of {tap!r:.40}", hint=f"use {known}")
     rng = np.random.default_rng(seed)
     taps = [tap for tap in sorted(counts) for _ in range(counts[tap])]
     taps = [taps[i] for i in rng.permutation(len(taps))]

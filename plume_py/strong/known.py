@@ -117,7 +117,7 @@ class Inference:
         kept, passing = base, np.empty((0, 5), np.int32)
         known.rounds.append(base)
         while True:
-            self.limits.check(f"{len(kept) + len(passing):,} edges known after {len(known.rounds)} rounds")
+            self.limits.check(self.progress)
             known.rows = np.concatenate((kept, passing))
             stale = np.flatnonzero(known.rows[:, 1] < 0)
             if len(stale):
@@ -141,6 +141,14 @@ class Inference:
                 known.rounds.pop()
                 return known
             kept, passing = np.concatenate((kept, ordered)), overwritten
+
+    def progress(self) -> str:
+        """How far it came, for people."""
+        layout = self.layout
+        sizes = np.diff(layout.key_start)
+        pairs = int(np.sum(sizes * (sizes - 1) // 2))
+        known = f"{len(self.known.rows):,} edges known after {len(self.known.rounds):,} rounds of inference"
+        return f"{known}, {pairs:,} pairs of writers in all"
 
     def _base_rows(self) -> Int32s:
         layout, reads = self.layout, self.layout.reads
@@ -176,6 +184,7 @@ class Inference:
         ordered, overwritten = [np.empty((0, 5), np.int32)], [np.empty((0, 5), np.int32)]
         start, reads = layout.readers
         for low, clock, seen in self._clocks(graph, order):
+            self.limits.check(self.progress)
             ordered.append(infer_kernels.seen_writers(
                 layout.level, layout.view, layout.reads.read_start, layout.read_key, layout.read_source,
                 history.txn_session, history.session_start, layout.key_writers, *by_key, low, clock, seen,
@@ -200,7 +209,7 @@ class Inference:
         self.whole = width >= history.sessions
         for low in range(0, max(1, history.sessions), width):
             size = min(width, history.sessions - low)
-            self.limits.reserve(4 * rows * size)
+            self.limits.reserve(4 * rows * size, self.progress)
             clock = np.zeros((layout.nodes, size), np.int32)
             self._fill(graph, order, low, clock)
             seen = np.zeros((0, 0), np.int32)
@@ -250,5 +259,6 @@ def _without(rows: Int32s, known: Int32s) -> Int32s:
 
 def _codes(rows: Int32s) -> Int64s:
     """A number for each edge."""
-    codes: Int64s = (rows[:, 0].astype(np.int64) << 34) + ((rows[:, 1].astype(np.int64) + 1) << 2) + rows[:, 2]
+    source, target, relation = (rows[:, column].astype(np.int64) for column in range(3))
+    codes: Int64s = np.left_shift(source, 34) | np.left_shift(target + 1, 2) | relation
     return codes

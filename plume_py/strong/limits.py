@@ -1,10 +1,13 @@
 """Limits of time and memory: reaching one ends in "undecided", never in a wrong answer."""
 
 import time
+from collections.abc import Callable
 
 from plume_py.errors import LimitError
 
 MEGABYTE = 1 << 20
+
+Progress = Callable[[], str]
 
 
 class Limits:
@@ -20,15 +23,15 @@ class Limits:
         """Until the time limit, if there is one."""
         return None if self._end is None else self._end - time.monotonic()
 
-    def check(self, progress: str = "") -> None:
-        """Raise LimitError if a limit is reached; ``progress`` tells how far it came."""
+    def check(self, progress: Progress = str) -> None:
+        """Raise LimitError if a limit is reached; ``progress`` is then asked how far it came."""
         left = self.seconds_left
         if left is not None and left <= 0:
             raise LimitError(_told(f"stopped after {self.timeout:g} s", progress))
         if self.max_memory is not None and memory_in_use() > self.max_memory:
             raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 
-    def reserve(self, size: int, progress: str = "") -> None:
+    def reserve(self, size: int, progress: Progress = str) -> None:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
         if self.max_memory is not None and memory_in_use() + size > self.max_memory:
             needed = f"stopped before it would take more than {_megabytes(self.max_memory)} of memory"
@@ -66,5 +69,6 @@ def _megabytes(size: int) -> str:
     return f"{size / MEGABYTE:,.0f} MB"
 
 
-def _told(limit: str, progress: str) -> str:
-    return f"{limit}: {progress}" if progress else limit
+def _told(limit: str, progress: Progress) -> str:
+    told = progress()
+    return f"{limit}: {told}" if told else limit

@@ -51,7 +51,7 @@ class Search:
     def run(self) -> Outcome:
         """Until there is an order, or none is left."""
         while True:
-            self.limits.check(self.progress())
+            self.limits.check(self.progress)
             self.rounds += 1
             mixture = Mixture(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
             order = mixture.guess()
@@ -70,7 +70,7 @@ class Search:
         layout, history = self.layout, self.layout.history
         accel.prepare(8 * (len(order) + len(layout.read_key)), node_kernels, trial_kernels)
         shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
-        self.limits.reserve(4 * shape[0] * shape[1], self.progress())
+        self.limits.reserve(4 * shape[0] * shape[1], self.progress)
         start, key, _ = layout.writes
         rows: Int32s = trial_kernels.judge(
             order, layout.level, layout.reads.live, history.txn_session, history.session_start,
@@ -157,7 +157,7 @@ class Search:
             answer = self._solver.solve_limited()
             if answer is not None:
                 break
-            self.limits.check(self.progress())
+            self.limits.check(self.progress)
         if answer:
             for literal in self._solver.get_model() or ():
                 if abs(literal) <= len(self.pairs):
@@ -174,7 +174,11 @@ class Search:
             solver = _new_solver()
             for switch, cycle in switches.items():
                 solver.add_clause([-switch, *(-literal for literal in cycle.literals)])
-            answer = solver.solve(assumptions=list(switches))
+            solver.conf_budget(10 * CONFLICTS)
+            answer = solver.solve_limited(assumptions=list(switches))
+            if answer is None:  # too hard to do better
+                solver.delete()
+                return list(switches.values())
             assert answer is False
             core = {switch: switches[switch] for switch in solver.get_core() or ()}
             solver.delete()
