@@ -27,7 +27,7 @@ FEW = 150
 WINDOWS = (50, 100, 200, 400, 800)
 TRIED = 30
 # What the search for a smaller set may cost: the sum of the squares of the sizes tried.
-WORK = 400_000_000
+WORK = 200_000_000
 # An argument of more links than this is no explanation.
 LONGEST = 200
 # Sets larger than this are first made smaller by the search, which asks less than an argument in words.

@@ -30,6 +30,13 @@ class _Order:
         self.before = [0] * (2 * facts.count)
         self.changed = True
         self.cyclic = False
+        self.commits = bits(2 * t + 1 for t in range(facts.count))
+        self.past = [0] * facts.count  # the commits of those earlier in the session, as bits
+        self.near = [{t1 for _, t1 in reads if t1 != INITIAL} for reads in facts.reads]  # read from, or right before
+        for session in facts.sessions:
+            for a, b in pairwise(session):
+                self.past[b] = self.past[a] | 1 << (2 * a + 1)
+                self.near[b].add(a)
 
     def snapshot(self, t: int) -> int:
         return 2 * t + (self.facts.level[t] not in SPLIT)
@@ -94,7 +101,7 @@ class _Order:
                     if facts.level[t] == "RC":
                         seen = any(t2 == s for _, s in facts.reads[t][:position])
                     else:
-                        seen = bool(sees[t] >> t2 & 1)
+                        seen = bool(sees[t] >> (2 * t2 + 1) & 1)
                     self._read_instead(t, t1, t2, seen)
 
     def _read_instead(self, t: int, t1: int, t2: int, seen: bool) -> None:
@@ -115,19 +122,18 @@ class _Order:
                 self.add(2 * other + 1, 2 * t)
 
     def _must_see(self) -> list[int]:
-        """Per transaction: those that it sees in every order that fits, as far as is known."""
-        facts = self.facts
-        commits = bits(2 * t + 1 for t in range(facts.count))
-        sees = []
-        for t, level in enumerate(facts.level):
-            seen = facts.direct[t]
-            if level in SNAPSHOT:
-                seen = bits(e >> 1 for e in members(self.before[self.snapshot(t)] & commits))
-            elif level in FIRST_WINS:
-                seen |= bits(s for s in members(facts.conflicts[t]) if self.precedes(2 * s + 1, 2 * t + 1))
-            sees.append(seen)
+        """Per transaction, as bits of commits: whom it sees in every order that fits, as far as is known."""
+        facts, sees = self.facts, [0] * self.facts.count
         for t in sorted(range(facts.count), key=lambda t: self.before[2 * t + 1].bit_count()):
-            if facts.level[t] in TRANSITIVE:
-                for s in members(sees[t]):
+            level = facts.level[t]
+            if level in SNAPSHOT:
+                sees[t] = self.before[self.snapshot(t)] & self.commits
+                continue
+            near = list(self.near[t])
+            if level in FIRST_WINS:
+                near += [s for s in members(facts.conflicts[t]) if self.precedes(2 * s + 1, 2 * t + 1)]
+            sees[t] = self.past[t] | bits(2 * s + 1 for s in near)
+            if level in TRANSITIVE:
+                for s in near:
                     sees[t] |= sees[s]
         return sees
