@@ -195,3 +195,16 @@ def test_examples_fit_the_lattice(path):
     for level, verdict in levels.items():
         assert verdict.ok is not None
         assert not verdict.ok or all(levels[weak].ok for weak in weaker_levels(level) & levels.keys())
+
+
+@pytest.mark.parametrize(("guarantee", "level"), [("SER", "PSI"), ("SI", "PSI"), ("SI", "SI"), ("SER", "SER")])
+def test_blind_writes_leave_much_open(guarantee, level):
+    """Hardly any reads: the search has to make choices, and at PSI to borrow an order of SI."""
+    history = generate(
+        guarantee, sessions=30, transactions=8, operations=3, keys=20, read_share=0.2, distribution="uniform", seed=1
+    )
+    decision = StrongEngine(WeakEngine(history), level).decide()
+    assert decision.ok
+    assert decision.stats["choices"] > 0
+    order = [history.txn_label[t] for t in decision.order]
+    assert verify_witness(history, Witness(level=level, order=order)) == []

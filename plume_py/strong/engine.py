@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from plume_py.errors import LimitError
-from plume_py.history.model import Int8s
+from plume_py.history.model import Int8s, Int32s
 from plume_py.strong.decision import Decision
 from plume_py.strong.known import Inference
 from plume_py.strong.layout import Layout
@@ -15,8 +15,11 @@ from plume_py.strong.limits import Limits
 from plume_py.strong.mixture import Mixture
 from plume_py.strong.pairs import Pairs
 from plume_py.strong.reasons import core_of_known, core_of_search
-from plume_py.strong.solve import Search
+from plume_py.strong.solve import Outcome, Search
 from plume_py.weak.engine import BASE, WeakEngine
+
+# A search at PSI that takes so many rounds is put aside for one at SI, of at most so many.
+ROUNDS_BEFORE_SI, ROUNDS_AT_SI = 20, 400
 
 
 class StrongEngine:
@@ -66,7 +69,7 @@ class StrongEngine:
         search = Search(layout, inference, self.limits)
         try:
             with self._timed("search"):
-                outcome = search.run()
+                outcome = self._outcome(search)
         finally:
             self.stats |= {"rounds": search.rounds, "choices": len(search.pairs), "clauses": len(search.clauses)}
             self.stats["component"] = search.largest_component()
@@ -76,6 +79,29 @@ class StrongEngine:
         with self._timed("core"):
             core = core_of_search(layout, inference.known, search.pairs, outcome.cycles)
         return Decision(False, core=core, stats=self._stats())
+
+    def _outcome(self, search: Search) -> Outcome:
+        """What the search finds. An order for SI is one for PSI, too, and where much is left open easier to find."""
+        outcome = search.run(ROUNDS_BEFORE_SI) if self.level == "PSI" else None
+        if outcome is None and self.level == "PSI":
+            order = self._order_at_si()
+            if order is not None and not len(search.judge(order)):
+                outcome = Outcome(order, [])
+        while outcome is None:
+            outcome = search.run()
+        return outcome
+
+    def _order_at_si(self) -> Int32s | None:
+        """A commit order for SI if one is found soon."""
+        inference = Inference(Layout(self.weak, "SI"), self.limits)
+        if inference.run().contradiction:
+            return None
+        search = Search(inference.layout, inference, self.limits)
+        try:
+            outcome = search.run(ROUNDS_AT_SI)
+        finally:
+            search.close()
+        return None if outcome is None else outcome.order
 
     def _stats(self) -> dict[str, float]:
         return {**self.stats, **{f"seconds_{phase}": seconds for phase, seconds in self.seconds.items()}}

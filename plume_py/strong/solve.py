@@ -48,9 +48,9 @@ class Search:
         self.rounds = 0
         self._solver: Any = None
 
-    def run(self) -> Outcome:
-        """Until there is an order, or none is left."""
-        while True:
+    def run(self, rounds: int = 1 << 62) -> Outcome | None:
+        """Until there is an order, or none is left; None after so many ``rounds`` in all. It can go on later."""
+        while self.rounds < rounds:
             self.limits.check(self.progress)
             self.rounds += 1
             mixture = Mixture(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
@@ -64,6 +64,7 @@ class Search:
                 self._learn(wrong, order)
             if not self._solve():
                 return Outcome(None, self._core())
+        return None
 
     def judge(self, order: Int32s) -> Int32s:
         """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
