@@ -96,6 +96,16 @@ def test_list_histories_agree_with_the_oracle():
     compare(2, 150, random_lists, None)
 
 
+def test_a_core_holds_the_reasons_of_what_the_search_took_as_known():
+    """T2 commits before T1 only because of T4, which the contradiction itself does not mention."""
+    ops = ["wx3", "rx3 wx5 ry0"], ["wx7 wy1", "rx7", "rx5 wy2 wx8"], ["rx0 ry0"], ["ry0 wx4"]
+    sessions = [[("committed", [(o[0], o[1], int(o[2])) for o in t.split()]) for t in session] for session in ops]
+    facts, _, decisions = decided(sessions)
+    assert not decisions["PSI"].ok
+    assert not oracle.satisfies(facts, "PSI")
+    assert not oracle.satisfies(oracle.Facts(cut_down(sessions, decisions["PSI"].core)), "PSI")
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("seed", range(100, 150))
 def test_100_000_random_histories_agree_with_the_oracle(seed):

@@ -62,7 +62,9 @@ class Reasons:
             begin, end, seeing = a, t3, True
         else:
             begin, end, seeing = a, b, False
-        age = self._round.get((a, b, relation), len(self.known.rounds))
+        # The same edge may have been inferred for another reason, earlier.
+        same = self._row.get((a, b, relation)) == row
+        age = self._round[a, b, relation] if same else len(self.known.rounds)
         return self._path(age, begin, end, seeing)
 
     def _path(self, age: int, begin: int, end: int, seeing: bool) -> list[Row]:
