@@ -72,15 +72,15 @@ def equal_to_one_level(seed, count):
 
 
 def test_strong_levels_agree_with_the_oracle():
-    agree_on_levels(1, 1000)
+    agree_on_levels(1, 600)
 
 
 def test_mixed_levels_agree_with_the_oracle():
-    agree_on_mixed(2, 1000)
+    agree_on_mixed(2, 600)
 
 
 def test_the_mixed_oracle_gives_one_level_its_own_verdict():
-    equal_to_one_level(3, 1000)
+    equal_to_one_level(3, 600)
 
 
 @pytest.mark.full

@@ -1,6 +1,7 @@
 """The links of a proof as steps of an argument: what they are, and why they are there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -25,8 +26,10 @@ class ProofWriter(StepWriter):
     def steps(self, proof: Proof) -> tuple[Step, ...]:
         """The cycle, step by step."""
         links = proof.cycle
-        before = (links[-1], *links[:-1])
-        return tuple(self._step(link, earlier) for earlier, link in zip(before, links, strict=True))
+        before, after = (links[-1], *links[:-1]), (*links[1:], links[0])
+        steps = [self._step(link, earlier) for earlier, link in zip(before, links, strict=True)]
+        clauses = map(self._by_level_prefix, before, links, after)
+        return tuple(replace(step, because=step.because + why) for step, why in zip(steps, clauses, strict=True))
 
     def _step(self, link: Link, earlier: Link | None) -> Step:
         a, b = self.facts.number[link.source], self.facts.number[link.target]
@@ -106,6 +109,15 @@ class ProofWriter(StepWriter):
                 return f"; {t} runs at {level} and saw {b}, so it should have read {b}'s write"
             return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
         return f"; {t} runs at {level}, so it must not have seen {b}"
+
+    def _by_level_prefix(self, earlier: Link, link: Link, later: Link) -> str:
+        """Whoever sees a prefix also sees those that come before the one it saw."""
+        level = self.facts.level[link.target]
+        seen_on = later.relation in CAUSAL and earlier.relation not in CAUSAL
+        if not self.mixed or link.relation not in CAUSAL or level not in ("PC", "SI", "SER") or not seen_on:
+            return ""
+        a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        return f"; {b} runs at {level}, so it saw all that comes before {a}"
 
     def _by_level_written(self, link: Link) -> str:
         level = self.facts.level[link.target]
