@@ -82,8 +82,9 @@ class StrongEngine:
 
     def _outcome(self, search: Search) -> Outcome:
         """What the search finds. An order for SI is one for PSI, too, and where much is left open easier to find."""
-        outcome = search.run(ROUNDS_BEFORE_SI) if self.level == "PSI" else None
-        if outcome is None and self.level == "PSI":
+        parallel = isinstance(self.level, str) and self.level == "PSI"
+        outcome = search.run(ROUNDS_BEFORE_SI) if parallel else None
+        if outcome is None and parallel:
             order = self._order_at_si()
             if order is not None and not len(search.judge(order)):
                 outcome = Outcome(order, [])

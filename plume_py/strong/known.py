@@ -13,6 +13,7 @@ from plume_py import accel
 from plume_py.graph.causal import CLOCK_BYTES
 from plume_py.history.model import Int32s, Int64s
 from plume_py.strong import infer_kernels, node_kernels
+from plume_py.strong.arrays import among
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
 from plume_py.strong.unseen import unseen_appends
@@ -164,7 +165,7 @@ class Inference:
             shown = np.concatenate((shown, unseen_appends(layout.history, reads, layout.weak.key_writers)))
         lists = layout.history.lists
         keys = layout.history.op_key[lists.ops[-2 - shown[:, 2]]] if lists is not None else np.empty(0, np.int32)
-        ww = np.unique(_rows(shown[:, 0], shown[:, 1], WW, keys, shown[:, 2]), axis=0)
+        ww = _once(_rows(shown[:, 0], shown[:, 1], WW, keys, shown[:, 2]))
         return np.concatenate((so, wr, ww, self._static_rows()))
 
     def _static_rows(self) -> Int32s:
@@ -254,7 +255,7 @@ def _once(rows: Int32s) -> Int32s:
 
 def _without(rows: Int32s, known: Int32s) -> Int32s:
     """The rows whose edge is not known yet."""
-    return rows[~np.isin(_codes(rows), _codes(known))]
+    return rows[~among(_codes(rows), np.sort(_codes(known)))]
 
 
 def _codes(rows: Int32s) -> Int64s:

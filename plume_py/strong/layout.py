@@ -7,6 +7,7 @@ import numpy as np
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
 from plume_py.levels import NAMES
 from plume_py.strong import node_kernels as nodes
+from plume_py.strong.arrays import among, distinct
 from plume_py.weak.engine import WeakEngine
 
 CODE = {name: 1 + i for i, name in enumerate(NAMES)}
@@ -69,7 +70,7 @@ class Layout:
     @cached_property
     def versions(self) -> Int64s:
         """(writer + 1) * keys + key of every version that is read, ascending."""
-        return np.unique(self._codes)
+        return distinct(self._codes)
 
     @cached_property
     def _codes(self) -> Int64s:
@@ -112,7 +113,7 @@ class Layout:
         """By read: does its transaction write the key, too?"""
         written = self.key_writers.astype(np.int64) * max(1, self.keys) + self.writer_key
         asked = self.read_txn.astype(np.int64) * max(1, self.keys) + self.read_key
-        return np.isin(asked, written).astype(np.uint8)
+        return among(asked, np.sort(written)).astype(np.uint8)
 
     @cached_property
     def read_counts(self) -> Int8s:

@@ -7,6 +7,7 @@ import numpy as np
 
 from plume_py.graph.reads import Reads, key_writers
 from plume_py.history.model import History, Int32s, Int64s
+from plume_py.strong.arrays import among, distinct
 
 
 def unseen_appends(history: History, reads: Reads, writers: tuple[Int64s, Int32s] | None = None) -> Int32s:
@@ -20,11 +21,18 @@ def unseen_appends(history: History, reads: Reads, writers: tuple[Int64s, Int32s
     longest = np.full(len(history.key_code), -1, np.int64)
     by_length = np.argsort(length, kind="stable")
     longest[history.op_key[lists.ops[by_length]]] = by_length  # of several assignments the last one stays
-    rows = []
-    for x in np.flatnonzero(longest >= 0).tolist():
-        i = int(longest[x])
-        shown: Int32s = history.version_writer[lists.items[lists.starts[i] : lists.starts[i] + length[i]]]
-        mine = writer[start[x] : start[x + 1]]
-        if len(shown) and len(mine) > 1:
-            rows += [(int(shown[-1]), t2, -2 - i) for t2 in np.setdiff1d(mine, shown).tolist()]
-    return np.array(rows, np.int32).reshape(-1, 3)
+    keys = np.flatnonzero((longest >= 0) & (np.diff(start) > 1))
+    keys = keys[length[longest[keys]] > 0]
+    chosen = longest[keys]
+    sizes, ends = length[chosen], np.cumsum(length[chosen])
+    # the items of all chosen lists, one list after the other
+    items = np.arange(int(sizes.sum())) + np.repeat(lists.starts[chosen] - (ends - sizes), sizes)
+    shown_by = history.version_writer[lists.items[items]].astype(np.int64)
+    by_key = np.repeat(np.arange(len(start) - 1), np.diff(start))
+    last = np.full(len(start) - 1, -1, np.int64)
+    last[keys] = shown_by[ends - 1]
+    transactions = history.transactions
+    shown = distinct(np.repeat(keys, sizes) * transactions + shown_by)
+    unseen = (last[by_key] >= 0) & ~among(by_key * transactions + writer, shown)
+    columns = last[by_key[unseen]], writer[unseen], -2 - longest[by_key[unseen]]
+    return np.stack(columns, axis=1).astype(np.int32)
