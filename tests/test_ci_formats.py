@@ -132,7 +132,7 @@ def test_junit_of_a_violation_has_the_proof_of_its_level_only():
 
 
 def test_junit_undecided_and_unreadable_are_errors():
-    undecided, unreadable = suites([checked(ROOT / "histories/TCC/serial.json", "SER"), UNREADABLE])
+    undecided, unreadable = suites([checked(ROOT / "histories/TCC/serial.json", "declared"), UNREADABLE])
     assert undecided.find("testcase/error").get("type") == "undecided"
     assert unreadable.find("testcase/error").get("type") == "unreadable"
     assert "not JSON" in unreadable.find("testcase/error").get("message")
@@ -279,7 +279,7 @@ def test_sarif_uris_below_the_current_folder_are_relative(tmp_path, monkeypatch)
     "results, code, successful, levels",
     [
         ([checked(EXAMPLES[-1])], 1, True, []),
-        ([checked(ROOT / "histories/TCC/serial.json", "SER")], 3, False, ["warning"]),
+        ([checked(ROOT / "histories/TCC/serial.json", "declared")], 3, False, ["warning"]),
         ([checked(EXAMPLES[-1], "TCC", "declared")], 1, False, ["warning"]),
         ([UNREADABLE, checked(EXAMPLES[-1])], 4, False, ["error"]),
         ([replace(checked(ROOT / "histories/TCC/serial.json"), notes=("n",))], 0, True, ["note"]),
