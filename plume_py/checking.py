@@ -166,9 +166,10 @@ def _declared_levels(engine: WeakEngine, asked: _Asked) -> _Declared:
     live = engine.reads.live
     codes = transaction_levels(engine.history, asked.level_map, asked.assume)
     present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
-    common = next(iter(present)) if len(present) == 1 else ""
+    missing = missing_levels(engine.history, codes, live)
+    common = next(iter(present)) if len(present) == 1 and missing is None else ""
     floor = next((level for level in ("RC", "RA") if level in present), "TCC")
-    return _Declared(codes, missing_levels(engine.history, codes, live), common, floor)
+    return _Declared(codes, missing, common, floor)
 
 
 def _declared_verdict(

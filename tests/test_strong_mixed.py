@@ -169,6 +169,13 @@ def test_transactions_without_a_level_leave_it_undecided():
     verdict = check(history, "declared").levels["declared"]
     assert verdict.ok is None
     assert "--assume" in verdict.reason
+    partly = HistoryBuilder(initial=0)
+    partly.add("a", [("r", "x", 0), ("w", "x", 1)], level="SER")
+    partly.add("b", [("r", "x", 0), ("w", "x", 2)], level="SER")
+    partly.add("c", [("r", "x", 0)])
+    result = check(partly.build(), "declared")
+    assert result.levels["declared"].ok is None
+    assert not result.violations
 
 
 @pytest.mark.parametrize(
