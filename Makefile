@@ -3,6 +3,7 @@
 #   make demo        a small history that breaks causal consistency, and what isocheck says about it
 #   make test        the tests, without the large runs        make test-full   all of them
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
+#   make bench-strong  the strong levels: what is left open, and the time of each stage (BENCH="--quick" likewise)
 #   make lint        style and types                          make format      put the style right
 #   make clean       remove what the others made, .venv excepted
 
@@ -12,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full bench lint format clean
+.PHONY: demo test test-full bench bench-strong lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -36,6 +37,10 @@ test-full: $(VENV)/.test
 bench: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-strong: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.strong $(BENCH)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

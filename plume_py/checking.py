@@ -2,19 +2,20 @@
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
+from plume_py.errors import LimitError
 from plume_py.graph.causal import ClockKind
-from plume_py.history.model import NOBODY, History
+from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.report.verdict import LevelVerdict, Result, Violation
+from plume_py.strong.checks import DECLARED, StrongVerdicts, declared_verdict, strong_verdicts
+from plume_py.strong.limits import Limits
+from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.explain import examples
 from plume_py.weak.naming import Named, name_patterns
 from plume_py.weak.taps import ORDERED, TAPS, forbidden_at
-
-DECLARED = "declared"
-NOT_YET = "this level is not decided yet; no weaker level that is decided is broken"
-NOT_DECLARED = "declared levels are not decided yet"
 
 # What breaks TCC breaks these, too.
 ABOVE_TCC = ("PC", "PSI", "SI", "SER")
@@ -29,9 +30,14 @@ def check(
     name: str = "",
     clock: ClockKind = "auto",
     progress: Callable[[str], None] | None = None,
+    assume: str | None = None,
+    level_map: LevelMap | None = None,
+    limits: Limits | None = None,
 ) -> Result:
     """Does ``history`` keep ``levels``? With counterexamples for every pattern that says no.
 
+    The level "declared" judges each transaction by the level that ``level_map`` says or else the history; ``assume`` is
+    for those that have none. Where ``limits`` are reached a level stays undecided.
     ``taps`` asks for single patterns instead of levels: each gets a verdict of its own ("TAP-m"), ok if it is absent.
 
     >>> from plume_py import HistoryBuilder, check
@@ -42,16 +48,20 @@ def check(
     ('k',)
     """
     start = time.perf_counter()
+    limits = limits or Limits()
+    asked = _Asked(_levels(levels), limits, max_examples, level_map, assume)
     engine = WeakEngine(history, clock, progress)
     if taps:
         found, named = _check_patterns(engine, set(taps))
     else:
-        found, named = _check_levels(engine, _levels(levels))
+        found, named = _check_levels(engine, asked)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
+    strong = [tap for verdict in found.values() for tap in verdict.taps if tap not in TAPS]
     start_examples = time.perf_counter()
     shown: list[Violation] = []
     for pattern in patterns:
         shown += examples(engine, named, pattern, max_examples)
+    shown += asked.violations
     seconds = {**engine.seconds, "explain": time.perf_counter() - start_examples}
     return Result(
         history=name,
@@ -61,8 +71,8 @@ def check(
         operations=history.operations,
         levels=found,
         violations=tuple(shown),
-        counts={pattern: named.counts[pattern] for pattern in patterns},
-        counts_exact=named.exact,
+        counts={pattern: named.counts[pattern] for pattern in patterns} | dict.fromkeys(strong, 1),
+        counts_exact=named.exact and not strong,
         notes=_notes(history),
         seconds={**seconds, "check": time.perf_counter() - start},
     )
@@ -91,11 +101,88 @@ def _name(engine: WeakEngine, weak: list[str], broken: list[str]) -> Named:
         return name_patterns(engine, strongest[-1])
 
 
-def _check_levels(engine: WeakEngine, wanted: list[str]) -> tuple[dict[str, LevelVerdict], Named]:
-    weak = [level for level in WEAK if level in wanted or (level == "TCC" and set(wanted) & set(ABOVE_TCC))]
-    verdicts = {level: engine.holds(level) for level in weak}
-    named = _name(engine, weak, [level for level in weak if not verdicts[level]])
-    return {level: _verdict(level, verdicts, named) for level in wanted}, named
+@dataclass
+class _Asked:
+    """What ``check`` was asked for besides single patterns, and the counterexamples of strong levels found so far."""
+
+    levels: list[str]
+    limits: Limits
+    examples: int
+    level_map: LevelMap | None
+    assume: str | None
+    violations: list[Violation] = field(default_factory=list)
+
+
+def _check_levels(engine: WeakEngine, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
+    declared = _declared_levels(engine, asked) if DECLARED in asked.levels else None
+    wanted = {*asked.levels, *([declared.common] if declared is not None else [])}
+    strong = [level for level in ABOVE_TCC if level in wanted]
+    needed = {*wanted, *(["TCC"] if strong else []), *([declared.floor] if declared is not None else [])}
+    holds, undecided = _weak_levels(engine, [level for level in WEAK if level in needed], asked.limits)
+    named = _name(engine, list(holds), [level for level, ok in holds.items() if not ok])
+    found = {level: _weak_verdict(level, ok, named) for level, ok in holds.items()}
+    found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
+    if strong and holds.get("TCC"):
+        _add(strong_verdicts(engine, strong, asked.limits, asked.examples), found, asked)
+    elif strong:
+        found |= dict.fromkeys(strong, found["TCC"])
+    if declared is not None:
+        found[DECLARED] = _declared_verdict(engine, declared, found, asked)
+    return {level: found[level] for level in asked.levels}, named
+
+
+def _weak_levels(engine: WeakEngine, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
+    """Which weak levels hold, as far as the limits allow, and why it is not all of them."""
+    holds: dict[str, bool] = {}
+    try:
+        for level in levels:
+            limits.check()
+            holds[level] = engine.holds(level)
+    except LimitError as error:
+        return holds, str(error)
+    return holds, None
+
+
+def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
+    return LevelVerdict(True) if ok else LevelVerdict(False, tuple(t for t in forbidden_at(level) if t in named.counts))
+
+
+def _add(strong: StrongVerdicts, found: dict[str, LevelVerdict], asked: _Asked) -> None:
+    found |= strong.verdicts
+    asked.violations += strong.violations
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A level per transaction; ``common`` to all if there is one, and ``floor``, the weak level that all imply."""
+
+    codes: Int8s
+    missing: str | None
+    common: str
+    floor: str
+
+
+def _declared_levels(engine: WeakEngine, asked: _Asked) -> _Declared:
+    live = engine.reads.live
+    codes = transaction_levels(engine.history, asked.level_map, asked.assume)
+    present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
+    missing = missing_levels(engine.history, codes, live)
+    common = next(iter(present)) if len(present) == 1 and missing is None else ""
+    floor = next((level for level in ("RC", "RA") if level in present), "TCC")
+    return _Declared(codes, missing, common, floor)
+
+
+def _declared_verdict(
+    engine: WeakEngine, declared: _Declared, found: dict[str, LevelVerdict], asked: _Asked
+) -> LevelVerdict:
+    if declared.missing is not None:
+        return LevelVerdict(None, reason=declared.missing)
+    if declared.common:
+        return found[declared.common]
+    if not found[declared.floor].ok:
+        return found[declared.floor]
+    _add(declared_verdict(engine, declared.codes, asked.limits, asked.examples), found, asked)
+    return found[DECLARED]
 
 
 def _check_patterns(engine: WeakEngine, letters: set[str]) -> tuple[dict[str, LevelVerdict], Named]:
@@ -108,15 +195,6 @@ def _check_patterns(engine: WeakEngine, letters: set[str]) -> tuple[dict[str, Le
         for letter in TAPS
         if letter in letters
     }, named
-
-
-def _verdict(level: str, verdicts: dict[str, bool], named: Named) -> LevelVerdict:
-    if level == DECLARED:
-        return LevelVerdict(None, reason=NOT_DECLARED)
-    decided = "TCC" if level in ABOVE_TCC else level
-    if verdicts[decided]:
-        return LevelVerdict(None, reason=NOT_YET) if level in ABOVE_TCC else LevelVerdict(True)
-    return LevelVerdict(False, tuple(letter for letter in forbidden_at(decided) if letter in named.counts))
 
 
 def _notes(history: History) -> tuple[str, ...]:

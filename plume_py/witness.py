@@ -3,30 +3,66 @@
 The file is ``{"tool": …, "history": {sizes}, "level": "TCC", "order": […]}``. The order holds every
 transaction that counts, once: the committed ones and those of unknown outcome from which a committed one read; not the
 aborted ones, nor an explicit initial transaction. They go by the ids that reports use (the file's own, or T1, T2, …).
+
+For declared levels ``"levels"`` has the level of each transaction of the order and, in small histories, ``"sees"`` whom
+each one sees: those at these places of the order, counted from 0.
 """
+
+from typing import Any
 
 import msgspec
 
 from plume_py import __version__
 from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
-from plume_py.history.model import History
-from plume_py.levels import parse_level
+from plume_py.history.model import History, Int8s, Int32s
+from plume_py.levels import NAMES, parse_level
+from plume_py.strong.checks import DECLARED
+from plume_py.strong.engine import StrongEngine
+from plume_py.strong.layout import Layout
+from plume_py.strong.limits import Limits
+from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
+from plume_py.strong.visibility import visibility
 from plume_py.weak.engine import WeakEngine
 
-# The weak levels that are defined by a commit order; cut isolation is a property of single transactions.
-ORDERED = ("RC", "RA", "TCC")
+# The levels that are defined by a commit order; cut isolation is a property of single transactions.
+WEAK_ORDERED = ("RC", "RA", "TCC")
+ORDERED = (*WEAK_ORDERED, "PC", "PSI", "SI", "SER", DECLARED)
+
+# Whom everyone sees is written out for at most so many transactions.
+SMALL = 500
 
 
-def write_witness(history: History, level: str, path: str) -> None:
+def write_witness(
+    history: History,
+    level: str,
+    path: str,
+    *,
+    assume: str | None = None,
+    level_map: LevelMap | None = None,
+    limits: Limits | None = None,
+) -> None:
     """Write the commit order that shows ``level`` to ``path``; the level must hold."""
     name = parse_level(level) or level
     if name not in ORDERED:
-        reason = "CI is defined without a commit order" if name == "CI" else f"{name} has no witness yet"
-        raise IsocheckError(f"{reason}; --witness works for {', '.join(ORDERED)}")
+        raise IsocheckError(f"CI is defined without a commit order; --witness works for {', '.join(ORDERED)}")
     engine = WeakEngine(history)
-    if not engine.holds(name):
-        raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
+    more: dict[str, Any] = {}
+    if name in WEAK_ORDERED:
+        if not engine.holds(name):
+            raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
+        order = engine.witness(name)
+    elif name == DECLARED:
+        codes = transaction_levels(history, level_map, assume)
+        missing = missing_levels(history, codes, engine.reads.live)
+        if missing is not None:
+            raise IsocheckError(missing)
+        order = _order(engine, name, codes, limits)
+        more["levels"] = [NAMES[code - 1] for code in codes[order].tolist()]
+        if len(order) <= SMALL:
+            more["sees"] = visibility(Layout(engine, codes), order)
+    else:
+        order = _order(engine, name, name, limits)
     document = {
         "tool": {"name": "isocheck", "version": __version__},
         "history": {
@@ -36,6 +72,17 @@ def write_witness(history: History, level: str, path: str) -> None:
             "operations": history.operations,
         },
         "level": name,
-        "order": [history.txn_label[t] for t in engine.witness(name).tolist()],
+        "order": [history.txn_label[t] for t in order.tolist()],
+        **more,
     }
     write_atomically(path, [msgspec.json.encode(document), b"\n"])
+
+
+def _order(engine: WeakEngine, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
+    """The commit order that the strong engine finds."""
+    decision = StrongEngine(engine, level, limits=limits).decide() if engine.holds("RC") else None
+    if decision is not None and decision.ok is None:
+        raise IsocheckError(f"{name} is undecided: {decision.reason}")
+    if decision is None or decision.order is None:
+        raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
+    return decision.order

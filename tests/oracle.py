@@ -34,6 +34,7 @@ class Facts:
         self.reads = {t: [] for t in self.live}  # (key, writer), program order, what others wrote only
         self.lists = {}
         self.ww = set()  # known from lists
+        self.unseen = set()  # known from the longest list of a key, for levels above TCC
         for t in self.live:
             if self.txns[t][0] == "committed":
                 self._judge_reads(t)
@@ -147,6 +148,9 @@ class Facts:
         for t in self.live:
             for x in self.writes[t]:
                 self.writers.setdefault(x, []).append(t)
+        for x, lists in self.lists.items():
+            shown = [self.writer.get((x, v)) for v in max(lists, key=len)]
+            self.unseen |= {(shown[-1], t) for t in self.writers.get(x, ()) if shown and t not in shown}
 
     def others(self, x, t1, t3):
         """Every t2 of an axiom: a writer of x other than t1 and t3."""
@@ -217,10 +221,10 @@ def taps(sessions, initial=0, declared=True):
     return {level: found & LETTERS.get(level, LETTERS["TCC"]) for level in LEVELS}
 
 
-def _some_commit_order(facts, obeys):
-    """A total order that extends CO and the known WW, every member of which obeys; or None."""
+def _some_commit_order(facts, obeys, known):
+    """A total order that extends the known one, every member of which obeys; or None."""
     before = {t: set() for t in facts.live}
-    for a, b in facts.co | facts.ww:
+    for a, b in known:
         before[b].add(a)
     place = {INITIAL: -1}
 
@@ -269,14 +273,20 @@ def commit_order(facts, level):
     """A commit order that shows ``level`` (RC, RA, TCC, PC, SI, SER), or None."""
     if facts.found & BASE:
         return None
-    return _some_commit_order(facts, (_static if level in ("RC", "RA", "TCC") else _snapshot)(facts, level))
+    known = facts.co | facts.ww
+    if level in ("RC", "RA", "TCC"):
+        return _some_commit_order(facts, _static(facts, level), known)
+    return _some_commit_order(facts, _snapshot(facts, level), known | facts.unseen)
 
 
 def version_orders(facts):
     """Version orders of all keys (a dict) that show PSI, or None."""
     if facts.found & BASE:
         return None
-    return _order_keys(facts, list(facts.writers), {}, facts.co | facts.ww)
+    known = facts.co | facts.ww | facts.unseen
+    if any(a == b for a, b in _closure(known)):
+        return None
+    return _order_keys(facts, list(facts.writers), {}, known)
 
 
 def _order_keys(facts, keys, chosen, known):

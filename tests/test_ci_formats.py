@@ -16,7 +16,7 @@ import pytest
 import plume_py
 from plume_py.report import github, junit, sarif
 from plume_py.report.verdict import INITIAL, LevelVerdict, Result, ShownTransaction, Violation
-from plume_py.weak.taps import TAPS
+from plume_py.strong.patterns import PATTERNS
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "histories").rglob("*.json"))
@@ -132,7 +132,7 @@ def test_junit_of_a_violation_has_the_proof_of_its_level_only():
 
 
 def test_junit_undecided_and_unreadable_are_errors():
-    undecided, unreadable = suites([checked(ROOT / "histories/TCC/serial.json", "SER"), UNREADABLE])
+    undecided, unreadable = suites([checked(ROOT / "histories/TCC/serial.json", "declared"), UNREADABLE])
     assert undecided.find("testcase/error").get("type") == "undecided"
     assert unreadable.find("testcase/error").get("type") == "unreadable"
     assert "not JSON" in unreadable.find("testcase/error").get("message")
@@ -202,7 +202,7 @@ def test_sarif_has_a_result_for_each_violation_and_rules_for_all():
     results = several()
     run = run_of(results)
     rules = run["tool"]["driver"]["rules"]
-    assert len({rule["id"] for rule in rules}) == len(TAPS) + 1
+    assert len({rule["id"] for rule in rules}) == len(PATTERNS) + 1
     for rule in rules:
         assert {"name", "shortDescription", "fullDescription", "help", "defaultConfiguration"} <= set(rule)
     assert len(run["results"]) == sum(len(r.violations) for r in results) + 1  # and the unexplained one
@@ -279,7 +279,7 @@ def test_sarif_uris_below_the_current_folder_are_relative(tmp_path, monkeypatch)
     "results, code, successful, levels",
     [
         ([checked(EXAMPLES[-1])], 1, True, []),
-        ([checked(ROOT / "histories/TCC/serial.json", "SER")], 3, False, ["warning"]),
+        ([checked(ROOT / "histories/TCC/serial.json", "declared")], 3, False, ["warning"]),
         ([checked(EXAMPLES[-1], "TCC", "declared")], 1, False, ["warning"]),
         ([UNREADABLE, checked(EXAMPLES[-1])], 4, False, ["error"]),
         ([replace(checked(ROOT / "histories/TCC/serial.json"), notes=("n",))], 0, True, ["note"]),

@@ -49,6 +49,7 @@ def test_links_and_named_files_exist(page):
         assert (base / target).exists(), target
 
 
-def test_the_page_of_patterns_is_up_to_date():
+def test_the_pages_of_patterns_are_up_to_date():
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
     assert (ROOT / "docs" / "taps.md").read_text() == generate["page"](), "run docs/generate.py"
+    assert (ROOT / "docs" / "strong.md").read_text() == generate["strong_page"](), "run docs/generate.py"

@@ -342,7 +342,7 @@ def test_files_that_cannot_be_verified(tmp_path):
         "{",
         "3",
         '{"order":3,"level":"TCC"}',
-        '{"order":[],"level":"SER"}',
+        '{"order":[],"level":"SSER"}',
         '{"results":3}',
         "\xff",
     ):
@@ -359,7 +359,8 @@ def test_files_that_cannot_be_verified(tmp_path):
 
 def test_levels_without_a_witness(tmp_path):
     code, text = run("check", DEMO, "--level", "CI", "--witness", tmp_path / "w")
-    assert (code, text) == (2, "CI is defined without a commit order; --witness works for RC, RA, TCC")
+    works = "RC, RA, TCC, PC, PSI, SI, SER, declared"
+    assert (code, text) == (2, f"CI is defined without a commit order; --witness works for {works}")
     assert run("check", DEMO, "--level", "TCC", "--witness", tmp_path / "w")[0] == 1
     with pytest.raises(IsocheckError, match="TCC does not hold"):
         write_witness(load(DEMO), "TCC", str(tmp_path / "w"))

@@ -1,6 +1,7 @@
 """``isocheck check``: the default command."""
 
 import os
+import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import click
 
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options
 from plume_py.errors import InputError
+from plume_py.levels import NAMES, parse_level
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ class Options:
     witness: str | None
     minimize: str | None
     out: str | None
+    assume: str | None
+    levels_file: str | None
+    timeout: float | None
+    max_memory: int | None
 
 
 def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -43,12 +49,36 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     return letters
 
 
+def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    level = None if value is None else parse_level(value)
+    if value is not None and level in (None, "CI"):
+        raise click.BadParameter(f"{value!r} is not a level to run at; use {' '.join(NAMES[1:])}")
+    return level
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """4G, 512M, 1048576: bytes, with a factor."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"{value!r} is not a size; write it like 4G or 512M")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+
+
 @click.command("check")
 @click.argument("histories", metavar="HISTORY...", nargs=-1, required=True)
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
     help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
 )  # fmt: skip
+@click.option("--assume", metavar="LEVEL", callback=_assumed, help="For declared: the level of those that carry none.")
+@click.option(
+    "--levels-file", type=click.Path(dir_okay=False),
+    help='For declared: {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}.',
+)  # fmt: skip
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Seconds per history, then undecided.")
+@click.option("--max-memory", metavar="SIZE", callback=_size, help="Such as 4G; undecided if it does not suffice.")
 @click.option("--tap", "taps", callback=_taps, help="Look for these patterns instead, for example a,h,m.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
@@ -83,6 +113,8 @@ def command(
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
     _reject_bad_targets(histories, options, report)
+    if (options.assume or options.levels_file) and "declared" not in options.levels:
+        raise click.UsageError("--assume and --levels-file are for --level declared")
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
     from plume_py.report.output import STREAMED, one, whole
 
@@ -121,25 +153,31 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
     from plume_py.report.verdict import Result
+    from plume_py.strong.limits import Limits
+    from plume_py.strong.mixed import read_level_map
 
     start = time.perf_counter()
+    limits = Limits(options.timeout, options.max_memory)
     with progress(path, quiet) as tick:
         tick("load")
         try:
             history = load(path, format=options.input_format, init_txn=options.init_txn)
+            loaded = time.perf_counter() - start
+            result = check(
+                history,
+                options.levels,
+                taps=options.taps,
+                max_examples=options.max_examples,
+                name=path,
+                clock=options.clock,
+                progress=tick,
+                assume=options.assume,
+                level_map=None if options.levels_file is None else read_level_map(options.levels_file),
+                limits=limits,
+            )
         except InputError as error:
             click.echo(one_line(f"isocheck: {error}"), err=True)
             return Result(history=path, error=str(error))
-        loaded = time.perf_counter() - start
-        result = check(
-            history,
-            options.levels,
-            taps=options.taps,
-            max_examples=options.max_examples,
-            name=path,
-            clock=options.clock,
-            progress=tick,
-        )
     _write_files(history, result, options)
     return replace(result, seconds={"load": loaded, **result.seconds})
 
@@ -147,9 +185,11 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
 def _write_files(history: "History", result: "Result", options: Options) -> None:
     """The files that the user asked for beside the verdict."""
     if options.witness is not None and result.ok:
+        from plume_py.strong.mixed import read_level_map
         from plume_py.witness import write_witness
 
-        write_witness(history, options.levels[0], options.witness)
+        level_map = None if options.levels_file is None else read_level_map(options.levels_file)
+        write_witness(history, options.levels[0], options.witness, assume=options.assume, level_map=level_map)
     if options.minimize is not None and result.ok is False:
         _minimize(history, options.levels[0], options.minimize)
     if options.out is not None and result.violations:

@@ -23,6 +23,7 @@ LETTERS = "abcdefghijklmn"
 
 # One piece of --inject: a pattern, or a range of them, and how many of each.
 _PIECE = re.compile(r"([a-n])(?:\.\.([a-n]))?=([0-9]{1,9})")
+_STRONG_PIECE = re.compile(r"(lost-update|write-skew|long-fork|read-only-anomaly)=([0-9]{1,9})")
 MAX_INJECTIONS = 1_000_000
 
 
@@ -47,7 +48,7 @@ MAX_INJECTIONS = 1_000_000
     "wishes",
     metavar="TAP=COUNT,...",
     multiple=True,
-    help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each. Repeatable.',
+    help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each, "lost-update=1". Repeatable.',
 )
 @click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
 def command(target: str, name: str | None, wishes: tuple[str, ...], **shape: Any) -> None:
@@ -79,9 +80,14 @@ def wanted(wishes: tuple[str, ...]) -> dict[str, int]:
     """How many of each pattern ``--inject`` asks for, all its occurrences added up."""
     counts: dict[str, int] = {}
     for piece in (piece.strip() for wish in wishes for piece in wish.split(",")):
+        strong = _STRONG_PIECE.fullmatch(piece)
+        if strong is not None:
+            counts[strong[1]] = counts.get(strong[1], 0) + int(strong[2])
+            continue
         match = _PIECE.fullmatch(piece)
         if match is None:
-            raise IsocheckError(one_line(f"--inject: {piece[:40]!r} is not of the form a=2, with a letter from a to n"))
+            form = "a=2 or lost-update=1, with a letter from a to n or the name of a strong pattern"
+            raise IsocheckError(one_line(f"--inject: {piece[:40]!r} is not of the form {form}"))
         first, last, count = match.groups()
         for tap in LETTERS[LETTERS.index(first) : LETTERS.index(last or first) + 1]:
             counts[tap] = counts.get(tap, 0) + int(count)

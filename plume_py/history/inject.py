@@ -46,6 +46,17 @@ RECIPES: dict[str, tuple[str, ...]] = {
     "n": ("wx1 wy1 | wx2 wz1 | ry1 wu1 | rz1 wv1 | ru1 rx2 | rv1 rx1",),
 }
 
+# The same for what breaks strong levels only; each shows what it is called and nothing weaker.
+STRONG_RECIPES: dict[str, tuple[str, ...]] = {
+    "lost-update": ("wx1 | rx1 wx2 | rx1 wx3", "rx0 wx1 | rx0 wx2"),
+    "write-skew": ("wx1 wy1 | rx1 ry1 wx2 | rx1 ry1 wy2", "rx0 ry0 wx1 | rx0 ry0 wy1"),
+    "long-fork": ("wx1 wy1 | rx1 wx2 | ry1 wy2 | rx2 ry1 | rx1 ry2", "wx1 | wy1 | rx1 ry0 | rx0 ry1"),
+    "read-only-anomaly": ("rx0 ry0 wx1 | ry0 wy1 | rx0 ry1",),
+}
+
+
+ALL_RECIPES = RECIPES | STRONG_RECIPES
+
 
 class _Planted(NamedTuple):
     """The planted transactions, flat; keys and versions numbered from 0."""
@@ -63,8 +74,9 @@ class _Planted(NamedTuple):
 def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[History, list[Injection]]:
     """``history`` with ``counts[tap]`` more instances of each pattern, and where they are."""
     for tap, count in counts.items():
-        if tap not in RECIPES or count < 0:
-            raise InputError(f"cannot inject {count!r} of {tap!r:.40}", hint="use the letters a to n")
+        if tap not in ALL_RECIPES or count < 0:
+            known = f"the letters a to n, {', '.join(STRONG_RECIPES)}"
+            raise InputError(f"cannot inject {count!r} of {tap!r:.40}", hint=f"use {known}")
     rng = np.random.default_rng(seed)
     taps = [tap for tap in sorted(counts) for _ in range(counts[tap])]
     taps = [taps[i] for i in rng.permutation(len(taps))]
@@ -74,7 +86,7 @@ def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[
     spans: list[tuple[str, range, range]] = []
     keys = 0
     for tap in taps:
-        recipes = [recipe for recipe in RECIPES[tap] if has_initial or "0" not in recipe]
+        recipes = [recipe for recipe in ALL_RECIPES[tap] if has_initial or "0" not in recipe]
         recipe = recipes[int(rng.integers(len(recipes)))]
         first = len(planted.status)
         used = _plant(planted, recipe, keys, rng)

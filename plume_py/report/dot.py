@@ -18,8 +18,9 @@ from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
 from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
-from plume_py.text import ELLIPSIS, shown, visible
-from plume_py.weak.taps import TAPS
+from plume_py.report.wording import place
+from plume_py.strong.patterns import PATTERNS, STRONG
+from plume_py.text import ELLIPSIS, shown, visible, wrapped
 
 INSTALL_HINT = (
     "Graphviz is not installed, so the pictures are .dot files only; "
@@ -56,13 +57,21 @@ LOOKS = {
     "SO": Look("#007D5B", "dashed", "normal", "none", "╌╌▶", "session order"),
     "WR": Look("#0068A5", "solid", "normal", "none", "──▶", "is read by"),
     "CM": Look("#C24E00", "solid", "normal", "odot", "○─▶", "must commit before"),
-    "WW": Look("#8A6100", "dotted", "vee", "none", "┈┈>", "is appended before"),
-    "RW": Look("#A3457C", "dotted", "onormal", "odot", "○┈▷", "reads what is overwritten by"),
+    "WW": Look("#8A6100", "solid", "vee", "none", "──>", "is overwritten by"),
+    "RW": Look("#A3457C", "dashed", "onormal", "odot", "○╌▷", "reads what is overwritten by"),
 }
+EXCLUDED = Look("#767676", "dotted", "vee", "none", "┈┈>", "excluded: this order leads to a contradiction")
+
+
+def look_of(step: Step) -> Look:
+    """How the edge of a step is drawn."""
+    return EXCLUDED if step.assumed else LOOKS[step.relation]
 
 
 def _reason(step: Step) -> tuple[str, ...]:
     """The short reason of a forced edge, in lines."""
+    if step.is_proved:
+        return ("the opposite", "is excluded")
     if step.reader is None:
         return ()
     reader, key, source = _name(step.reader), shown(step.key, LIMIT), _name(step.source)
@@ -181,8 +190,8 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
     head = f"<b>{_html(_name(transaction.id))}</b>"
     if transaction.status != "committed":
         head += " " + _font(f"({transaction.status})", color="#B00020")
-    place = _font(shown(transaction.place, LIMIT), point_size=9, color="#505050")
-    rows = [f'<tr><td bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{place}</td></tr>']
+    where = _font(shown(place(transaction), LIMIT), point_size=9, color="#505050")
+    rows = [f'<tr><td bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{where}</td></tr>']
     hidden = transaction.hidden_ops
     for i, op in enumerate(transaction.ops):
         if len(transaction.ops) > MANY_OPS and f"{node}:o{i}" not in picture.cells:
@@ -240,9 +249,10 @@ def _initial(picture: Picture) -> str:
 
 def _edge(arrow: Arrow, upwards: bool, weight: int) -> str:
     relation = arrow.step.relation
-    look = LOOKS[relation]
-    key = "" if relation == "SO" else f"({shown(arrow.step.key, LIMIT)})"
-    lead = f"{arrow.number}. " if arrow.number else ""
+    look = look_of(arrow.step)
+    no_key = relation == "SO" or (relation == "CM" and arrow.step.reader is None)
+    key = "" if no_key else f"({shown(arrow.step.key, LIMIT)})"
+    lead = f"{arrow.number}. " if arrow.number else "not " if arrow.step.assumed else ""
     lines = [_font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
     if arrow.number:
         lines = [f"<b>{lines[0]}</b>", *(_font(line, color=look.colour, point_size=10) for line in _reason(arrow.step))]
@@ -254,10 +264,17 @@ def _edge(arrow: Arrow, upwards: bool, weight: int) -> str:
         dir="both",
         arrowhead=head,
         arrowtail=tail,
-        penwidth=3 if arrow.number else 1,
+        penwidth=3 if arrow.number else 2 if arrow.step.assumed else 1,
         weight=weight,
-        **{"class": f"{relation} step-{arrow.number}" if arrow.number else f"{relation} evidence"},
+        **{"class": _class(arrow)},
     )
+
+
+def _class(arrow: Arrow) -> str:
+    relation = arrow.step.relation
+    if arrow.number:
+        return f"{relation} step-{arrow.number}"
+    return f"{relation} excluded" if arrow.step.assumed else f"{relation} evidence"
 
 
 def is_cycle(violation: Violation) -> bool:
@@ -267,24 +284,27 @@ def is_cycle(violation: Violation) -> bool:
 
 
 def _title(violation: Violation, title: str) -> str:
-    tap = TAPS.get(violation.tap)
+    tap = PATTERNS.get(violation.tap)
     label = f"TAP-{violation.tap} {violation.name}" if len(violation.tap) == 1 else violation.name
     lines = [f"<b>{_font(label, point_size=16)}</b>"]
     if tap is not None:
         lines.append(_font(tap.description, point_size=12))
     if _is_about_reads(violation):
         lines.append(_font(shown(violation.explanation, 120), point_size=12))
+    elif violation.tap in STRONG:
+        lines += [_font(line, point_size=11) for line in wrapped("", shown(violation.explanation, 300), "", 90)]
     if title:
         lines.append(_font(shown(title, 80), point_size=10, color=PALE))
     return "<br/>".join(lines)
 
 
 def _legend(picture: Picture) -> str:
-    present = {arrow.step.relation for arrow in picture.arrows}
+    present = {arrow.step.relation for arrow in picture.arrows if not arrow.step.assumed}
+    looks = [(f"{relation}: {look.meaning}", look) for relation, look in LOOKS.items() if relation in present]
+    if any(arrow.step.assumed for arrow in picture.arrows):
+        looks.append((EXCLUDED.meaning, EXCLUDED))
     cells = [
-        _font(look.sample, color=look.colour, face=MONO) + " " + _font(f"{relation}: {look.meaning}", point_size=10)
-        for relation, look in LOOKS.items()
-        if relation in present
+        _font(look.sample, color=look.colour, face=MONO) + " " + _font(words, point_size=10) for words, look in looks
     ]
     if present:
         cells.append(_font("thick: the argument; thin: what supports it", point_size=10))

@@ -38,7 +38,7 @@ class Picture:
         for number, step in enumerate(self.violation.steps, 1):
             self._add(step, number)
         for step in self.violation.steps:
-            for support in (*_question(self, step), *step.evidence):
+            for support in (*_question(self, step), *supports(step)):
                 self._add(support)
         self.arrows = [arrow for arrow in self.arrows if arrow.tail and arrow.head]
         self.cells = {arrow.tail for arrow in self.arrows} | {arrow.head for arrow in self.arrows}
@@ -47,7 +47,8 @@ class Picture:
     def _add(self, step: Step, number: int = 0) -> None:
         """An edge, unless it is already there."""
         tail, head = self._end(step, step.source), self._end(step, step.target)
-        if number or all((a.tail, a.head, a.step.relation) != (tail, head, step.relation) for a in self.arrows):
+        kind = step.relation, step.assumed
+        if number or all((a.tail, a.head, a.step.relation, a.step.assumed) != (tail, head, *kind) for a in self.arrows):
             self.arrows.append(Arrow(step, tail, head, number))
 
     def _end(self, step: Step, end: Id) -> str:
@@ -61,6 +62,27 @@ class Picture:
         reads = end == {"WR": step.target, "RW": step.source}.get(step.relation)
         place = _cell(self.by_id[end], step, reads)
         return self.nodes[end] if place is None else f"{self.nodes[end]}:o{place}"
+
+
+def supports(step: Step) -> Iterator[Step]:
+    """What a step rests on, and what that rests on in turn.
+
+    Where an order follows from causality alone, its opposite is not worth being shown.
+    """
+    others = [inner for inner in step.evidence if not inner.assumed]
+    plain = all(inner.relation in ("SO", "WR") for inner in others)
+    for inner in others if plain else step.evidence:
+        if not _overwrites_what_it_read(inner):
+            yield inner
+        yield from supports(inner)
+
+
+def _overwrites_what_it_read(step: Step) -> bool:
+    """Is this a version order that a single read shows by itself?"""
+    others = [inner for inner in step.evidence if not inner.assumed]
+    if not step.is_proved or len(others) != 1:
+        return False
+    return others[0].relation == "WR" and (others[0].source, others[0].target) == (step.source, step.target)
 
 
 def _question(picture: Picture, step: Step) -> Iterator[Step]:
@@ -90,7 +112,7 @@ def _cell(transaction: ShownTransaction, step: Step, reads: bool) -> int | None:
     places = [i for i, op in enumerate(transaction.ops) if (op[0] == "r") == reads and op[1] == step.key]
     exact = [i for i in places if last_seen(transaction.ops[i][2]) == step.value]
     # Without a value (CM, WW), it is the last write of the key that others see.
-    return exact[0] if exact and step.relation == "WR" else places[-1] if places else None
+    return exact[0] if exact and (step.relation == "WR" or reads) else places[-1] if places else None
 
 
 def last_seen(value: Any) -> Atom:

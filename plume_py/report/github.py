@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from plume_py.report.text import render as render_text
 from plume_py.report.verdict import LevelVerdict, Result, Violation
+from plume_py.strong.patterns import PATTERNS
 from plume_py.text import encodable, one_line
-from plume_py.weak.taps import TAPS
 
 
 def render(result: Result) -> str:
@@ -88,4 +88,4 @@ def _verdict(name: str, verdict: LevelVerdict) -> str:
 
 
 def _label(tap: str) -> str:
-    return f"TAP-{tap}" if len(tap) == 1 else TAPS[tap].name
+    return f"TAP-{tap}" if len(tap) == 1 else PATTERNS[tap].name

@@ -8,9 +8,11 @@ import msgspec
 
 from plume_py import __version__
 from plume_py.levels import LEVELS
+from plume_py.report.dot_layout import supports
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.report.wording import forbidden, place
+from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import encodable, one_line, shorten, shown, visible
-from plume_py.weak.taps import TAPS
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -34,7 +36,7 @@ def page_data(results: Sequence[Result]) -> dict[str, Any]:
     """Everything the page shows."""
     texts = _Texts()
     examples = [_example(number, v, texts) for number, result in enumerate(results) for v in result.violations]
-    patterns = [tap for tap in TAPS if any(tap in result.counts for result in results)]
+    patterns = [tap for tap in PATTERNS if any(tap in result.counts for result in results)]
     patterns += [tap for tap in {v.tap for r in results for v in r.violations} if tap not in patterns]
     return {
         "version": __version__,
@@ -80,7 +82,7 @@ def _sentence(words: str) -> str:
 
 
 def _pattern(tap: str) -> dict[str, str]:
-    known = TAPS[tap]
+    known = PATTERNS[tap]
     return {
         "label": f"TAP-{tap}" if len(tap) == 1 else "",
         "name": known.name,
@@ -116,7 +118,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
     return {
         "history": history,
         "pattern": violation.tap,
-        "level": violation.level,
+        "forbidden": forbidden(violation),
         "keys": [texts.of(key) for key in violation.keys],
         "transactions": [_transaction(txn, texts) for txn in violation.transactions],
         "steps": [_step(step, violation.transactions, at, texts) for step in violation.steps],
@@ -130,27 +132,33 @@ def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     return {
         "id": texts.of(txn.id),
         "session": texts.of(txn.session),
-        "place": _sentence(txn.place),
+        "place": _sentence(place(txn)),
         "status": txn.status,
         "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,
     }
 
 
-def _step(step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int], texts: _Texts) -> dict[str, Any]:
+def _step(
+    step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int], texts: _Texts, deep: bool = True
+) -> dict[str, Any]:
+    """A step with what it rests on; ``deep``: all of that in one list, so that the page need not nest."""
     cells = _cells(step, txns, at)
     plain: dict[str, Any] = {
         "from": at.get(step.source, NOWHERE),
         "to": at.get(step.target, NOWHERE),
         "cells": cells[:2],
         "relation": step.relation,
-        "key": None if step.relation == "SO" else texts.of(step.key),
+        "key": None if step.relation == "SO" or (step.relation == "CM" and step.reader is None) else texts.of(step.key),
         "because": _sentence(step.because),
     }
+    if step.assumed:
+        plain["assumed"] = True
     if step.reader is not None:
         plain["reader"] = [at.get(step.reader, NOWHERE), cells[2]]
-        evidence = [*_read_in_question(step, txns, at), *step.evidence]
-        plain["evidence"] = [_step(inner, txns, at, texts) for inner in evidence]
+    evidence = [*_read_in_question(step, txns, at), *(supports(step) if deep else ())]
+    if evidence or step.reader is not None:
+        plain["evidence"] = [_step(inner, txns, at, texts, deep=False) for inner in evidence]
     return plain
 
 
@@ -174,7 +182,7 @@ def _cells(step: Step, txns: Sequence[ShownTransaction], at: dict[Id, int]) -> t
     if step.relation == "WR":
         return _write(source, step.key, step.value), _read(target, step.key, step.value), NOWHERE
     if step.relation == "RW":
-        return _read(source, step.key, None), _write(target, step.key, None), NOWHERE
+        return _read(source, step.key, step.value), _write(target, step.key, None), NOWHERE
     if step.relation == "SO":
         return NOWHERE, NOWHERE, NOWHERE
     reader = [] if step.reader is None else _ops(step.reader, txns, at)
@@ -246,6 +254,8 @@ def _is_cycle(violation: Violation) -> bool:
 
 
 def _end(violation: Violation) -> str:
+    if violation.tap in STRONG:
+        return f"That is, {violation.explanation}."
     if _is_cycle(violation):
         first, last = violation.steps[0].source, violation.steps[-1].target
         if last == INITIAL:
@@ -253,4 +263,4 @@ def _end(violation: Violation) -> str:
         return f"Hence {shown(first)} would have to come before itself: a contradiction."
     if violation.explanation and violation.explanation != "; ".join(step.because for step in violation.steps):
         return f"{violation.explanation}."
-    return f"That is the pattern: {TAPS[violation.tap].description}."
+    return f"That is the pattern: {PATTERNS[violation.tap].description}."

@@ -67,6 +67,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
         "keys": list(violation.keys),
         "transactions": [
             {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}
+            | ({"level": t.level} if t.level else {})
             for t in violation.transactions
         ],
         "steps": [_step(step) for step in violation.steps],
@@ -82,10 +83,13 @@ def _step(step: Step) -> dict[str, Any]:
         "key": step.key,
         "because": step.because,
     }
-    if step.relation == "WR":
+    if step.relation in ("WR", "RW"):
         plain_step["value"] = step.value
+    if step.assumed:
+        plain_step["assumed"] = True
     if step.reader is not None:
         plain_step["reader"] = step.reader
+    if step.reader is not None or step.evidence:
         plain_step["evidence"] = [_step(inner) for inner in step.evidence]
     return plain_step
 

@@ -12,8 +12,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from plume_py import __version__
 from plume_py.report.text import render
 from plume_py.report.verdict import LevelVerdict, Result
+from plume_py.strong.patterns import PATTERNS
 from plume_py.text import one_line
-from plume_py.weak.taps import TAPS
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
@@ -77,7 +77,7 @@ def _verdict(case: Element, result: Result, name: str, verdict: LevelVerdict) ->
         reason = verdict.reason or "undecided"
         _mark(case, "error", "undecided", f"{name} undecided: {reason}", reason)
     elif not verdict.ok:
-        patterns = ", ".join(TAPS[tap].name for tap in verdict.taps)
+        patterns = ", ".join(PATTERNS[tap].name for tap in verdict.taps)
         message = f"{name} violated: {patterns}" if patterns else f"{name} violated"
         _mark(case, "failure", patterns or name, message, _proof(result, name, verdict))
 

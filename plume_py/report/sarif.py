@@ -15,8 +15,9 @@ from plume_py.levels import LEVELS
 from plume_py.report.github import relative
 from plume_py.report.text import operation
 from plume_py.report.verdict import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
+from plume_py.strong.patterns import PATTERNS
 from plume_py.text import one_line, shown
-from plume_py.weak.taps import TAPS, Tap
+from plume_py.weak.taps import Tap
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -63,7 +64,7 @@ def _paths(results: Sequence[Result]) -> list[str]:
 
 
 def _driver() -> Object:
-    rules = [_rule(tap) for tap in TAPS.values()]
+    rules = [_rule(tap) for tap in PATTERNS.values()]
     return {
         "name": "isocheck",
         "version": __version__,
@@ -115,7 +116,7 @@ def rule_id(tap: str) -> str:
 
 
 def _rule_index(rule: str) -> int:
-    return [*map(rule_id, TAPS), LEVEL_RULE].index(rule)
+    return [*map(rule_id, PATTERNS), LEVEL_RULE].index(rule)
 
 
 def _sentence(text: str) -> str:
@@ -165,7 +166,7 @@ def _results(result: Result) -> Iterator[Object]:
     told = {violation.tap for violation in result.violations}
     for tap in {tap: None for verdict in result.levels.values() for tap in verdict.taps}:
         if tap not in told:  # no example was asked for
-            text = f"{TAPS[tap].name}: {TAPS[tap].description}."
+            text = f"{PATTERNS[tap].name}: {PATTERNS[tap].description}."
             yield _bare_result(result, rule_id(tap), text)
     for name, verdict in result.levels.items():
         if verdict.ok is False and not verdict.taps:
@@ -204,7 +205,7 @@ def _result(result: Result, violation: Violation) -> Object:
 
 def _told(violation: Violation) -> str:
     """The pattern, the argument and the usual cause; some viewers show no more than the first sentence."""
-    tap = TAPS[violation.tap]
+    tap = PATTERNS[violation.tap]
     return f"{tap.name}: {tap.description}. {violation.explanation}. Usual cause: {tap.cause}."
 
 

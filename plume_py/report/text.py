@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from plume_py.levels import LEVELS
 from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
+from plume_py.report.wording import forbidden
+from plume_py.strong.patterns import PATTERNS, STRONG
 from plume_py.text import one_line, shown, wrapped
-from plume_py.weak.taps import TAPS
 
 Style = Callable[..., str]
 
@@ -44,20 +44,23 @@ def _tap(tap: str, result: Result) -> str:
     count = result.counts.get(tap, 0)
     at_least = "" if result.counts_exact else "at least "
     label = f"TAP-{tap}" if len(tap) == 1 else tap
-    return f"{label} {TAPS[tap].name} ({at_least}{count:,})"
+    return f"{label} {PATTERNS[tap].name} ({at_least}{count:,})"
 
 
 def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
     """One counterexample, line by line: who takes part, and the argument."""
-    tap = TAPS[violation.tap]
+    tap = PATTERNS[violation.tap]
     label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
     yield from wrapped(f"  {style(label, fg='red', bold=True)}: ", tap.description, "  ")
-    yield f"  forbidden from {LEVELS[tap.level].title} ({tap.level}) on"
+    yield f"  {forbidden(violation)}"
     for transaction in violation.transactions:
         yield from _transaction(transaction)
+    told: set[tuple[object, ...]] = set()
     for number, step in enumerate(violation.steps, 1):
-        yield from _step(number, step)
-    if _is_cycle(violation):
+        yield from _step(f"{number}", step, "    ", told)
+    if violation.tap in STRONG:
+        yield from wrapped("    ", f"That is, {violation.explanation}.", "    ")
+    elif _is_cycle(violation):
         yield f"    Hence {shown(violation.steps[0].source)} would have to come before itself: a contradiction."
     elif violation.explanation != "; ".join(step.because for step in violation.steps):
         yield from wrapped("    ", f"{violation.explanation}.", "    ")
@@ -73,7 +76,8 @@ def _transaction(transaction: ShownTransaction) -> Iterator[str]:
     ops = " ".join(operation(op) for op in transaction.ops)
     hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
     place = f"session {shown(transaction.session)}, {transaction.place}"
-    yield from wrapped(f"    {shown(transaction.id)}  [{place}]  ", f"{ops}{hidden}", "        ")
+    level = f" at {transaction.level}" if transaction.level else ""
+    yield from wrapped(f"    {shown(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
 
 
 def operation(op: tuple[object, ...]) -> str:
@@ -84,6 +88,29 @@ def operation(op: tuple[object, ...]) -> str:
     return f"{kind}({shown(key)}, {shown(value)})"
 
 
-def _step(number: int, step: Step) -> Iterator[str]:
+def _step(number: str, step: Step, indent: str, told: set[tuple[object, ...]]) -> Iterator[str]:
     arrow = f"{shown(step.source)} -{step.relation}-> {shown(step.target)}"
-    yield from wrapped(f"    {number}. {arrow}: ", step.because, "       ")
+    yield from wrapped(f"{indent}{number}. {arrow}: ", step.because, f"{indent}   ")
+    for place, inner in enumerate(_reasons(step, told)):
+        yield from _step(f"{number}{chr(ord('a') + place % 26)}", inner, f"{indent}   ", told)
+
+
+def _reasons(step: Step, told: set[tuple[object, ...]]) -> list[Step]:
+    """What a step of a strong level rests on, as far as its own words leave it open: each once."""
+    if step.relation == "RW":
+        open_ones = [inner for inner in step.evidence[1:] if _needs_proof(inner) or inner.reader is not None]
+        return [inner for inner in open_ones if inner.is_proved or _is_new(inner, told)]
+    return [inner for inner in step.evidence if not inner.assumed] if _needs_proof(step) and _is_new(step, told) else []
+
+
+def _needs_proof(step: Step) -> bool:
+    """Is this an order whose opposite fails for more than causality?"""
+    others = [inner for inner in step.evidence if not inner.assumed]
+    return step.is_proved and any(inner.relation not in ("SO", "WR") for inner in others)
+
+
+def _is_new(step: Step, told: set[tuple[object, ...]]) -> bool:
+    what = step.source, step.target, step.relation, step.key
+    new = what not in told
+    told.add(what)
+    return new

@@ -15,7 +15,10 @@ class Step:
     """One edge of an argument.
 
     A CM step is forced: ``reader`` read ``key`` from ``target`` although ``source`` wrote it too and, as ``evidence``
-    shows, comes before the reader. A WW step is an order of appends that a list shows.
+    shows, comes before the reader. A WW step is an order of appends that a list shows to ``reader``, or one that is
+    ``assumed``, or one of which the opposite is impossible: then ``evidence`` is a cycle that follows if that opposite
+    is assumed. A RW step has as its ``evidence`` the read and, unless the initial state was read, the WW step by which
+    what was read is older. (A CM step without a reader is assumed or proved like a WW step, but says nothing of a key.)
     """
 
     source: Id
@@ -23,9 +26,15 @@ class Step:
     relation: str  # SO WR CM WW RW
     key: Atom = None
     because: str = ""
-    value: Atom = None  # of a WR step: what was read
+    value: Atom = None  # of a WR or RW step: what was read
     reader: Id | None = None  # whose read of ``key`` is the reason (CM, WW)
     evidence: tuple["Step", ...] = ()
+    assumed: bool = False  # not a fact, but one of the two ways to go
+
+    @property
+    def is_proved(self) -> bool:
+        """Is this an order whose opposite is impossible, as its evidence shows?"""
+        return self.relation in ("WW", "CM") and self.reader is None and bool(self.evidence)
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class ShownTransaction:
     status: str
     ops: tuple[tuple[object, ...], ...]
     hidden_ops: int = 0
+    level: str | None = None  # where it was judged by a level of its own
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,16 @@ import msgspec
 from plume_py.history.atoms import Atom
 
 Id = str | int
+Level = Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"]
 
 
 class Witness(msgspec.Struct, kw_only=True):
-    """A commit order, as ``--witness`` writes it."""
+    """A commit order, as ``--witness`` writes it; for declared levels, with the level of each place in it."""
 
-    level: Literal["RC", "RA", "TCC"]
+    level: Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared"]
     order: list[Id]
+    levels: list[Level] = []
+    sees: list[list[int]] | None = None
 
 
 class StepClaim(msgspec.Struct, kw_only=True):
@@ -35,6 +38,7 @@ class ShownClaim(msgspec.Struct, kw_only=True):
     place: str
     ops: list[tuple[str, Atom, Atom | list[Atom]]]
     hidden_ops: int = 0
+    level: str | None = None
 
 
 class ViolationClaim(msgspec.Struct, kw_only=True):

@@ -127,6 +127,18 @@ class Told:
         """Who appended the elements of a list, as far as they count."""
         return [t for value in items if (t := self.source(x, value)) in self.reads and t is not None]
 
+    def longest(self, x: Atom) -> tuple[Atom, ...]:
+        """The longest list that was read of x, or none."""
+        return max(self.lists.get(x, ()), key=lambda items: len(items), default=())
+
+    def late_appends(self) -> Iterator[tuple[int, int]]:
+        """(t1, t2): t1 made the last element of the longest list of a key, and t2's append to it is not shown."""
+        for x in self.lists:
+            shown_by = self.appended(x, self.longest(x))
+            if shown_by:
+                everyone = [t for writers in self.writers.get(x, {}).values() for t in writers]
+                yield from ((shown_by[-1], t) for t in everyone if t not in shown_by)
+
 
 def _values(op: Op) -> tuple[Atom, ...]:
     return op.value if isinstance(op.value, tuple) else (op.value,)

@@ -7,6 +7,7 @@ from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
 from plume_py.text import shown
 from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.strong import STRONG, all_orders_fail
 from plume_py.verify.told import START, Told, contradict
 
 INITIAL = "(initial state)"  # how reports call it; no transaction may have this id
@@ -19,6 +20,10 @@ LEVEL_OF = {
     **dict.fromkeys("kl", "RA"),
     **dict.fromkeys("mn", "TCC"),
 }
+
+
+STRONG_PATTERNS = ("lost-update", "write-skew", "long-fork", "read-only-anomaly", "causality", "cycle")
+ORDERS = 100_000  # beginnings of commit orders that are tried before it is given up
 
 
 class RefutedError(Exception):
@@ -76,6 +81,9 @@ class Case:
     def check(self) -> None:
         """Refute the claim unless it proves that its level is broken."""
         tap, level, steps = self.claim.tap, self.claim.level, self.claim.steps
+        if tap in STRONG_PATTERNS:
+            self._check_orders()
+            return
         need(LEVEL_OF.get(tap) == level, f"this is not a pattern of {shown(level)}")
         if tap in (*"abcdef", "duplicate-element"):
             self._check_flaw()
@@ -88,6 +96,16 @@ class Case:
                 self._check_two_sources()
             else:
                 self._check_chain()
+
+    def _check_orders(self) -> None:
+        """Strong levels: the transactions shown leave no commit order, whatever the steps say."""
+        level = self.claim.level
+        levels = {self._transaction(txn.id): txn.level or level for txn in self.claim.transactions}
+        need(set(levels.values()) <= {"RC", "RA", "TCC", *STRONG}, "a transaction without a level is shown")
+        need(level == "declared" or set(levels.values()) == {level}, "its transactions run at other levels")
+        answer = all_orders_fail(self.told, lambda t: levels.get(t, level), set(levels), ORDERS)
+        need(answer is not None, f"its {len(levels)} transactions have too many orders to try them all")
+        need(answer, f"its transactions have a commit order that keeps {shown(level)}")
 
     def _transaction(self, name: Id | None) -> int:
         need(name in self.number, f"{shown(name)} is not among the transactions shown")

@@ -9,6 +9,7 @@ from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.text import shown
 from plume_py.verify.claims import Id, Witness
+from plume_py.verify.strong import STRONG, Replay
 from plume_py.verify.told import START, Told, contradict
 
 
@@ -23,7 +24,37 @@ def verify_witness(history: History, witness: Witness) -> list[str]:
     order = [number[i] for i in witness.order]
     place = {START: -1, **{t: at for at, t in enumerate(order)}}
     problems = [*_flawed(told), *_disordered(told, place)]
-    return problems or list(_disobeyed(told, witness.level, order, place))
+    if problems or witness.level in ("RC", "RA", "TCC"):
+        return problems or list(_disobeyed(told, witness.level, order, place))
+    return _replayed(told, witness, order, place)
+
+
+def _replayed(told: Told, witness: Witness, order: list[int], place: dict[int, int]) -> list[str]:
+    """The axioms of strong and declared levels."""
+    levels = dict.fromkeys(order, witness.level)
+    if witness.level == "declared":
+        if len(witness.levels) != len(order):
+            return ["the levels do not match the order"]
+        levels = dict(zip(order, witness.levels, strict=True))
+    if any(level in STRONG for level in levels.values()):
+        late = [(a, b) for a, b in told.late_appends() if place[a] > place[b]]
+        if late:
+            return [f"{told.name(b)} stands before {told.name(a)}, but no list shows its append" for a, b in late]
+    replay = Replay(told, levels.__getitem__)
+    problems = [problem for t in order for problem in replay.put(t)]
+    if not problems and witness.sees is not None:
+        return list(_misseen(replay, witness.sees))
+    return problems
+
+
+def _misseen(replay: Replay, sees: list[list[int]]) -> Iterator[str]:
+    """Is whom each one sees the least that the levels ask for?"""
+    if len(sees) != len(replay.order):
+        yield "what is seen does not match the order"
+        return
+    for t, places in zip(replay.order, sees, strict=True):
+        if set(places) != replay.seen_places(t):
+            yield f"{replay.told.name(t)} does not see what its level asks for"
 
 
 def _membership(order: list[Id], wanted: list[Id]) -> list[str]:

@@ -183,13 +183,13 @@ def _violation(writer: StepWriter, pattern: str, steps: list[Step], why: str = "
         name=tap.name,
         level=tap.level,
         keys=tuple(writer.history.key(x) for x in writer.keys),
-        transactions=tuple(_shown(writer, t) for t in sorted(writer.transactions)),
+        transactions=tuple(shown_transaction(writer, t) for t in sorted(writer.transactions)),
         steps=tuple(steps),
         explanation=why or "; ".join(step.because for step in steps),
     )
 
 
-def _shown(writer: StepWriter, t: int) -> ShownTransaction:
+def shown_transaction(writer: StepWriter, t: int) -> ShownTransaction:
     """A transaction with its operations on the keys that matter."""
     history = writer.history
     ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))

@@ -51,14 +51,15 @@ function idOf(example, number) {
 }
 
 function edgeName(step) {
-  return step.key === null ? step.relation : `${step.relation}(${isolated(short(step.key, 10))})`;
+  const name = step.key === null ? step.relation : `${step.relation}(${isolated(short(step.key, 10))})`;
+  return step.assumed ? `not ${name}` : name;
 }
 
 // Every edge once: those of the argument, then those of the evidence that are not among them.
 function edgesOf(example) {
   const edges = new Map();
   const add = (step, owner, label, cycle) => {
-    const id = [step.relation, step.from, step.to, ...step.cells].join(" ");
+    const id = [step.relation, step.from, step.to, step.assumed ? "not" : "", ...step.cells].join(" ");
     if (!edges.has(id)) edges.set(id, { step, cycle, owners: [], label });
     edges.get(id).owners.push(owner);
   };
@@ -80,7 +81,7 @@ function rowsOf(example, edges) {
     last.set(session, i);
   });
   for (const { step } of edges) {
-    const orders = step.relation === "WR" || step.relation === "WW" || step.relation === "SO";
+    const orders = !step.assumed && (step.relation === "WR" || step.relation === "WW" || step.relation === "SO");
     if (orders && step.from !== INITIAL && step.to !== INITIAL && !reaches(next, step.to, step.from)) next[step.from].push(step.to);
   }
   const rows = new Array(count).fill(0);
@@ -279,7 +280,7 @@ function drawEdges(plan, select) {
   return plan.edges.map((edge) => {
     const way = route(plan, edge.step, port, tracks), owner = edge.owners[0];
     return svg("g", {
-      class: `edge ${edge.step.relation}${edge.cycle ? " cycle" : " evidence"}`,
+      class: `edge ${edge.step.relation}${edge.cycle ? " cycle" : " evidence"}${edge.step.assumed ? " excluded" : ""}`,
       "data-owners": ` ${edge.owners.join(" ")} `, onclick: () => select(parseInt(owner, 10), !edge.cycle),
     }, svg("path", { class: "hit", d: way }),
     svg("path", { class: "line", d: way, "marker-end": `url(#tip-${edge.step.relation})` }),

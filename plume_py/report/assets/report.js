@@ -109,7 +109,7 @@ function detail(example, c, titleId) {
   return { finish, proof, elements: [
     el("header", { class: "detail-head" },
       el("h3", { id: titleId }, `#${c + 1} `, el("a", { href: `#pattern-${example.pattern}` }, patternName(example.pattern))),
-      el("p", {}, `${known.description}; forbidden from ${(data.levels[example.level] || {}).title || example.level} (${example.level}) on.`),
+      el("p", {}, `${known.description}; ${example.forbidden}.`),
       el("p", { class: "note" }, data.histories.length > 1 ? [el("a", { href: `#history-${example.history}` }, short(data.histories[example.history].name, 80)), " · "] : null,
         "keys: ", example.keys.flatMap((key, i) => [i ? ", " : "", atom(key)]))),
     el("div", { class: "both" },
@@ -121,11 +121,14 @@ function detail(example, c, titleId) {
 }
 
 function legend(example) {
-  const relations = new Map([["SO", "session order"], ["WR", "reads from"], ["CM", "must commit before"], ["WW", "version order of a list"], ["RW", "overwritten by"]]);
+  const relations = new Map([["SO", "session order"], ["WR", "reads from"], ["CM", "must commit before"], ["WW", "is overwritten by"], ["RW", "reads what is overwritten by"]]);
   const present = new Set(edgesOf(example).map((edge) => edge.step.relation));
   return el("p", { class: "legend" }, [...relations].filter(([name]) => present.has(name)).map(([name, words]) => el("span", {},
     svg("svg", { width: 40, height: 12, "aria-hidden": "true" }, svg("g", { class: `edge cycle ${name}` },
       svg("path", { class: "line", d: "M2,6 L38,6", "marker-end": `url(#tip-${name})` }))), ` ${name} ${words}`)),
+  edgesOf(example).some((edge) => edge.step.assumed) ? el("span", {},
+    svg("svg", { width: 40, height: 12, "aria-hidden": "true" }, svg("g", { class: "edge excluded WW" },
+      svg("path", { class: "line", d: "M2,6 L38,6" }))), " not: this order leads to a contradiction") : null,
   example.cycle ? el("span", {}, el("i", { class: "key-cycle" }), " on the cycle") : null,
   example.blamed.length ? el("span", {}, el("i", { class: "key-blamed" }), " the read in question") : null);
 }

@@ -1,0 +1,16 @@
+"""Words that several reports share."""
+
+from plume_py.levels import LEVELS
+from plume_py.report.verdict import ShownTransaction, Violation
+
+
+def forbidden(violation: Violation) -> str:
+    """From which level on the example is a violation."""
+    if violation.level not in LEVELS:
+        return "forbidden by the levels that these transactions run at"
+    return f"forbidden from {LEVELS[violation.level].title} ({violation.level}) on"
+
+
+def place(transaction: ShownTransaction) -> str:
+    """Where it stands in its file, and its level if it was judged by one of its own."""
+    return f"{transaction.place}, at {transaction.level}" if transaction.level else transaction.place

@@ -1,0 +1,202 @@
+"""Kernels for graphs of nodes: the commit of transaction t is node t, what it can see (its view) is node ``view[t]``.
+
+The view of a SER transaction is its commit: there ``view[t]`` is t. Edges between transactions (rows) become edges
+between nodes here, the same for all levels:
+
+- SO, WR, a -> b: b commits after a. The view of b contains a, and with it all that committed before a if b reads from a
+  prefix (PC, SI, SER), or else all that a's own view contains.
+- WW, a -> b: b commits after a; and a level without conflicts (PSI, SI, SER) sees it.
+- RW, a -> b: a does not see b, so b commits after whatever prefix a sees.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+# Levels, as in History.txn_level: 1 + index into levels.NAMES.
+RC, RA, TCC, PC, PSI, SI, SER = 2, 3, 4, 5, 6, 7, 8
+SO, WR, WW, RW = 0, 1, 2, 3
+
+
+def node_edges(source, target, relation, level, view, views, out_from, out_to, out_row):
+    """The node edges of rows; ``views``: do views of levels without prefixes matter? Returns how many edges."""
+    count = 0
+    for i in range(len(source)):
+        a, b = source[i], target[i]
+        kind = relation[i]
+        if kind == RW:
+            if level[a] >= PC or (views and level[a] >= TCC):
+                if level[a] != PSI or views:
+                    out_from[count] = view[a]
+                    out_to[count] = b
+                    out_row[count] = i
+                    count += 1
+            continue
+        seen = kind != WW or level[b] == SI
+        if seen and (level[b] == PC or level[b] == SI):
+            out_from[count] = a
+            out_to[count] = view[b]
+            out_row[count] = i
+            count += 1
+            continue
+        out_from[count] = a
+        out_to[count] = b
+        out_row[count] = i
+        count += 1
+        if views and level[b] != SER and level[b] != PC and (kind != WW or level[b] == PSI):
+            out_from[count] = view[a]
+            out_to[count] = view[b]
+            out_row[count] = i
+            count += 1
+    return count
+
+
+def sees(kind, level_b):
+    """Does an edge a -> b of this kind make a visible to b?"""
+    return kind == SO or kind == WR or (kind == WW and (level_b == PSI or level_b == SI or level_b == SER))
+
+
+def successors(nodes, source, target, start, order):
+    """Group edges by source: those of v are order[start[v]:start[v + 1]]. ``start`` is 0 everywhere before."""
+    for i in range(len(source)):
+        start[source[i] + 1] += 1
+    for v in range(nodes):
+        start[v + 1] += start[v]
+    at = start.copy()
+    for i in range(len(source)):
+        order[at[source[i]]] = i
+        at[source[i]] += 1
+
+
+def topological(nodes, start, edges, target, order):
+    """Kahn's algorithm, first come first served; returns how many nodes found a place."""
+    degree = np.zeros(nodes, np.int32)
+    for i in range(len(target)):
+        degree[target[i]] += 1
+    count = 0
+    for v in range(nodes):
+        if degree[v] == 0:
+            order[count] = v
+            count += 1
+    at = 0
+    while at < count:
+        v = order[at]
+        at += 1
+        for i in range(start[v], start[v + 1]):
+            w = target[edges[i]]
+            degree[w] -= 1
+            if degree[w] == 0:
+                order[count] = w
+                count += 1
+    return count
+
+
+def reach_clocks(order, start, edges, target, transactions, txn_session, session_start, low, clock):
+    """clock[v][s - low] := how many transactions of session s commit at v or before it. ``clock`` is 0 before."""
+    width = clock.shape[1]
+    for v in order:
+        if v < transactions:
+            s = txn_session[v]
+            if low <= s < low + width:
+                count = v - session_start[s] + 1
+                if clock[v, s - low] < count:
+                    clock[v, s - low] = count
+        for i in range(start[v], start[v + 1]):
+            w = target[edges[i]]
+            for j in range(width):
+                if clock[w, j] < clock[v, j]:
+                    clock[w, j] = clock[v, j]
+
+
+def components(nodes, start, edges, target, component):
+    """Strongly connected components (Tarjan's algorithm, without recursion); returns how many."""
+    index = np.full(nodes, -1, np.int32)
+    low = np.zeros(nodes, np.int32)
+    at = start[:nodes].copy()
+    on_stack = np.zeros(nodes, np.uint8)
+    stack = np.empty(nodes, np.int32)
+    path = np.empty(nodes, np.int32)
+    stacked = counted = found = 0
+    for root in range(nodes):
+        if index[root] >= 0:
+            continue
+        depth = 0
+        path[0] = root
+        index[root] = low[root] = counted
+        counted += 1
+        stack[stacked] = root
+        stacked += 1
+        on_stack[root] = 1
+        while depth >= 0:
+            v = path[depth]
+            if at[v] < start[v + 1]:
+                w = target[edges[at[v]]]
+                at[v] += 1
+                if index[w] < 0:
+                    index[w] = low[w] = counted
+                    counted += 1
+                    stack[stacked] = w
+                    stacked += 1
+                    on_stack[w] = 1
+                    depth += 1
+                    path[depth] = w
+                elif on_stack[w] and index[w] < low[v]:
+                    low[v] = index[w]
+                continue
+            if low[v] == index[v]:
+                while True:
+                    stacked -= 1
+                    member = stack[stacked]
+                    on_stack[member] = 0
+                    component[member] = found
+                    if member == v:
+                        break
+                found += 1
+            depth -= 1
+            if depth >= 0 and low[v] < low[path[depth]]:
+                low[path[depth]] = low[v]
+    return found
+
+
+def cheapest_path(begin, end, component, start, edges, target, weight, limit, distance, parent, touched, deque):
+    """A path begin -> end inside one component with least weight (0 or 1 per edge), at most ``limit``.
+
+    ``parent[v]`` becomes the edge by which v was reached (``distance`` is -1 before, and is so again afterwards).
+    ``deque`` has room for twice as many entries as there are edges, and two. Returns the weight, or -1.
+    """
+    middle = len(deque) // 2
+    head = tail = middle
+    deque[tail] = begin
+    tail += 1
+    distance[begin] = 0
+    touched[0] = begin
+    count = 1
+    found = -1
+    while head < tail:
+        v = deque[head]
+        head += 1
+        if v == end:
+            found = distance[v]
+            break
+        for i in range(start[v], start[v + 1]):
+            e = edges[i]
+            w = target[e]
+            if component[w] != component[end]:
+                continue
+            d = distance[v] + weight[e]
+            if d > limit or (distance[w] >= 0 and distance[w] <= d):
+                continue
+            if distance[w] < 0:
+                touched[count] = w
+                count += 1
+            distance[w] = d
+            parent[w] = e
+            if weight[e] == 0:
+                head -= 1
+                deque[head] = w
+            else:
+                deque[tail] = w
+                tail += 1
+    for i in range(count):
+        distance[touched[i]] = -1
+    return found
