@@ -146,7 +146,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def cache_base() -> Path | None:
     """The folder in which the kernels' own cache folder lies."""
-    folder = accel._cache_folder(edges_kernels, [clock_kernels])
+    folder = accel._cache_folder((edges_kernels, clock_kernels))
     return None if folder is None else folder.parent
 
 
@@ -195,9 +195,9 @@ def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkey
 
 
 def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
-    alone = accel._cache_folder(edges_kernels, [])
+    alone = accel._cache_folder((edges_kernels,))
     assert accel._kernels_used(edges_kernels) == [clock_kernels]
-    assert accel._cache_folder(edges_kernels, [clock_kernels]) != alone
+    assert accel._cache_folder((edges_kernels, clock_kernels)) != alone
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
