@@ -20,6 +20,7 @@ from plume_py.monitor.table_kernels import (
     FIRST_READ,
     HAS_INITIAL,
     IMPLICIT_READS,
+    IN_ORDER,
     INIT_TXN,
     INITIAL,
     INITIAL_CODE,
@@ -213,7 +214,8 @@ def settle(m, r, source):
         judges.note(m, F, 0, t, source, o)
     if m.read[r, AFTER_OWN]:
         judges.note(m, D, 0, t, source, o)
-    tables.index_reader(m, r)
+    if not m.n[IN_ORDER]:
+        tables.index_reader(m, r)
     if source >= 0:
         m.read[r, NEXT] = m.txn[source, READ_BY]
         m.txn[source, READ_BY] = r
@@ -254,6 +256,7 @@ def serve_waiting(m, t, begin, end):
 def settle_late(m, r, p):
     """Read r of a transaction in the past is from p, which has just arrived."""
     t = m.read[r, READER]
+    judges.catch_up(m)
     if p == m.n[INIT_TXN]:
         settle(m, r, INITIAL)
     elif m.txn[p, STATUS] == ABORTED:
@@ -265,7 +268,7 @@ def settle_late(m, r, p):
             judges.activate(m, p)
         settle(m, r, p)
         judges.learn_of(m, t, p, r)
-    judges.judge_again(m, t, r)
+    judges.judge_late(m, t, r)
 
 
 def reindex(m):

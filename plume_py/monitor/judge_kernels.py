@@ -22,6 +22,7 @@ from plume_py.monitor.table_kernels import (
     FIRST_OP,
     FIRST_READ,
     HEADS,
+    IN_ORDER,
     INITIAL,
     KEY,
     LAST,
@@ -30,17 +31,21 @@ from plume_py.monitor.table_kernels import (
     LENGTH,
     LIVE,
     LOST_EVENTS,
+    NEWEST,
     NEWS,
     NEXT_IN,
     NEXT_OUT,
     OFFSET,
+    OLDER,
     OP,
     ORDERED,
     OUT,
+    OUT_OF_ORDER,
     POSITION,
     READ_IN,
     READER,
     READERS,
+    READS,
     SAME,
     SEEN,
     SESSION,
@@ -113,6 +118,30 @@ def judge(m, t):
         judge_session(m, t, r)
         if m.asked[TCC]:
             judge_causal(m, t, r)
+    if m.n[OUT_OF_ORDER]:
+        catch_up(m)
+
+
+def catch_up(m):
+    """Something is not in commit order: index and judge what was left undone while everything was."""
+    if not m.n[IN_ORDER]:
+        return
+    m.n[IN_ORDER] = 0
+    m.n[OUT_OF_ORDER] = 0
+    for r in range(m.n[READS]):
+        if m.read[r, SOURCE] >= INITIAL:
+            tables.index_reader(m, r)
+    for r in range(m.n[READS]):
+        if m.read[r, SOURCE] >= INITIAL:
+            judge_late(m, m.read[r, READER], r)
+
+
+def judge_late(m, t, r):
+    """What a read means to each level, beside the other reads of its transaction."""
+    judge_pairs(m, t, r)
+    judge_session(m, t, r)
+    if m.asked[TCC]:
+        judge_causal(m, t, r)
 
 
 def judge_source(m, t, p, r, first, last):
@@ -147,7 +176,7 @@ def judge_session(m, t, r):
     """Read atomic, for what the own session wrote before t."""
     if m.asked[RA]:
         slot = tables.find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], False)
-        t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1)
+        t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1) if slot >= 0 else -1
         if t2 >= 0:
             force(m, RA, t2, r)
 
@@ -159,6 +188,10 @@ def judge_causal(m, t, r):
     heads = m.key[x, HEADS]
     if heads < 0:
         return
+    if m.n[IN_ORDER]:  # then there is nothing to do if all others arrived before t1
+        newest = m.key[x, OLDER] if m.key[x, NEWEST] == t else m.key[x, NEWEST]
+        if newest == t1:
+            return
     layer = CAUSAL if m.n[ORDERED + TCC] else TCC
     for at in range(lists[heads, OFFSET], lists[heads, OFFSET] + lists[heads, LENGTH], 2):
         s = pool[at]
@@ -186,6 +219,9 @@ def order(m, level, u, v, r):
     """The level wants u before v, because of read r (or, if that is below 0, of a list)."""
     ordered = m.n[ORDERED + level] != 0
     if reach.before(m, CAUSAL if ordered else level, u, v) or (ordered and is_noted(m, level, u, v)):
+        return
+    if m.n[IN_ORDER] and (u > v or m.n[EDGES] == len(m.edge)):
+        m.n[OUT_OF_ORDER] = 1  # it will be found again
         return
     if ordered and m.n[EDGES] == len(m.edge):
         leave_order(m, level)  # an order needs all edges, a layer does not
@@ -274,26 +310,25 @@ def become_visible(m, t2, s, position):
             at += 1
 
 
-def judge_again(m, t, r):
-    """What a late read r means to each level, beside the other reads of its transaction."""
+def judge_pairs(m, t, r):
+    """RC and RA: a read r beside the other reads of its transaction, each of which may be the one that is judged."""
+    if not m.asked[RC] and not m.asked[RA]:
+        return
     p = m.read[r, SOURCE]
     x = m.op[m.read[r, OP], KEY]
-    if m.asked[RC] or m.asked[RA]:
-        for q in range(m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]):
-            other = m.read[q, SOURCE]
-            if q == r or other < INITIAL or other == p:
-                continue
-            if other >= 0 and tables.writes(m, other, x):
-                judge_pair(m, other, q, r)
-            if p >= 0 and tables.writes(m, p, m.op[m.read[q, OP], KEY]):
-                judge_pair(m, p, r, q)
-    judge_session(m, t, r)
-    if m.asked[TCC]:
-        judge_causal(m, t, r)
+    for q in range(m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]):
+        other = m.read[q, SOURCE]
+        if q == r or other < INITIAL or other == p:
+            continue
+        if other >= 0 and tables.writes(m, other, x):
+            judge_pair(m, other, q, r)
+        if p >= 0 and tables.writes(m, p, m.op[m.read[q, OP], KEY]):
+            judge_pair(m, p, r, q)
 
 
 def activate(m, u):
     """u, of unknown outcome, was read from: its writes count, also for those that have it before them already."""
+    catch_up(m)
     become_live(m, u)
     s, position = m.txn[u, SESSION], m.txn[u, POSITION]
     if m.asked[RA]:

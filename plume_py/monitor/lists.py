@@ -44,6 +44,7 @@ class ListOrders:
     def take(self, m: State, native: Any, t: int, lists: dict[int, Int64s]) -> None:
         """Transaction t has arrived, with these lists by operation; ``native`` is m for kernels."""
         self._native = native
+        judges.catch_up(native)
         if m.txn[t, tables.STATUS] == tables.COMMITTED:
             for o, codes in lists.items():
                 x = int(m.op[o, tables.KEY])

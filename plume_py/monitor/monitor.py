@@ -11,6 +11,7 @@ from plume_py.checking import check
 from plume_py.errors import InputError, IsocheckError
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import Atom
+from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import COMMITTED, WRITE, History, Int64s, Labels
 from plume_py.levels import WEAK, parse_level
@@ -91,6 +92,7 @@ class Monitor:
         self._forget_at = 0 if window is None else 2 * max(window, 1)
         if window is not None:  # what is written down for later would be lost
             self._state.n[tables.ORDERED : tables.ORDERED + LAYERS] = 0
+            self._state.n[tables.IN_ORDER] = 0
         self._lists = ListOrders()
         self._sessions: dict[Hashable, int] = {}
         self._roster = Roster()
@@ -144,8 +146,9 @@ class Monitor:
             some = arrivals[begin : begin + BATCH]
             start = time.perf_counter()
             try:
-                batch = make_batch(some, self._sessions, self._coder, self._initial)
-                self._roster.enter(some)
+                with no_collector():
+                    batch = make_batch(some, self._sessions, self._coder, self._initial)
+                    self._roster.enter(some)
             except InputError as error:
                 yield from self._one_by_one(some, error)
                 continue

@@ -57,11 +57,12 @@ class State(NamedTuple):
 
 def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> State:
     """Empty tables for the levels asked (CI, RC, RA, TCC)."""
-    count = np.zeros(32, np.int64)
+    count = np.zeros(40, np.int64)
     count[tables.HAS_INITIAL] = initial is not None
     count[tables.INITIAL_CODE] = 0 if initial is None else initial
     count[tables.INIT_TXN] = 0 if init_first else -1
     count[tables.ORDERED : tables.ORDERED + LAYERS] = 1
+    count[tables.IN_ORDER] = 1
     txns, ops, sessions = FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS
     return State(
         n=count,
@@ -73,7 +74,7 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         read=_rows(ops, 6),
         version=_rows(ops, 7),
         version_value=np.zeros(ops, np.int64),
-        key=_rows(ops, 6),
+        key=_rows(ops, 8),
         key_code=np.zeros(ops, np.int64),
         slot=_rows(ops, 6),
         lists=np.zeros((ops, 3), np.int64),
@@ -104,8 +105,8 @@ def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
     txns += int(n[tables.TXNS])
     if sessions > m.row.shape[2] or txns > m.row.shape[1]:
         m = _with_rows(m, _grown(txns, m.row.shape[1]), _grown(sessions, m.row.shape[2]))
-    # Reads that waited, and writes of unknown outcome, may come to count now.
-    more = ops + int(n[tables.PENDING] + n[tables.UNKNOWN_OPS])
+    # Reads that waited or were left out of the index, and writes of unknown outcome, may come to count now.
+    more = ops + int(n[tables.PENDING] + n[tables.UNKNOWN_OPS] + n[tables.READS] * n[tables.IN_ORDER])
     m = _with_table(m, int(n[tables.OPS]), ops, "op_kind", "op")
     m = _with_table(m, int(n[tables.READS]), ops, "read")
     m = _with_table(m, int(n[tables.VERSIONS]), ops, "version", "version_value", hashed="version_hash")

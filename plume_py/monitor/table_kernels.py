@@ -10,6 +10,8 @@ columns. Room is made before kernels run; they never grow anything.
 TXNS, OPS, READS, VERSIONS, KEYS, SLOTS, LISTS, POOL, EDGES, EVENTS, LOST_EVENTS, PENDING, SESSIONS = range(13)
 HAS_INITIAL, INITIAL_CODE, INIT_TXN, IMPLICIT_READS, INITIAL_WRITTEN, LATE_UPDATES, NEWS = range(13, 20)
 STAMP, UNKNOWN_OPS = 20, 29
+# Has everything come in commit order so far, so that much can be left undone? And must that be made up for now?
+IN_ORDER, OUT_OF_ORDER = 30, 31
 # By level, from 1 on: does it keep a commit order instead of a layer, and how many steps has that taken?
 ORDERED, STEPS = 21, 25
 
@@ -26,8 +28,9 @@ OP, SOURCE, READER, NEXT, SAME, AFTER_OWN = range(6)
 VERSION_KEY, WRITER, SECOND, FINAL, WAITING, SEEN_BY, WRITTEN = range(7)
 # Columns of ``m.key``. HEADS: a list of the sessions that write it,
 # each followed by the position of its last writer. USE: as a register or as a list, once known.
+# NEWEST, OLDER: the two live writers that arrived last.
 # The others are stamps with their values.
-HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE = range(6)
+HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE, NEWEST, OLDER = range(8)
 # Columns of ``m.slot``: what one session did with one key. HEAD: where its entry is in HEADS.
 # LAST_READER: the position of its last reader.
 SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD, LAST_READER = range(6)
@@ -212,6 +215,9 @@ def add_head(m, x, slot):
 
 def index_writer(m, t, x):
     """Live t writes x."""
+    if t > m.key[x, NEWEST]:
+        m.key[x, OLDER] = m.key[x, NEWEST]
+        m.key[x, NEWEST] = t
     txns, slots, pool, lists = m.txn, m.slot, m.pool, m.lists
     slot = find_slot(m, x, txns[t, SESSION], True)
     if slots[slot, WRITERS] < 0:
