@@ -60,7 +60,7 @@ def generate(
     rng = np.random.default_rng(seed)
     total = sessions * transactions
     count = total * operations
-    order = rng.permutation(np.repeat(np.arange(sessions, dtype=np.int32), transactions))
+    order = _commit_order(rng, sessions, transactions)
     lag = rng.integers(0, min(2 * sessions, MAX_LAG) + 1, total, dtype=np.int32)
     peer = rng.integers(0, sessions, total, dtype=np.int32)
     peer[rng.random(total) < 0.5] = -1  # nothing learnt before this transaction
@@ -85,6 +85,20 @@ def generate(
         initial_declared=True,
     )
     return assemble(raw, "generated")
+
+
+def commit_order(sessions: int, transactions: int, seed: int = 0) -> Int32s:
+    """The order in which the transactions of ``generate`` commit, by their numbers in the history."""
+    order = _commit_order(np.random.default_rng(seed), sessions, transactions)
+    by_session = np.argsort(order, kind="stable")
+    committed = np.empty(len(order), np.int32)
+    committed[by_session] = np.arange(len(order), dtype=np.int32)
+    return committed
+
+
+def _commit_order(rng: np.random.Generator, sessions: int, transactions: int) -> Int32s:
+    """The session of each commit."""
+    return rng.permutation(np.repeat(np.arange(sessions, dtype=np.int32), transactions))
 
 
 def draw_keys(rng: np.random.Generator, distribution: Distribution, keys: int, count: int) -> Int32s:

@@ -9,8 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plume_py.errors import LimitError
 from plume_py.history.model import Int8s, Int32s, Int64s
 from plume_py.monitor import table_kernels as tables
+
+# Entries of a layer, 4 bytes each: what every transaction knows of every session.
+MOST_KNOWN = 1 << 31
 
 LAYERS = 4  # the causal order, and one for each of RC, RA, TCC
 EVENTS = 256
@@ -103,6 +107,8 @@ def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
     """Room for so many more transactions and operations, and for ``sessions`` altogether."""
     n = m.n
     txns += int(n[tables.TXNS])
+    if txns * sessions > MOST_KNOWN:
+        raise LimitError(f"{sessions:,} sessions are too many to watch; check the history when it is complete")
     if sessions > m.row.shape[2] or txns > m.row.shape[1]:
         m = _with_rows(m, _grown(txns, m.row.shape[1]), _grown(sessions, m.row.shape[2]))
     # Reads that waited or were left out of the index, and writes of unknown outcome, may come to count now.
