@@ -1,9 +1,11 @@
 """The results file, the shapes of violations, the summary, its page, and the comparison of two scans."""
 
+import fcntl
 import json
 import os
 import random
 import re
+import resource
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from plume_py.report.verdict import LevelVerdict, Result, ShownTransaction, Step
 from plume_py.scan import summary as summary_module
 from plume_py.scan.diff import compare
 from plume_py.scan.page import document
-from plume_py.scan.results import Reader, Writer
+from plume_py.scan.results import Reader, Writer, open_results, parse
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import Answer, Settings, Task, spell_bytes
 from plume_py.scan.shape import shape_of
@@ -136,7 +138,7 @@ def test_torn_damaged_and_doubled_lines(tmp_path):
     assert (reader.count, reader.superseded, reader.damaged) == (2, 1, 3)
     assert {line.history: line.outcome for line in reader} == {"a": "violated", "b": "holds"}
     with Writer(str(path), resume=True) as writer:
-        assert sorted(writer.known) == ["a", "b"]
+        assert sorted(writer.known) == [os.path.abspath("a"), os.path.abspath("b")]
         writer.write("c", c)
     assert path.read_bytes() == b + newer + c
 
@@ -149,11 +151,94 @@ def test_two_scans_cannot_write_one_file(tmp_path):
         pass
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk")
-def test_a_full_disk_is_told(tmp_path):
-    os.symlink("/dev/full", tmp_path / "r.jsonl")
-    with Writer(str(tmp_path / "r.jsonl"), resume=False) as writer, pytest.raises(IsocheckError, match="No space left"):
-        writer.write("a", made_line("a"))
+def test_a_file_that_was_replaced_meanwhile_is_not_written_to(tmp_path, monkeypatch):
+    """Between opening and locking, the scan before this one may have put a mended file in its place."""
+    path = written(tmp_path / "r.jsonl", made_line("a"))
+    flock, replaced = fcntl.flock, []
+
+    def late(*arguments):
+        if not replaced:
+            replaced.append(written(tmp_path / "mended", made_line("a")).rename(path))
+        flock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with Writer(str(path), resume=True) as writer:
+        writer.write("b", made_line("b"))
+    assert path.read_bytes() == made_line("a") + made_line("b")
+
+
+def test_a_full_disk_is_told_and_leaves_whole_lines(tmp_path):
+    path, line = tmp_path / "r.jsonl", made_line("a")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with Writer(str(path), resume=False) as writer:
+        writer.write("a", line)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(line) + 20, before[1]))
+        try:
+            with pytest.raises(IsocheckError, match="cannot write .*: .*go on with --resume"):
+                writer.write("b", made_line("b"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert path.read_bytes() == line
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full", "pipe"])
+def test_results_are_in_a_file(tmp_path, device):
+    """They are read again for the summary."""
+    os.mkfifo(tmp_path / "pipe")
+    for use in (lambda path: Writer(path, resume=False), open_results):
+        with pytest.raises(IsocheckError, match="not a regular file"):
+            use(str(tmp_path / device))
+
+
+GOOD = {"history": "a", "outcome": "holds", "levels": {"TCC": {"ok": True}}, "counts": {}, "shapes": {}, "size": 1,
+        "hash": "", "settings": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"outcome": "odd"}, {"levels": {"TCC": {}}}, {"levels": {"TCC": {"ok": []}}}, {"levels": {"TCC": 1}},
+        {"size": 10**40}, {"seconds": {"load": "long"}}, {"counts": {"a": 1.5}}, {"history": 7}, {"shapes": []},
+    ],
+)  # fmt: skip
+def test_a_line_of_another_making_is_damaged(tmp_path, change):
+    assert parse(json.dumps(GOOD).encode() + b"\n") is not None
+    assert parse(json.dumps(GOOD | change).encode() + b"\n") is None
+    assert parse(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n") is None
+
+
+@pytest.mark.parametrize(
+    "violation",
+    [7, {"tap": "k"}, {"tap": "k", "transactions": [1], "steps": [{}], "explanation": 1}, {"tap": ["k"]},
+     {"tap": "k", "transactions": [{"id": 1, "session": 1, "place": "", "ops": [[1]]}], "steps": [], "explanation": ""}],
+)  # fmt: skip
+def test_an_example_of_another_making_is_left_out(tmp_path, violation):
+    line = GOOD | {"outcome": "violated", "shapes": {"k-1": "text"}, "violations": [violation]}
+    found = summed_up([parse(json.dumps(line).encode() + b"\n")])
+    assert found.groups["k-1"].violation is None and "<code>text</code>" in document(found)
+
+
+def test_one_history_has_one_line_however_its_path_is_spelled(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("d").mkdir()
+    Path("d/h.json").write_text('{"sessions":[]}')
+    more = ["--results", "r.jsonl", "--format", "json", "--jobs", "1"]
+    CliRunner().invoke(cli, ["scan", "d", *more])
+    for path in ("./d", str(tmp_path / "d"), "d//h.json"):
+        run = json.loads(CliRunner().invoke(cli, ["scan", path, *more, "--resume"]).output)["run"]
+        assert (run["same"], run["checked"]) == (1, 0)
+    Path("d/h.json").write_text('{"sessions":[[]]}')
+    found = json.loads(CliRunner().invoke(cli, ["scan", str(tmp_path), *more, "--resume"]).output)
+    assert found["run"]["checked"] == found["summary"]["histories"] == 1
+
+
+def test_results_of_other_histories_are_said_to_count(tmp_path):
+    (tmp_path / "h.json").write_text('{"sessions":[]}')
+    target = written(tmp_path / "r.jsonl", made_line("a", [stale()]), b"damaged\n", made_line("b"))
+    done = CliRunner().invoke(cli, ["scan", str(tmp_path / "h.json"), "--results", str(target), "--resume", "-j", "1"])
+    assert done.exit_code == 1
+    assert "2 histories that are only in the results are counted, too\n" in done.output
+    assert f"isocheck: {target}: 1 damaged line left out\n" in done.output
 
 
 # The summary.
@@ -267,7 +352,8 @@ def test_diff_of_two_folders(tmp_path):
 
 def test_diff_of_what_is_no_result(tmp_path):
     (tmp_path / "x").write_text("hello\n")
-    for name in ("x", "none"):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("x", "none", "pipe"):
         done = CliRunner().invoke(cli, ["scan", "diff", str(tmp_path / name), str(tmp_path / "x")])
         assert done.exit_code == 1 and done.exception is not None and name in str(done.exception)
 

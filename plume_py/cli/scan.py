@@ -184,10 +184,16 @@ def _scan(
     from plume_py.scan.summary import summed_up
 
     with Writer(target, resume=resume) as writer:
+        if writer.damaged:
+            _note_damage(target, writer.damaged)
         tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
         with shown_progress() as watch:
             tally = run(tasks, engine(), writer, watch)
         return summed_up(read_lines(target)), tally
+
+
+def _note_damage(path: str, lines: int) -> None:
+    click.echo(one_line(f"isocheck: {path}: {lines:,} damaged line{'s' * (lines > 1)} left out"), err=True)
 
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
@@ -233,6 +239,10 @@ def diff(ctx: click.Context, old: str, new: str, relative: bool, output: str) ->
     from plume_py.scan.diff import compare, plain, render
     from plume_py.scan.results import open_results
 
-    found = compare(open_results(old), open_results(new), relative)
+    readers = open_results(old), open_results(new)
+    for reader in readers:
+        if reader.damaged:
+            _note_damage(reader.path, reader.damaged)
+    found = compare(*readers, relative)
     click.echo(encode(plain(found)) if output == "json" else render(found))
     ctx.exit(ExitCode.VIOLATION if found.worse else ExitCode.HOLDS)

@@ -23,7 +23,7 @@ class Seen(NamedTuple):
     @staticmethod
     def of(line: Line) -> "Seen":
         """Of a line of the results."""
-        broken = tuple(level for level, verdict in line.levels.items() if verdict["ok"] is False)
+        broken = tuple(level for level, verdict in line.levels.items() if verdict.ok is False)
         return Seen(line.outcome, broken, tuple(sorted(line.counts)), tuple(sorted(line.shapes)))
 
     def words(self) -> str:
