@@ -18,6 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import archive  # noqa: E402
 from plume_py.cli.main import cli  # noqa: E402
+from plume_py.cli.scan import _engine  # noqa: E402
+from plume_py.errors import IsocheckError  # noqa: E402
+from plume_py.scan.memory import SMALLEST, share_of_machine  # noqa: E402
 from plume_py.scan.process import WorkerProcess  # noqa: E402
 from plume_py.scan.settings import Settings, Task  # noqa: E402
 
@@ -208,6 +211,43 @@ def test_a_worker_that_dies_once_costs_a_retry(tmp_path):
     assert "time limit of 2 s" in answers[0].payload.decode()
 
 
+def test_a_worker_that_is_stopped_while_it_starts(endless, tmp_path, monkeypatch):
+    """Whoever stops it sees no process yet; it must not go on with the batch."""
+    process = WorkerProcess(Settings(), None)
+    start = subprocess.Popen
+
+    def slow_start(*arguments, **more):
+        process.stop()
+        return start(*arguments, **more)
+
+    monkeypatch.setattr(subprocess, "Popen", slow_start)
+    began = time.monotonic()
+    assert list(process.check(tasks_around(endless, tmp_path)[1:])) == []
+    assert time.monotonic() - began < 5
+    process.close()
+
+
+def test_a_machine_that_starts_no_process_is_told(tmp_path, monkeypatch):
+    (tmp_path / "small.json").write_text(SMALL)
+
+    def refuse(*arguments, **more):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    failed = CliRunner().invoke(cli, ["scan", str(tmp_path)]).exception
+    assert isinstance(failed, IsocheckError)
+    assert str(failed) == "cannot start a worker process: Too many open files; fewer --jobs may help"
+
+
+def test_memory_is_shared_among_the_workers_there_are():
+    machine = share_of_machine(1)
+    assert share_of_machine(2) == machine // 2
+    assert share_of_machine(10**6) == SMALLEST, "less would decide nothing"
+    engines = [_engine(None, jobs, Settings(), tasks) for jobs, tasks in ((64, 1), (2, 100), (8, 0))]
+    assert [len(engine._workers) for engine in engines] == [1, 2, 1]
+    assert engines[0]._workers[0]._memory == machine
+
+
 def children(pid):
     return [int(p) for t in Path(f"/proc/{pid}/task").iterdir() for p in (t / "children").read_text().split()]
 
@@ -248,12 +288,12 @@ def test_interrupted_by_the_keyboard(endless, tmp_path):
     target = tmp_path / "r.jsonl"
     process = subprocess.Popen(
         [*PROGRAM, "scan", endless, tmp_path / "small.json", "--jobs", "2", "--results", target],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     until = time.monotonic() + 20
     while time.monotonic() < until and not (target.exists() and target.read_bytes().endswith(b"\n")):
         time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert errors.split("\n") == [f"isocheck: what is done is in {target}; go on with --resume", "", "interrupted", ""]
@@ -304,6 +344,7 @@ def test_existing_results_are_not_touched_without_resume(tmp_path):
         (["h", "--timeout", "0"], "--timeout"),
         (["h", "--report", "-"], "--report needs a file"),
         (["h", "--report", "h"], "would overwrite h"),
+        (["h", "--report", "/proc/none/page.html"], "cannot write /proc/none/page.html"),
         (["h", "--report", "r", "--results", "r"], "would overwrite r"),
     ],
 )

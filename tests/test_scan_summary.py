@@ -174,7 +174,7 @@ def test_a_full_disk_is_told_and_leaves_whole_lines(tmp_path):
         writer.write("a", line)
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(line) + 20, before[1]))
         try:
-            with pytest.raises(IsocheckError, match="cannot write .*: .*go on with --resume"):
+            with pytest.raises(IsocheckError, match=r"cannot write .*: .*go on with --resume"):
                 writer.write("b", made_line("b"))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -209,8 +209,11 @@ def test_a_line_of_another_making_is_damaged(tmp_path, change):
 
 @pytest.mark.parametrize(
     "violation",
-    [7, {"tap": "k"}, {"tap": "k", "transactions": [1], "steps": [{}], "explanation": 1}, {"tap": ["k"]},
-     {"tap": "k", "transactions": [{"id": 1, "session": 1, "place": "", "ops": [[1]]}], "steps": [], "explanation": ""}],
+    [
+        7, {"tap": "k"}, {"tap": ["k"]}, {"tap": "k", "transactions": [1], "steps": [{}], "explanation": 1},
+        {"tap": "k", "transactions": [{"id": 1, "session": 1, "place": "", "ops": [[1]]}], "steps": [],
+         "explanation": ""},
+    ],
 )  # fmt: skip
 def test_an_example_of_another_making_is_left_out(tmp_path, violation):
     line = GOOD | {"outcome": "violated", "shapes": {"k-1": "text"}, "violations": [violation]}

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, Protocol
 
 from plume_py.errors import InputError, IsocheckError
 
-
 GLOB = re.compile(r"[*?[]")
 
 

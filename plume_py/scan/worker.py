@@ -10,6 +10,7 @@ the tasks is gone, however that happened; it then ends at once, in the midst of 
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 from importlib import import_module
@@ -29,6 +30,7 @@ COMPILED = 200_000
 
 def main() -> None:
     """Answer tasks until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
     told = json.loads(sys.stdin.buffer.readline())
