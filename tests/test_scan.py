@@ -131,15 +131,15 @@ def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
         (folder / f"small-{i}.json").write_text(SMALL)
     target = tmp_path / "r.jsonl"
     start = time.monotonic()
-    scan(folder, "--jobs", 1, "--timeout", 2, "--max-memory", "100M", "--results", target, code=3)
+    scan(folder, "--jobs", 1, "--timeout", 1.5, "--max-memory", "100M", "--results", target, code=3)
     assert time.monotonic() - start < 30
     found = by_name(target)
     assert found["endless.jsonl.gz"]["levels"] == {
-        "TCC": {"ok": None, "taps": [], "reason": "time limit of 2 s reached"}
+        "TCC": {"ok": None, "taps": [], "reason": "time limit of 1.5 s reached"}
     }
     assert all(found[f"small-{i}.json"]["outcome"] == "holds" for i in range(5))
 
-    again = scan(folder, "--timeout", 2, "--max-memory", "100M", "--results", target, "--resume", "--format", "json")
+    again = scan(folder, "--timeout", 1.5, "--max-memory", "100M", "--results", target, "--resume", "--format", "json")
     assert json.loads(again.output)["run"]["same"] == 6, "the same limits would say the same"
     more = scan(folder, "--timeout", 1, "--max-memory", "2G", "--results", target, "--resume", "--format", "json")
     run = json.loads(more.output)["run"]
@@ -171,6 +171,13 @@ def kill_when_at_work(process, times):
             time.sleep(0.2)
             os.kill(worker.pid, signal.SIGKILL)
             killed.add(worker.pid)
+        time.sleep(0.02)
+
+
+def wait_until(condition):
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
         time.sleep(0.02)
 
 
@@ -225,6 +232,20 @@ def test_a_worker_that_is_stopped_while_it_starts(endless, tmp_path, monkeypatch
     process.close()
 
 
+@pytest.mark.parametrize("end", ["time limit", "parent killed"])
+def test_a_remote_history_leaves_no_copy_behind(endless, tmp_path, end):
+    pytest.importorskip("fsspec")
+    process = subprocess.Popen(
+        [*PROGRAM, "scan", f"file://{endless}", "-q", "--timeout", "1" if end == "time limit" else "60"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    if end == "parent killed":
+        wait_until(lambda: list(tmp_path.glob(f"*/{endless.name}")))
+        process.kill()
+    process.wait(timeout=30)
+    wait_until(lambda: not list(tmp_path.glob(f"*/{endless.name}")))
+
+
 def test_a_machine_that_starts_no_process_is_told(tmp_path, monkeypatch):
     (tmp_path / "small.json").write_text(SMALL)
 
@@ -268,10 +289,8 @@ def test_killed_and_resumed_is_as_undisturbed(planted, endless, tmp_path, kills)
         process.kill()
         process.wait()
         assert process.returncode == -signal.SIGKILL, "it was still at work"
-        until = time.monotonic() + 20  # a long call into C has to return first
-        while any(Path(f"/proc/{pid}").exists() for pid in workers) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not any(Path(f"/proc/{pid}").exists() for pid in workers), "workers end with their parent"
+        # Workers end with their parent, but a long call into C has to return first.
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))  # noqa: B023
     with target.open("ab") as file:
         file.write(target.read_bytes()[:100])  # torn
     last = subprocess.run(
@@ -290,9 +309,7 @@ def test_interrupted_by_the_keyboard(endless, tmp_path):
         [*PROGRAM, "scan", endless, tmp_path / "small.json", "--jobs", "2", "--results", target],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    until = time.monotonic() + 20
-    while time.monotonic() < until and not (target.exists() and target.read_bytes().endswith(b"\n")):
-        time.sleep(0.02)
+    wait_until(lambda: target.exists() and target.read_bytes().endswith(b"\n"))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 130

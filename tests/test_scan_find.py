@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.errors import IsocheckError
+from plume_py.errors import InputError, IsocheckError
 from plume_py.scan.find import find
 from plume_py.scan.settings import SKIPPED, Settings, Task
 from plume_py.scan.task import check_one
@@ -91,10 +91,10 @@ def test_lists_and_globs(tmp_path):
     listed.write_text(f"# histories\n{tmp_path}/a\n\n{tmp_path}/two.json\n")
     assert names(tmp_path, f"@{listed}") == ["a/b/one.json", "two.json"]
     assert names(tmp_path, f"{tmp_path}/**/*.json") == ["a/b/one.json", "two.json"]
-    with pytest.raises(IsocheckError, match="cannot read the list"):
+    with pytest.raises(InputError, match="cannot read the list"):
         find([f"@{tmp_path}/none"])
     listed.write_bytes(b"\x1f\x8b\0\0\n")
-    with pytest.raises(IsocheckError, match="not a list of paths"):
+    with pytest.raises(InputError, match="not a list of paths"):
         find([f"@{listed}"])
     odd = tmp_path / "form\x0cfeed\u2028.json"
     odd.write_text(SMALL)

@@ -143,6 +143,14 @@ def test_torn_damaged_and_doubled_lines(tmp_path):
     assert path.read_bytes() == b + newer + c
 
 
+def test_a_link_to_results_stays_one(tmp_path):
+    path = written(tmp_path / "r.jsonl", made_line("a"), made_line("b"), made_line("a"))
+    (tmp_path / "link").symlink_to(path)
+    with Writer(str(tmp_path / "link"), resume=True):
+        pass
+    assert (tmp_path / "link").is_symlink() and path.read_bytes() == made_line("b") + made_line("a")
+
+
 def test_two_scans_cannot_write_one_file(tmp_path):
     path = str(tmp_path / "r.jsonl")
     with Writer(path, resume=False), pytest.raises(IsocheckError, match="another scan"):
@@ -227,9 +235,8 @@ def test_one_history_has_one_line_however_its_path_is_spelled(tmp_path, monkeypa
     Path("d/h.json").write_text('{"sessions":[]}')
     more = ["--results", "r.jsonl", "--format", "json", "--jobs", "1"]
     CliRunner().invoke(cli, ["scan", "d", *more])
-    for path in ("./d", str(tmp_path / "d"), "d//h.json"):
-        run = json.loads(CliRunner().invoke(cli, ["scan", path, *more, "--resume"]).output)["run"]
-        assert (run["same"], run["checked"]) == (1, 0)
+    run = json.loads(CliRunner().invoke(cli, ["scan", "./d//h.json", *more, "--resume"]).output)["run"]
+    assert (run["same"], run["checked"]) == (1, 0)
     Path("d/h.json").write_text('{"sessions":[[]]}')
     found = json.loads(CliRunner().invoke(cli, ["scan", str(tmp_path), *more, "--resume"]).output)
     assert found["run"]["checked"] == found["summary"]["histories"] == 1

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from plume_py.errors import IsocheckError
+from plume_py.errors import InputError, IsocheckError
 from plume_py.scan.places import GLOB, Entry, Place, identity, is_remote, place_of
 from plume_py.scan.settings import Task
 
@@ -48,9 +48,9 @@ def _listed(paths: Iterable[str]) -> Iterator[str]:
         try:
             lines = os.fsdecode(Path(path[1:]).read_bytes()).split("\n")
         except OSError as error:
-            raise IsocheckError(f"cannot read the list {path[1:]}: {error.strerror}") from None
+            raise InputError(f"cannot read the list: {error.strerror}").in_source(path[1:]) from None
         if any("\0" in line for line in lines):
-            raise IsocheckError(f"{path[1:]} is not a list of paths; give a text file with one path per line")
+            raise InputError("not a list of paths", hint="give a text file, one path per line").in_source(path[1:])
         # "-" would be standard input, and for a worker that is where its tasks come from.
         named = (line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
         yield from ("./-" if name == "-" else name for name in named)

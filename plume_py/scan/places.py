@@ -6,12 +6,17 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import translate
-from tempfile import TemporaryDirectory
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Protocol
 
 from plume_py.errors import InputError, IsocheckError
 
 GLOB = re.compile(r"[*?[]")
+
+# Folders of copies, by process.
+_FETCHED = "isocheck-worker-{}-"
 
 
 class Entry(NamedTuple):
@@ -164,7 +169,7 @@ def fetched(path: str) -> Iterator[str]:
     if not is_remote(path):
         yield path
         return
-    with TemporaryDirectory(prefix="isocheck-") as folder:
+    with TemporaryDirectory(prefix=_FETCHED.format(os.getpid())) as folder:
         fs, inner = _open_fs(path)
         local = os.path.join(folder, os.path.basename(inner.rstrip("/")) or "history")
         try:
@@ -172,6 +177,12 @@ def fetched(path: str) -> Iterator[str]:
         except Exception as error:
             raise InputError(f"cannot be fetched: {_in_words(error)}").in_source(path) from None
         yield local
+
+
+def remove_fetched(pid: int) -> None:
+    """What a process that is gone, or going, had fetched."""
+    for path in Path(gettempdir()).glob(_FETCHED.format(pid) + "*"):
+        rmtree(path, ignore_errors=True)
 
 
 def _open_fs(url: str) -> tuple[Any, str]:

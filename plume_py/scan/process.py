@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 from plume_py.errors import IsocheckError
 from plume_py.scan.memory import resident
+from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task, spell_seconds
 from plume_py.scan.task import memory_reason, undecided
 from plume_py.scan.worker import RETIRED
@@ -177,7 +178,9 @@ class WorkerProcess:
             assert stream is not None
             with suppress(OSError):  # what was still to be written has no reader
                 stream.close()
-        return process.wait()
+        code = process.wait()
+        remove_fetched(process.pid)
+        return code
 
 
 def _ended(code: int) -> str:

@@ -185,7 +185,7 @@ class Writer:
     def compact(self, reader: Reader | None = None) -> None:
         """Rewrite the file with one line per history."""
         reader = reader or Reader(self.path)
-        write_atomically(self.path, (text for text, _ in reader.pairs()), sync=True)
+        write_atomically(os.path.realpath(self.path), (text for text, _ in reader.pairs()), sync=True)
         self._file.close()
         self._file = _open_locked(self.path)
 

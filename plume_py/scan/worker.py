@@ -17,6 +17,7 @@ from importlib import import_module
 from queue import SimpleQueue
 
 from plume_py.scan.memory import limit_data, own_data
+from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task
 from plume_py.scan.task import check_one
 
@@ -61,6 +62,7 @@ def _read_tasks() -> "SimpleQueue[Task]":
         for line in sys.stdin.buffer:
             for fields in json.loads(line):
                 tasks.put(Task(*fields))
+        remove_fetched(os.getpid())
         os._exit(0)
 
     threading.Thread(target=run, daemon=True).start()
