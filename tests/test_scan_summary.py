@@ -242,6 +242,17 @@ def test_one_history_has_one_line_however_its_path_is_spelled(tmp_path, monkeypa
     assert found["run"]["checked"] == found["summary"]["histories"] == 1
 
 
+def test_a_page_that_cannot_be_written_does_not_cost_the_summary(tmp_path, monkeypatch):
+    (tmp_path / "h.json").write_text('{"sessions":[]}')
+
+    def full(*arguments):
+        raise IsocheckError("No space left on device")
+
+    monkeypatch.setattr("plume_py.files.write_atomically", full)
+    done = CliRunner().invoke(cli, ["scan", str(tmp_path), "--report", str(tmp_path / "page.html"), "--jobs", "1"])
+    assert isinstance(done.exception, IsocheckError) and done.output.startswith("1 histories")
+
+
 def test_results_of_other_histories_are_said_to_count(tmp_path):
     (tmp_path / "h.json").write_text('{"sessions":[]}')
     target = written(tmp_path / "r.jsonl", made_line("a", [stale()]), b"damaged\n", made_line("b"))
@@ -358,6 +369,16 @@ def test_diff_of_two_folders(tmp_path):
     assert compare(Reader(str(old)), Reader(str(new))).equal == 0
     found = compare(Reader(str(old)), Reader(str(new)), relative=True)
     assert found.equal == 1 and [name for name, _, _ in found.kinds["fixed"]] == ["b/2"]
+
+
+def test_diff_says_when_the_scans_asked_for_other_levels(tmp_path):
+    old = written(tmp_path / "old", made_line("a"), made_line("broken", error="x"))
+    other = written(tmp_path / "other", made_line("a").replace(b'"RA"', b'"TCC"'))
+    for new, said in ((old, False), (other, True)):
+        done = CliRunner().invoke(cli, ["scan", "diff", str(old), str(new)])
+        assert ("did not ask for the same levels: RA, and TCC" in done.output) is said
+        document = json.loads(CliRunner().invoke(cli, ["scan", "diff", str(old), str(new), "--format", "json"]).output)
+        assert document["levels"] == {"old": ["RA"], "new": ["TCC"] if said else ["RA"]}
 
 
 def test_diff_of_what_is_no_result(tmp_path):

@@ -117,10 +117,12 @@ def command(
         summary, tally = _scan(
             paths, settings, lambda tasks: _engine(scheduler, jobs, settings, tasks), target, resume, report
         )
-    if report is not None:
-        _write_report(report, summary, tally)
-    if not quiet:
-        click.echo(_rendered(output, summary, tally))
+    try:
+        if report is not None:
+            _write_report(report, summary, tally)
+    finally:
+        if not quiet:
+            click.echo(_rendered(output, summary, tally))
     ctx.exit(_exit_code(summary))
 
 
