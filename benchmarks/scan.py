@@ -287,6 +287,7 @@ class _Cluster:
             self._port = probe.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{self._port}"
         self._count = workers
+        WORK.mkdir(exist_ok=True)
         self.start()
 
     def start(self) -> None:

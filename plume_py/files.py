@@ -8,8 +8,11 @@ from collections.abc import Iterable
 from plume_py.errors import IsocheckError
 
 
-def write_atomically(path: str, chunks: Iterable[bytes]) -> None:
-    """Write ``chunks`` to a temporary file beside ``path``, then rename; "-" is standard output."""
+def write_atomically(path: str, chunks: Iterable[bytes], *, sync: bool = False) -> None:
+    """Write ``chunks`` to a temporary file beside ``path``, then rename; "-" is standard output.
+
+    ``sync``: bring it to the disk before, so that not even a power failure can leave less than there was.
+    """
     if path == "-":
         for chunk in chunks:
             sys.stdout.buffer.write(chunk)
@@ -24,6 +27,9 @@ def write_atomically(path: str, chunks: Iterable[bytes]) -> None:
         with os.fdopen(handle, "wb") as file:
             for chunk in chunks:
                 file.write(chunk)
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except OSError as error:

@@ -30,7 +30,7 @@ def planted(tmp_path_factory):
         patch.setenv("ISOCHECK_COMPILE", "never")
         patch.setattr(archive, "SIZES", ((1.0, 3, 5, 4),))
         folder = tmp_path_factory.mktemp("cluster") / "archive"
-        expected = archive.make(folder, 150, 7, limits=False)
+        expected = archive.make(folder, 80, 7, limits=False)
         archive._write_members(
             folder / "endless.jsonl.gz", [b'{"session":0,"ops":[]}\n', *[b"\n" * (16 << 20)] * 1_000]
         )
@@ -41,7 +41,7 @@ def planted(tmp_path_factory):
 
 
 def arguments(folder):
-    return ["scan", str(folder), "--level", "weak", "--no-times", "--timeout", "2", "--quiet"]
+    return ["scan", str(folder), "--level", "weak", "--no-times", "--timeout", "1", "--quiet"]
 
 
 def start_scan(folder, target, address):
@@ -96,3 +96,5 @@ def test_no_scheduler_is_one_line(monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
     with pytest.raises(IsocheckError, match=r"no Dask scheduler at tcp://127.0.0.1:1"):
         cluster_module.DaskEngine("tcp://127.0.0.1:1", Settings())
+    with pytest.raises(IsocheckError, match=r"nonsense .* write tcp://HOST:PORT"):
+        cluster_module.DaskEngine("nonsense", Settings())

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.errors import IsocheckError
+from plume_py.errors import InputError, IsocheckError
 from plume_py.scan.find import find
 from plume_py.scan.settings import SKIPPED, Settings, Task
 from plume_py.scan.task import check_one
@@ -91,8 +91,64 @@ def test_lists_and_globs(tmp_path):
     listed.write_text(f"# histories\n{tmp_path}/a\n\n{tmp_path}/two.json\n")
     assert names(tmp_path, f"@{listed}") == ["a/b/one.json", "two.json"]
     assert names(tmp_path, f"{tmp_path}/**/*.json") == ["a/b/one.json", "two.json"]
-    with pytest.raises(IsocheckError, match="cannot read the list"):
+    with pytest.raises(InputError, match="cannot read the list"):
         find([f"@{tmp_path}/none"])
+    listed.write_bytes(b"\x1f\x8b\0\0\n")
+    with pytest.raises(InputError, match="not a list of paths"):
+        find([f"@{listed}"])
+    odd = tmp_path / "form\x0cfeed\u2028.json"
+    odd.write_text(SMALL)
+    listed.write_text(f"{odd}\r\n", newline="")
+    assert [task.path for task in find([f"@{listed}"])] == [str(odd)], "only a line feed ends a line"
+
+
+def test_globs_go_round_no_loops(tmp_path):
+    """Two links that lead back make 2^40 paths before the system says stop."""
+    write(tmp_path / "x/y", one__json=SMALL)
+    write(tmp_path / "x/.hidden", three__json=SMALL)
+    for name in ("a", "b"):
+        (tmp_path / f"x/{name}").symlink_to(tmp_path)
+    (tmp_path / "x/y/latest").symlink_to(tmp_path / "x")
+    assert names(tmp_path, f"{tmp_path}/**/*.json") == ["x/y/one.json"]
+    assert names(tmp_path, f"{tmp_path}/**/**/y/../y/o?e.js[o]n") == ["x/y/one.json"]
+    assert names(tmp_path, f"{tmp_path}/*/y/latest/y/*.json") == ["x/y/latest/y/one.json"], "a link that was named"
+    assert names(tmp_path, f"{tmp_path}/x/.*/*.json") == ["x/.hidden/three.json"]
+    assert names(tmp_path, f"{tmp_path}/x/**") == ["x/y/one.json"]
+
+
+def test_a_glob_in_the_folder_at_hand(tmp_path, monkeypatch):
+    write(tmp_path / "x", one__json=SMALL)
+    monkeypatch.chdir(tmp_path)
+    assert [task.path for task in find(["*/*.json"])] == [task.path for task in find(["**/*.json"])] == ["x/one.json"]
+
+
+def test_a_glob_that_matches_nothing_is_told(tmp_path):
+    write(tmp_path, one__json=SMALL)
+    (task,) = find([f"{tmp_path}/*.txt"])
+    assert check_one(task, Settings()).outcome == "unreadable"
+
+
+def test_a_folder_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
+    write(tmp_path / "open", one__json=SMALL)
+    write(tmp_path / "secret", two__json=SMALL)
+    write(tmp_path / "open/json", J1__log=VIPER)
+    listing = {function: getattr(os, function) for function in ("scandir", "listdir")}
+
+    def closed(function):
+        def call(path="."):
+            if Path(path).name in ("secret", "json"):
+                raise PermissionError(13, "Permission denied", path)
+            return listing[function](path)
+
+        return call
+
+    for function in listing:  # chmod does not keep root out
+        monkeypatch.setattr(os, function, closed(function))
+    for path in (tmp_path, f"{tmp_path}/*", f"{tmp_path}/**"):
+        assert names(tmp_path, path) == ["open/json", "open/one.json", "secret"]
+    answer = outcome(tmp_path / "secret")
+    assert answer.outcome == "unreadable"
+    assert json.loads(answer.payload)["error"] == f"{tmp_path}/secret: Permission denied"
 
 
 @pytest.mark.parametrize(
@@ -104,6 +160,7 @@ def test_lists_and_globs(tmp_path):
         ("results.edn", b"{:valid? true}", "not a history"),
         ("log.jsonl", b'{"level":"info"}\n{"level":"warn"}\n', "not a history"),
         ("results.jsonl", b'{"history":"a.json","ops":1}\n{"history":"b.json"}\n', "not a history"),
+        ("report.json", b'{"tool":{"name":"isocheck","version":"1"},"results":[{"sessions":2}]}', "not a history"),
         ("docker.yml", b"version: 3\n", "not a history"),
         ("empty.json", b"", "empty"),
     ],

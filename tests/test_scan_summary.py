@@ -1,28 +1,22 @@
-"""The results file, the shapes of violations, the summary, its page, and the comparison of two scans."""
+"""The shapes of violations, the summary and its page."""
 
-import json
-import os
 import random
 import re
 from pathlib import Path
 
 import pytest
 from chromium import CHROMIUM, Browser
-from click.testing import CliRunner
 from test_html import HOSTILE as HOSTILE_TEXTS
 from test_html import fractured, stale, thin_air
 
 import plume_py
-from plume_py.cli.main import cli
 from plume_py.cli.scan_progress import line as progress_line
-from plume_py.errors import IsocheckError
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.report.verdict import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.scan import summary as summary_module
-from plume_py.scan.diff import compare
 from plume_py.scan.page import document
-from plume_py.scan.results import Reader, Writer
+from plume_py.scan.results import Reader
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import Answer, Settings, Task, spell_bytes
 from plume_py.scan.shape import shape_of
@@ -125,37 +119,6 @@ def test_the_length_of_a_causal_chain_does_not_matter():
     assert stale_after(0) != stale_after(1), "read from the writer itself, it is a fractured read"
 
 
-# The file.
-
-
-def test_torn_damaged_and_doubled_lines(tmp_path):
-    a, b, c = made_line("a"), made_line("b"), made_line("c")
-    newer = made_line("a", [stale()])
-    path = written(tmp_path / "r.jsonl", a, b"\0" * 50 + b"\n", b, newer, b'{"history":"x"}\n', c[:-5])
-    reader = Reader(str(path))
-    assert (reader.count, reader.superseded, reader.damaged) == (2, 1, 3)
-    assert {line.history: line.outcome for line in reader} == {"a": "violated", "b": "holds"}
-    with Writer(str(path), resume=True) as writer:
-        assert sorted(writer.known) == ["a", "b"]
-        writer.write("c", c)
-    assert path.read_bytes() == b + newer + c
-
-
-def test_two_scans_cannot_write_one_file(tmp_path):
-    path = str(tmp_path / "r.jsonl")
-    with Writer(path, resume=False), pytest.raises(IsocheckError, match="another scan"):
-        Writer(path, resume=True)
-    with Writer(path, resume=False):
-        pass
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full disk")
-def test_a_full_disk_is_told(tmp_path):
-    os.symlink("/dev/full", tmp_path / "r.jsonl")
-    with Writer(str(tmp_path / "r.jsonl"), resume=False) as writer, pytest.raises(IsocheckError, match="No space left"):
-        writer.write("a", made_line("a"))
-
-
 # The summary.
 
 
@@ -234,49 +197,6 @@ def test_the_page_works(tmp_path):
         assert browser.complaints() == []
     finally:
         browser.close()
-
-
-# What changed.
-
-
-def test_diff(tmp_path):
-    old = written(tmp_path / "old.jsonl", made_line("a"), made_line("b", [stale()]), made_line("c", [stale()]),
-                  made_line("d"), made_line("e", ok=None), made_line("same", seconds=1))  # fmt: skip
-    new = written(tmp_path / "new.jsonl", made_line("same", seconds=2), made_line("a", [stale()]), made_line("b"),
-                  made_line("c", [thin_air()]), made_line("e"), made_line("f", [stale()]), made_line("g"))  # fmt: skip
-    found = compare(Reader(str(old)), Reader(str(new)))
-    kinds = {kind: [name for name, _, _ in rows] for kind, rows in found.kinds.items()}
-    assert kinds == {"new": ["a", "f"], "fixed": ["b"], "changed": ["c", "e"], "gone": ["d"], "added": ["g"]}
-    assert found.equal == 1
-    done = CliRunner().invoke(cli, ["scan", "diff", str(old), str(new)])
-    assert done.exit_code == 1
-    assert done.output.startswith("2 new, 1 fixed, 2 changed, 1 gone, 1 added, 1 as before\n")
-    assert "  b: violates RA (TAP k) -> holds\n" in done.output
-    assert CliRunner().invoke(cli, ["scan", "diff", str(old), str(old)]).exit_code == 0
-    document = json.loads(CliRunner().invoke(cli, ["scan", "diff", str(old), str(new), "--format", "json"]).output)
-    assert document["fixed"][0]["history"] == "b" and document["fixed"][0]["new"]["outcome"] == "holds"
-
-
-def test_diff_of_two_folders(tmp_path):
-    old = written(tmp_path / "old", made_line("/x/mon/a/1"), made_line("/x/mon/b/2", [stale()]))
-    new = written(tmp_path / "new", made_line("/y/tue/a/1"), made_line("/y/tue/b/2"))
-    assert compare(Reader(str(old)), Reader(str(new))).equal == 0
-    found = compare(Reader(str(old)), Reader(str(new)), relative=True)
-    assert found.equal == 1 and [name for name, _, _ in found.kinds["fixed"]] == ["b/2"]
-
-
-def test_diff_of_what_is_no_result(tmp_path):
-    (tmp_path / "x").write_text("hello\n")
-    for name in ("x", "none"):
-        done = CliRunner().invoke(cli, ["scan", "diff", str(tmp_path / name), str(tmp_path / "x")])
-        assert done.exit_code == 1 and done.exception is not None and name in str(done.exception)
-
-
-def test_a_folder_named_diff_can_be_scanned(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "diff").mkdir()
-    (tmp_path / "diff/h.json").write_text('{"sessions":[]}')
-    assert CliRunner().invoke(cli, ["scan", "./diff", "--jobs", "1"]).exit_code == 0
 
 
 # Odds and ends.

@@ -10,6 +10,7 @@ import click
 
 from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options
 from plume_py.levels import NAMES
+from plume_py.scan.memory import SMALLEST
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from plume_py.scan.summary import Summary
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?)(?:I?B)?", re.I)
-SMALLEST_LIMIT = 64 << 20
 
 # What an outcome stands for.
 _CODES = {
@@ -40,7 +40,7 @@ class _Size(click.ParamType):  # type: ignore[type-arg]  # generic only in newer
         if match is None:
             self.fail(f"{value!r} is not a size; write 500M or 2G", param, ctx)
         size = int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
-        if size < SMALLEST_LIMIT:
+        if size < SMALLEST:
             self.fail(f"{value!r} is too little to check anything in; give at least 64M", param, ctx)
         return size
 
@@ -114,22 +114,26 @@ def command(
     asked = {level for group in levels for level in group} or {"TCC"}
     settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
     with _results_file(results) as target, _told_how_to_go_on(results):
-        summary, tally = _scan(paths, settings, lambda: _engine(scheduler, jobs, settings), target, resume, report)
-    if report is not None:
-        _write_report(report, summary, tally)
-    if not quiet:
-        click.echo(_rendered(output, summary, tally))
+        summary, tally = _scan(
+            paths, settings, lambda tasks: _engine(scheduler, jobs, settings, tasks), target, resume, report
+        )
+    try:
+        if report is not None:
+            _write_report(report, summary, tally)
+    finally:
+        if not quiet:
+            click.echo(_rendered(output, summary, tally))
     ctx.exit(_exit_code(summary))
 
 
-def _engine(scheduler: str | None, jobs: int | None, settings: "Settings") -> "Engine":
+def _engine(scheduler: str | None, jobs: int | None, settings: "Settings", tasks: int) -> "Engine":
     if scheduler is not None:
         from plume_py.scan.cluster import DaskEngine
 
         return DaskEngine(scheduler, settings)
     from plume_py.scan.local import LocalEngine
 
-    return LocalEngine(jobs or _cores(), settings)
+    return LocalEngine(max(1, min(jobs or _cores(), tasks)), settings)  # they share the memory
 
 
 def _cores() -> int:
@@ -144,6 +148,9 @@ def _reject_bad_report(paths: tuple[str, ...], report: str | None, results: str 
     others = {os.path.realpath(path) for path in (*paths, *([results] if results else []))}
     if report is not None and os.path.realpath(report) in others:
         raise click.UsageError(f"--report would overwrite {report}")
+    # Better now than after hours of checking.
+    if report is not None and not os.access(os.path.dirname(report) or ".", os.W_OK):
+        raise click.UsageError(f"cannot write {report}: the folder does not exist or is closed")
 
 
 @contextmanager
@@ -172,7 +179,7 @@ def _told_how_to_go_on(results: str | None) -> Iterator[None]:
 def _scan(
     paths: tuple[str, ...],
     settings: "Settings",
-    engine: "Callable[[], Engine]",
+    engine: "Callable[[int], Engine]",
     target: str,
     resume: bool,
     report: str | None,
@@ -184,10 +191,16 @@ def _scan(
     from plume_py.scan.summary import summed_up
 
     with Writer(target, resume=resume) as writer:
+        if writer.damaged:
+            _note_damage(target, writer.damaged)
         tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
         with shown_progress() as watch:
-            tally = run(tasks, engine(), writer, watch)
+            tally = run(tasks, engine(len(tasks)), writer, watch)
         return summed_up(read_lines(target)), tally
+
+
+def _note_damage(path: str, lines: int) -> None:
+    click.echo(one_line(f"isocheck: {path}: {lines:,} damaged line{'s' * (lines > 1)} left out"), err=True)
 
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
@@ -233,6 +246,10 @@ def diff(ctx: click.Context, old: str, new: str, relative: bool, output: str) ->
     from plume_py.scan.diff import compare, plain, render
     from plume_py.scan.results import open_results
 
-    found = compare(open_results(old), open_results(new), relative)
+    readers = open_results(old), open_results(new)
+    for reader in readers:
+        if reader.damaged:
+            _note_damage(reader.path, reader.damaged)
+    found = compare(*readers, relative)
     click.echo(encode(plain(found)) if output == "json" else render(found))
     ctx.exit(ExitCode.VIOLATION if found.worse else ExitCode.HOLDS)

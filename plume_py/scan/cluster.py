@@ -125,12 +125,16 @@ class DaskEngine:
                 self._client = Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="isocheck")
                 self._look_at = 0.0
                 return
-            except (OSError, TimeoutError, ValueError) as error:
+            except (OSError, TimeoutError) as error:
                 if time.monotonic() >= until:
                     raise IsocheckError(
                         f"no Dask scheduler at {self.address}: {error}; results so far are kept"
                     ) from None
                 time.sleep(1)
+            except Exception as error:  # of an address that distributed cannot take apart
+                raise IsocheckError(
+                    f"no connection to {self.address} ({type(error).__name__}: {error}); write tcp://HOST:PORT"
+                ) from None
 
     def _disconnect(self) -> None:
         client, self._client = self._client, None

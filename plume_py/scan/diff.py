@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from plume_py.levels import NAMES
 from plume_py.scan.results import Line, Reader
 from plume_py.scan.settings import HOLDS, VIOLATED
 from plume_py.text import one_line, shorten
@@ -23,7 +24,7 @@ class Seen(NamedTuple):
     @staticmethod
     def of(line: Line) -> "Seen":
         """Of a line of the results."""
-        broken = tuple(level for level, verdict in line.levels.items() if verdict["ok"] is False)
+        broken = tuple(level for level, verdict in line.levels.items() if verdict.ok is False)
         return Seen(line.outcome, broken, tuple(sorted(line.counts)), tuple(sorted(line.shapes)))
 
     def words(self) -> str:
@@ -38,6 +39,7 @@ class Difference:
     """The histories that differ, by kind; ``equal`` are those that do not."""
 
     equal: int = 0
+    levels: tuple[list[str], list[str]] = ([], [])  # those that the two scans asked for
     kinds: dict[str, list[tuple[str, Seen | None, Seen | None]]] = field(
         default_factory=lambda: {kind: [] for kind in KINDS}
     )
@@ -51,7 +53,7 @@ class Difference:
 def compare(old: Reader, new: Reader, relative: bool = False) -> Difference:
     """``relative``: histories are matched by their place below the folder that all of a scan's have in common."""
     before = dict(_seen(old, relative))
-    found = Difference()
+    found = Difference(levels=(_levels(old), _levels(new)))
     for name, now in _seen(new, relative):
         then = before.pop(name, None)
         kind = _kind(then, now)
@@ -69,6 +71,11 @@ def _seen(reader: Reader, relative: bool) -> Iterator[tuple[str, Seen]]:
     common = _common_folder(reader) if relative else 0
     for line in reader:
         yield "/".join(line.history.split("/")[common:]), Seen.of(line)
+
+
+def _levels(reader: Reader) -> list[str]:
+    asked = {level for line in reader for level in line.levels}
+    return [level for level in (*NAMES, "declared") if level in asked]
 
 
 def _common_folder(reader: Reader) -> int:
@@ -104,6 +111,9 @@ def render(found: Difference) -> str:
         "added": "only in the new results, and not violated",
     }
     lines = [", ".join(f"{len(found.kinds[kind]):,} {kind}" for kind in KINDS) + f", {found.equal:,} as before"]
+    old, new = (" ".join(levels) for levels in found.levels)
+    if old and new and old != new:
+        lines.append(f"The two scans did not ask for the same levels: {old}, and {new}")
     for kind in KINDS:
         rows = found.kinds[kind]
         if rows:
@@ -133,4 +143,4 @@ def plain(found: Difference) -> dict[str, Any]:
         kind: [{"history": name, "old": one(then), "new": one(now)} for name, then, now in found.kinds[kind]]
         for kind in KINDS
     }
-    return {"equal": found.equal, **rows}
+    return {"levels": dict(zip(("old", "new"), found.levels, strict=True)), "equal": found.equal, **rows}

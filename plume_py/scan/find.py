@@ -7,13 +7,13 @@ Cobra or Viper logs and a Jepsen run are one history each and must not be walked
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from plume_py.errors import IsocheckError
-from plume_py.scan.places import Entry, Place, is_remote, place_of
+from plume_py.errors import InputError, IsocheckError
+from plume_py.scan.places import GLOB, Entry, Place, identity, is_remote, place_of
 from plume_py.scan.settings import Task
 
-_GLOB = re.compile(r"[*?[]")
 _VIPER = re.compile(r"J[0-9]+\.log")
 
 # What Jepsen leaves beside a run's history.edn.
@@ -32,13 +32,9 @@ def find(paths: Iterable[str], leave_out: Iterable[str] = ()) -> list[Task]:
         place = place_of(path)
         for entry, named in _expand(place, path):
             if is_remote(entry.path) or os.path.realpath(entry.path) not in own:
-                found.setdefault(_normal(entry.path), Task(0, entry.path, entry.size, named))
+                found.setdefault(identity(entry.path), Task(0, entry.path, entry.size, named))
     ordered = sorted(found.values(), key=lambda task: (-task.size, task.path))
     return [task._replace(number=i) for i, task in enumerate(ordered)]
-
-
-def _normal(path: str) -> str:
-    return path if is_remote(path) else os.path.abspath(path)
 
 
 def _listed(paths: Iterable[str]) -> Iterator[str]:
@@ -50,9 +46,11 @@ def _listed(paths: Iterable[str]) -> Iterator[str]:
             yield path
             continue
         try:
-            lines = Path(path[1:]).read_text("utf-8", "surrogateescape").splitlines()
+            lines = os.fsdecode(Path(path[1:]).read_bytes()).split("\n")
         except OSError as error:
-            raise IsocheckError(f"cannot read the list {path[1:]}: {error.strerror}") from None
+            raise InputError(f"cannot read the list: {error.strerror}").in_source(path[1:]) from None
+        if any("\0" in line for line in lines):
+            raise InputError("not a list of paths", hint="give a text file, one path per line").in_source(path[1:])
         # "-" would be standard input, and for a worker that is where its tasks come from.
         named = (line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#"))
         yield from ("./-" if name == "-" else name for name in named)
@@ -63,12 +61,13 @@ def _expand(place: Place, path: str) -> Iterator[tuple[Entry, bool]]:
     entry = place.look(path)
     if entry is not None:
         yield from _below(place, entry, named=True)
-    elif _GLOB.search(path):
-        for match in place.matches(path):
-            inside = place.look(match)
-            if inside is not None:
-                yield from _below(place, inside, named=False)
-    else:
+        return
+    matches = place.matches(path) if GLOB.search(path) else []
+    for match in matches:
+        inside = place.look(match)
+        if inside is not None:
+            yield from _below(place, inside, named=False)
+    if not matches:
         yield Entry(path, path, 0, False), True
 
 
@@ -80,7 +79,11 @@ def _below(place: Place, entry: Entry, named: bool) -> Iterator[tuple[Entry, boo
     stack = [entry]
     while stack:
         folder = stack.pop()
-        inside = [e for e in place.entries(folder.path) if not e.name.startswith(".")]
+        try:
+            inside = [e for e in place.entries(folder.path) if not e.name.startswith(".")]
+        except OSError:  # kept, and told as unreadable when its turn comes
+            yield folder, True
+            continue
         size = _size_as_one(place, inside)
         if size is not None:
             yield folder._replace(size=size), named and folder is entry
@@ -99,9 +102,10 @@ def _size_as_one(place: Place, inside: list[Entry]) -> int | None:
         return sum(sizes[name] for name in viper)
     for e in inside:
         if e.is_folder and e.name == "json":
-            logs = [log for log in place.entries(e.path) if _VIPER.fullmatch(log.name)]
-            if logs:
-                return sum(log.size for log in logs)
+            with suppress(OSError):  # it is walked, and then told
+                logs = [log for log in place.entries(e.path) if _VIPER.fullmatch(log.name)]
+                if logs:
+                    return sum(log.size for log in logs)
     return _size_of_cobra(place, inside)
 
 

@@ -4,6 +4,8 @@ import os
 
 # The share of a machine's memory that its workers together may fill, unless the user says otherwise.
 SHARE = 0.8
+# Less would decide nothing.
+SMALLEST = 64 << 20
 
 
 def share_of_machine(workers: int) -> int | None:
@@ -12,7 +14,7 @@ def share_of_machine(workers: int) -> int | None:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
-    return int(min(total, _container_limit() or total) * SHARE) // max(1, workers)
+    return max(SMALLEST, int(min(total, _container_limit() or total) * SHARE) // max(1, workers))
 
 
 def _container_limit() -> int | None:

@@ -11,7 +11,7 @@ from plume_py import __version__
 from plume_py.report.html import asset, policy
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
-from plume_py.scan.summary import Group, Summary, pattern
+from plume_py.scan.summary import Example, Group, Summary, pattern
 from plume_py.text import one_line, shorten
 
 # Groups that are shown; their sizes fall quickly.
@@ -127,14 +127,14 @@ def _shape(group: Group) -> Cell:
     return f"<code>{_word(group.text, 700)}</code>{example}{seen}", None, "shape"
 
 
-def _example(violation: dict[str, Any], history: str) -> str:
+def _example(violation: Example, history: str) -> str:
     transactions = "".join(
-        f"<li><b>{_word(t['id'], 40)}</b> <span class='tag'>session {_word(t['session'], 40)}, "
-        f"{_word(t['place'], 60)}</span> <span class='op'>{_ops(t['ops'])}</span></li>"
-        for t in violation["transactions"]
+        f"<li><b>{_word(t.id, 40)}</b> <span class='tag'>session {_word(t.session, 40)}, "
+        f"{_word(t.place, 60)}</span> <span class='op'>{_ops(t.ops)}</span></li>"
+        for t in violation.transactions
     )
-    steps = "".join(f"<li>{_word(step['because'])}</li>" for step in violation["steps"])
-    why = f"<ol>{steps}</ol>" if steps else f"<p>{_word(violation['explanation'])}</p>"
+    steps = "".join(f"<li>{_word(step.because)}</li>" for step in violation.steps)
+    why = f"<ol>{steps}</ol>" if steps else f"<p>{_word(violation.explanation)}</p>"
     return (
         f"<details><summary>example</summary><p class='path'>{_word(history)}</p><ul>{transactions}</ul>{why}</details>"
     )

@@ -1,14 +1,22 @@
 """Where histories lie: this machine's file system, or anything that fsspec opens (s3://, gs://, file://…)."""
 
-import glob
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from tempfile import TemporaryDirectory
+from fnmatch import translate
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Protocol
 
 from plume_py.errors import InputError, IsocheckError
+
+GLOB = re.compile(r"[*?[]")
+
+# Folders of copies, by process.
+_FETCHED = "isocheck-worker-{}-"
 
 
 class Entry(NamedTuple):
@@ -24,7 +32,7 @@ class Place(Protocol):
     """What finding histories needs to know about a file system."""
 
     def entries(self, folder: str) -> list[Entry]:
-        """What is in a folder, sorted by name; regular files and folders only."""
+        """What is in a folder, sorted by name; regular files and folders only. OSError if it may not be listed."""
 
     def look(self, path: str) -> Entry | None:
         """The file or folder at ``path``, if there is one."""
@@ -40,17 +48,9 @@ class Local:
     """This machine. Links to folders are not followed: Jepsen's "latest" would count a run twice."""
 
     def entries(self, folder: str) -> list[Entry]:
-        """What is in a folder; one that may not be listed is empty."""
-        found = []
-        try:
-            with os.scandir(folder) as inside:
-                for one in inside:
-                    entry = self._entry(one)
-                    if entry is not None:
-                        found.append(entry)
-        except OSError:
-            return []
-        return sorted(found)
+        """What is in a folder."""
+        with os.scandir(folder) as inside:
+            return sorted(entry for one in inside if (entry := self._entry(one)) is not None)
 
     def _entry(self, one: "os.DirEntry[str]") -> Entry | None:
         try:
@@ -70,8 +70,37 @@ class Local:
         return Entry(os.path.basename(path), path, info.st_size, stat.S_ISDIR(info.st_mode))
 
     def matches(self, pattern: str) -> list[str]:
-        """The paths that a glob stands for."""
-        return sorted(glob.glob(pattern, recursive=True))
+        """The paths that a glob stands for; ``**`` follows no links, as two that lead back would never end."""
+        parts = tuple(part for part in pattern.split("/") if part)
+        stack = [("/" if pattern.startswith("/") else "", parts)]
+        seen, found = set(stack), set()
+        while stack:
+            path, parts = stack.pop()
+            try:
+                more = self._next(path, parts) if parts else None
+            except NotADirectoryError:
+                continue
+            except OSError:  # it may not be listed, and whoever walks there will tell
+                more = None
+            if more is None:
+                found.add(path)
+            else:
+                stack += [step for step in more if step not in seen]
+                seen.update(more)
+        return sorted(found)
+
+    def _next(self, path: str, parts: tuple[str, ...]) -> list[tuple[str, tuple[str, ...]]]:
+        """Where the first of ``parts`` leads from ``path``, each with the parts that are left."""
+        first, rest = parts[0], parts[1:]
+        if first == "**":
+            inside = [e.name for e in self.entries(path or ".") if e.is_folder and not e.name.startswith(".")]
+            return [(path, rest), *((os.path.join(path, name), parts) for name in inside)]
+        if not GLOB.search(first):
+            inner = os.path.join(path, first)
+            return [(inner, rest)] if os.path.lexists(inner) else []
+        fits = re.compile(translate(first)).match
+        names = [name for name in os.listdir(path or ".") if name.startswith(".") <= first.startswith(".")]
+        return [(os.path.join(path, name), rest) for name in names if fits(name)]
 
     def head(self, path: str, size: int) -> bytes:
         """The first bytes of a file; nothing if it cannot be read."""
@@ -124,6 +153,11 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
+def identity(path: str) -> str:
+    """The same for every spelling of a path."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
 def place_of(path: str) -> Place:
     """Who knows about ``path``."""
     return Remote(path) if is_remote(path) else Local()
@@ -135,7 +169,7 @@ def fetched(path: str) -> Iterator[str]:
     if not is_remote(path):
         yield path
         return
-    with TemporaryDirectory(prefix="isocheck-") as folder:
+    with TemporaryDirectory(prefix=_FETCHED.format(os.getpid())) as folder:
         fs, inner = _open_fs(path)
         local = os.path.join(folder, os.path.basename(inner.rstrip("/")) or "history")
         try:
@@ -143,6 +177,12 @@ def fetched(path: str) -> Iterator[str]:
         except Exception as error:
             raise InputError(f"cannot be fetched: {_in_words(error)}").in_source(path) from None
         yield local
+
+
+def remove_fetched(pid: int) -> None:
+    """What a process that is gone, or going, had fetched."""
+    for path in Path(gettempdir()).glob(_FETCHED.format(pid) + "*"):
+        rmtree(path, ignore_errors=True)
 
 
 def _open_fs(url: str) -> tuple[Any, str]:

@@ -19,6 +19,7 @@ from weakref import WeakSet
 
 from plume_py.errors import IsocheckError
 from plume_py.scan.memory import resident
+from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task, spell_seconds
 from plume_py.scan.task import memory_reason, undecided
 from plume_py.scan.worker import RETIRED
@@ -113,14 +114,19 @@ class WorkerProcess:
         if self._process is not None:
             return True
         self._condemned = None
-        self._process = subprocess.Popen(
-            # -P: what lies in the folder at hand must not be taken for a module.
-            [sys.executable, "-P", "-m", "plume_py.scan.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=None if os.environ.get("ISOCHECK_DEBUG") else subprocess.DEVNULL,
-            env={**os.environ, **_ENVIRONMENT},
-        )
+        try:
+            self._process = subprocess.Popen(
+                # -P: what lies in the folder at hand must not be taken for a module.
+                [sys.executable, "-P", "-m", "plume_py.scan.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=None if os.environ.get("ISOCHECK_DEBUG") else subprocess.DEVNULL,
+                env={**os.environ, **_ENVIRONMENT},
+            )
+        except OSError as error:
+            raise IsocheckError(f"cannot start a worker process: {error.strerror}; fewer --jobs may help") from None
+        if self._stopped:  # by someone who saw no process yet
+            self._process.kill()
         self._write({"settings": self.settings.plain(), "memory": self._memory})
         assert self._process.stdout is not None
         if self._process.stdout.readline() == b"ready\n":
@@ -172,7 +178,9 @@ class WorkerProcess:
             assert stream is not None
             with suppress(OSError):  # what was still to be written has no reader
                 stream.close()
-        return process.wait()
+        code = process.wait()
+        remove_fetched(process.pid)
+        return code
 
 
 def _ended(code: int) -> str:

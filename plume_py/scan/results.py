@@ -10,32 +10,41 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 
 from plume_py.errors import InputError, IsocheckError
 from plume_py.files import write_atomically
+from plume_py.scan.places import identity
 
 # At most this many seconds of work are lost when the machine, and not only the process, goes down.
 SYNC_SECONDS = 2.0
 
-Level = dict[str, Any]
+# A larger one is no count, and could not be told in a float.
+Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
+
+
+class Level(msgspec.Struct, gc=False):
+    """What a line says about one level."""
+
+    ok: bool | None
+    reason: str | None = None
 
 
 class Line(msgspec.Struct, gc=False):
     """What summing up needs of a line; the rest is for others to read."""
 
     history: str
-    outcome: str
+    outcome: Literal["holds", "violated", "undecided", "unreadable"]
     levels: dict[str, Level]
-    counts: dict[str, int]
+    counts: dict[str, Count]
     shapes: dict[str, str]
-    size: int
+    size: Count
     hash: str
     settings: str
-    operations: int = 0
-    transactions: int = 0
+    operations: Count = 0
+    transactions: Count = 0
     lowest: str | None = None
     violations: list[msgspec.Raw] = []
     seconds: dict[str, float] = {}
@@ -44,7 +53,7 @@ class Line(msgspec.Struct, gc=False):
     @property
     def reason(self) -> str:
         """Why it is undecided."""
-        return next((str(v["reason"]) for v in self.levels.values() if v.get("reason")), "")
+        return next((level.reason for level in self.levels.values() if level.reason), "")
 
     @property
     def total_seconds(self) -> float:
@@ -61,7 +70,7 @@ def parse(line: bytes) -> Line | None:
         return None
     try:
         return _decoder.decode(line)
-    except (msgspec.DecodeError, ValueError):
+    except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 
 
@@ -71,11 +80,12 @@ class Reader:
     def __init__(self, path: str) -> None:
         self.path = path
         self.damaged = 0  # lines that say nothing
+        self.torn = False  # is the last one of them?
         self.superseded = 0  # lines with a later one for the same history
         last: dict[str, int] = {}
         lines = 0
         for lines, (_, line) in enumerate(self._all(), 1):
-            last[line.history] = lines
+            last[identity(line.history)] = lines
         self._wanted = None if len(last) == lines else set(last.values())
         self.superseded = lines - len(last)
         self.count = len(last)
@@ -98,6 +108,7 @@ class Reader:
                     line = parse(text)
                     if line is None:
                         self.damaged += 1
+                        self.torn = not text.endswith(b"\n")
                     else:
                         yield text, line
         except OSError as error:
@@ -115,6 +126,8 @@ def read_lines(path: str) -> Iterator[Line]:
 
 def open_results(path: str) -> Reader:
     """The results that are to be read; a file without a single valid line is not one of ours."""
+    if _is_special(path):
+        raise InputError("not a regular file", hint="results are read more than once").in_source(path)
     reader = Reader(path)
     if reader.damaged and not reader.count:
         raise InputError("not a file of results", hint="give what `isocheck scan --results` wrote").in_source(path)
@@ -126,8 +139,9 @@ class Writer:
 
     def __init__(self, path: str, *, resume: bool) -> None:
         self.path = path
-        self.known: dict[str, tuple[str, str]] = {}  # history -> (hash, settings)
+        self.known: dict[str, tuple[str, str]] = {}  # identity of a history -> (hash, settings)
         self.doubled = False  # is there more than one line for some history?
+        self.damaged = 0  # lines that were there and said nothing, the last one, which may be torn, aside
         self._file = _open_locked(path)
         self._synced = time.monotonic()
         if os.fstat(self._file.fileno()).st_size:
@@ -139,13 +153,14 @@ class Writer:
     def _take_over(self) -> None:
         """What is there, mended: a torn or doubled line must not stay."""
         reader = open_results(self.path)
-        self.known = {line.history: (line.hash, line.settings) for line in reader}
+        self.known = {identity(line.history): (line.hash, line.settings) for line in reader}
+        self.damaged = reader.damaged - reader.torn
         if reader.damaged or reader.superseded:
             self.compact(reader)
 
     def write(self, history: str, data: bytes) -> None:
         """The line of a history, by one call."""
-        self.doubled = self.doubled or history in self.known
+        self.doubled = self.doubled or identity(history) in self.known
         end = os.fstat(self._file.fileno()).st_size
         try:
             written = self._file.write(data)
@@ -170,7 +185,7 @@ class Writer:
     def compact(self, reader: Reader | None = None) -> None:
         """Rewrite the file with one line per history."""
         reader = reader or Reader(self.path)
-        write_atomically(self.path, (text for text, _ in reader.pairs()))
+        write_atomically(os.path.realpath(self.path), (text for text, _ in reader.pairs()), sync=True)
         self._file.close()
         self._file = _open_locked(self.path)
 
@@ -181,24 +196,34 @@ class Writer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if not self._file.closed:
-            with suppress(OSError):  # a device such as /dev/stdout cannot
+            with suppress(OSError):  # the lines are written; no more can be done for them
                 self._sync()
             self._file.close()
 
 
 def _open_locked(path: str) -> BinaryIO:
     """The file, for appending, and ours alone for as long as it is open."""
-    try:
-        file = open(path, "ab", buffering=0)  # noqa: SIM115, PTH123
-    except OSError as error:
-        raise IsocheckError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        import fcntl
+    if _is_special(path):
+        raise IsocheckError(f"cannot write {path}: not a regular file; results are read again for the summary")
+    while True:
+        try:
+            file = open(path, "ab", buffering=0)  # noqa: SIM115, PTH123
+        except OSError as error:
+            raise IsocheckError(f"cannot write {path}: {error.strerror}") from None
+        try:
+            import fcntl
 
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except ImportError:
-        pass
-    except OSError:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            return file
+        except OSError:
+            file.close()
+            raise IsocheckError(f"{path} is being written by another scan") from None
+        # Whoever had the lock before may have put another file in this one's place.
+        if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            return file
         file.close()
-        raise IsocheckError(f"{path} is being written by another scan") from None
-    return file
+
+
+def _is_special(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from plume_py.scan.batches import Batches
+from plume_py.scan.places import identity
 from plume_py.scan.results import Writer
 from plume_py.scan.settings import OUTCOMES, SAME, SKIPPED, Answer, Settings, Task
 from plume_py.text import encodable
@@ -78,7 +79,7 @@ def with_known(tasks: Sequence[Task], writer: Writer, settings: Settings) -> lis
     valid = {settings.key(), settings.limited_key()}
     marked = []
     for task in tasks:
-        digest, key = writer.known.get(encodable(task.path), ("", ""))
+        digest, key = writer.known.get(identity(encodable(task.path)), ("", ""))
         marked.append(task._replace(known=digest) if key in valid else task)
     return marked
 

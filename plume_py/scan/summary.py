@@ -3,6 +3,7 @@
 import heapq
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,33 @@ SHAPES = 5_000
 Counts = dict[str, int]
 
 
+class ExampleTransaction(msgspec.Struct):
+    """A transaction of an example."""
+
+    id: Any
+    session: Any
+    place: str
+    ops: list[tuple[Any, Any, Any]]
+
+
+class ExampleStep(msgspec.Struct):
+    """A step of an example."""
+
+    because: str
+
+
+class Example(msgspec.Struct):
+    """What is shown of a violation."""
+
+    tap: str
+    transactions: list[ExampleTransaction]
+    steps: list[ExampleStep]
+    explanation: str
+
+
+_decoder = msgspec.json.Decoder(Example)
+
+
 @dataclass
 class Group:
     """Histories that show the same shape of violation."""
@@ -29,7 +57,7 @@ class Group:
     text: str
     histories: int = 0
     examples: list[str] = field(default_factory=list)
-    violation: dict[str, Any] | None = None  # of the smallest history
+    violation: Example | None = None  # of the smallest history
     smallest: tuple[int, str] = (1 << 62, "")
 
     @property
@@ -46,11 +74,12 @@ class Group:
             self.violation = _violation(line, self.tap)
 
 
-def _violation(line: Line, tap: str) -> dict[str, Any] | None:
+def _violation(line: Line, tap: str) -> Example | None:
     for raw in line.violations:
-        violation: dict[str, Any] = msgspec.json.decode(raw)
-        if violation.get("tap") == tap:
-            return violation
+        with suppress(msgspec.DecodeError, RecursionError):
+            violation = _decoder.decode(raw)
+            if violation.tap == tap:
+                return violation
     return None
 
 
@@ -125,7 +154,7 @@ class Summary:
         words = {True: "holds", False: "violated", None: "undecided"}
         for level, verdict in line.levels.items():
             row = self.levels.setdefault(level, dict.fromkeys(words.values(), 0))
-            row[words[verdict["ok"]]] += 1
+            row[words[verdict.ok]] += 1
         if line.lowest is not None:
             self.lowest[line.lowest] = self.lowest.get(line.lowest, 0) + 1
         for tap, count in line.counts.items():

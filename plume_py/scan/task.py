@@ -30,8 +30,8 @@ from plume_py.text import encodable
 
 CHUNK = 1 << 20
 
-# How each line of our own results begins: they may well lie among the histories.
-_OUR_RESULTS = b'{"history":'
+# How our own results and reports begin: they may well lie among the histories.
+_OURS = (b'{"history":', b'{"tool":{"name":"isocheck"')
 
 # Formats whose first characters are shared with much else, and what one of them must hold in its first bytes.
 _TELLING = {
@@ -123,7 +123,7 @@ def _recognise(source: Source, task: Task, settings: Settings) -> str:
     head = source.head()
     if not head:
         raise NotAHistoryError("empty")
-    format = None if head.startswith(_OUR_RESULTS) else format_of(head)
+    format = None if head.startswith(_OURS) else format_of(head)
     if format is None or not any(mark in head for mark in _TELLING.get(format, (b"",))):
         raise NotAHistoryError("not a history")
     return format

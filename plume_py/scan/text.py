@@ -22,7 +22,7 @@ def _lines(summary: Summary, tally: Tally | None) -> Iterator[str]:
     size = f"{summary.operations:,} operations, {spell_bytes(summary.size)}"
     yield f"{summary.histories:,} histories ({size}): {counts}"
     if tally is not None:
-        yield from _run(tally)
+        yield from _run(tally, summary.histories)
     yield from _levels(summary)
     yield from _taps(summary)
     yield from _groups(summary)
@@ -36,9 +36,12 @@ def _word(outcome: str) -> str:
     return "hold" if outcome == "holds" else outcome
 
 
-def _run(tally: Tally) -> Iterator[str]:
+def _run(tally: Tally, histories: int) -> Iterator[str]:
     if tally.same:
         yield f"{tally.same:,} were there already, {tally.checked:,} checked now"
+    others = histories - tally.same - tally.checked
+    if others > 0:
+        yield f"{others:,} histories that are only in the results are counted, too"
     if tally.skipped:
         total = sum(tally.skipped.values())
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.skipped.items()))

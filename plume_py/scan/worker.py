@@ -10,12 +10,14 @@ the tasks is gone, however that happened; it then ends at once, in the midst of 
 import gc
 import json
 import os
+import signal
 import sys
 import threading
 from importlib import import_module
 from queue import SimpleQueue
 
 from plume_py.scan.memory import limit_data, own_data
+from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task
 from plume_py.scan.task import check_one
 
@@ -29,6 +31,7 @@ COMPILED = 200_000
 
 def main() -> None:
     """Answer tasks until there are no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends this process
     answers = os.dup(1)
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
     told = json.loads(sys.stdin.buffer.readline())
@@ -59,6 +62,7 @@ def _read_tasks() -> "SimpleQueue[Task]":
         for line in sys.stdin.buffer:
             for fields in json.loads(line):
                 tasks.put(Task(*fields))
+        remove_fetched(os.getpid())
         os._exit(0)
 
     threading.Thread(target=run, daemon=True).start()
