@@ -33,12 +33,6 @@ def handle(state: State) -> Any:
     return NativeState(*state)
 
 
-def release() -> None:
-    """Put the plain functions back (for tests that run the kernels both ways)."""
-    accel.release(*MODULES)
-    accel.release(ModuleType(__name__))
-
-
 def _compile(state: State) -> None:
     import numba
 
