@@ -114,9 +114,11 @@ def test_bad_timeouts(path):
     assert run("check", path, "--timeout", "0").exit_code == 2
 
 
-def test_a_limit_that_is_no_number_is_wrong_usage():
-    result = CliRunner().invoke(cli, ["check", "histories/demo.json", "--timeout", "nan"])
+@pytest.mark.parametrize("command", ["check", "scan"])
+def test_a_limit_that_is_no_number_is_wrong_usage(command):
+    result = CliRunner().invoke(cli, [command, "histories/demo.json", "--timeout", "nan"])
     assert result.exit_code == 2
+    assert "nan" in result.stderr
 
 
 @pytest.mark.parametrize("limits", [Limits(timeout=1e-9), Limits(max_memory=1)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options
+from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options, seconds
 from plume_py.errors import InputError
 from plume_py.levels import NAMES, parse_level
 from plume_py.text import one_line
@@ -56,12 +56,6 @@ def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> s
     return level
 
 
-def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    if value is not None and value != value:
-        raise click.BadParameter("nan is not a number of seconds")
-    return value
-
-
 def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """4G, 512M, 1048576: bytes, with a factor."""
     if value is None:
@@ -84,7 +78,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     help='For declared: {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}.',
 )  # fmt: skip
 @click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), callback=_seconds, help="Seconds per history, then undecided."
+    "--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds per history, then undecided."
 )
 @click.option("--max-memory", metavar="SIZE", callback=_size, help="Such as 4G; undecided if it does not suffice.")
 @click.option("--tap", "taps", callback=_taps, help="Look for these patterns instead, for example a,h,m.")
