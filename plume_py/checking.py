@@ -52,7 +52,7 @@ def check(
     asked = _Asked(_levels(levels), limits, max_examples, level_map, assume)
     engine = WeakEngine(history, clock, progress)
     if taps:
-        found, named = _check_patterns(engine, set(taps))
+        found, named = _check_patterns(engine, set(taps), limits)
     else:
         found, named = _check_levels(engine, asked)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
@@ -185,15 +185,18 @@ def _declared_verdict(
     return found[DECLARED]
 
 
-def _check_patterns(engine: WeakEngine, letters: set[str]) -> tuple[dict[str, LevelVerdict], Named]:
+def _check_patterns(engine: WeakEngine, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:
     """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
     strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
     levels = ["CI", *ORDERED[: strongest + 1]]
-    named = _name(engine, levels, [level for level in levels if not engine.holds(level)])
+    holds, undecided = _weak_levels(engine, levels, limits)
+    asked = [letter for letter in TAPS if letter in letters]
+    if undecided is not None:
+        return {f"TAP-{letter}": LevelVerdict(None, reason=undecided) for letter in asked}, Named({}, {}, True)
+    named = _name(engine, levels, [level for level, ok in holds.items() if not ok])
     return {
         f"TAP-{letter}": LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
-        for letter in TAPS
-        if letter in letters
+        for letter in asked
     }, named
 
 

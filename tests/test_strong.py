@@ -8,9 +8,10 @@ import oracle
 import pytest
 from test_weak import all_histories, build, random_lists
 
-from plume_py import accel, check, load
+from plume_py import HistoryBuilder, accel, check, load
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
+from plume_py.history.model import NOBODY
 from plume_py.levels import weaker_levels
 from plume_py.strong import infer_kernels, node_kernels, trial_kernels
 from plume_py.strong.decision import Core
@@ -218,3 +219,26 @@ def test_blind_writes_leave_much_open(guarantee, level):
     assert decision.stats["choices"] > 0
     order = [history.txn_label[t] for t in decision.order]
     assert verify_witness(history, Witness(level=level, order=order)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_explicit_initial_transaction_changes_nothing(seed):
+    """It needs no level of its own, either."""
+    rng = random.Random(seed)
+    for _ in range(20):
+        sessions = close(rng)
+        keys = sorted({op[1] for session in sessions for _, ops in session for op in ops})
+        implicit, explicit = HistoryBuilder(initial=0), HistoryBuilder(declared=False, implicit_initial=False)
+        explicit.add("setup", [("w", key, "old") for key in keys])
+        for number, session in enumerate(sessions):
+            for status, ops in session:
+                level = rng.choice(STRONG)
+                implicit.add(number, ops, status=status, level=level)
+                ops = [(kind, x, "old" if v == 0 else v) for kind, x, v in ops]
+                explicit.add(number, ops, status=status, level=level)
+        built = explicit.build()
+        if built.init_txn == NOBODY:
+            continue
+        levels = [*STRONG, "declared"]
+        verdicts = [{n: v.ok for n, v in check(h, levels).levels.items()} for h in (implicit.build(), built)]
+        assert verdicts[0] == verdicts[1], sessions

@@ -112,3 +112,17 @@ def test_bad_sizes(path, size):
 
 def test_bad_timeouts(path):
     assert run("check", path, "--timeout", "0").exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["check", "scan"])
+def test_a_limit_that_is_no_number_is_wrong_usage(command):
+    result = CliRunner().invoke(cli, [command, "histories/demo.json", "--timeout", "nan"])
+    assert result.exit_code == 2
+    assert "nan" in result.stderr
+
+
+@pytest.mark.parametrize("limits", [Limits(timeout=1e-9), Limits(max_memory=1)])
+def test_single_patterns_stay_within_limits(limits):
+    result = check(generate("SER", sessions=2, transactions=2, operations=2, keys=2), taps=["m", "j"], limits=limits)
+    assert [verdict.ok for verdict in result.levels.values()] == [None, None]
+    assert all("stopped" in verdict.reason for verdict in result.levels.values())

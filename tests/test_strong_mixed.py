@@ -207,3 +207,35 @@ def test_declared_levels_from_the_command_line(tmp_path):
     assert run("check", path, "--level", "declared", "--assume", "nonsense").exit_code == 2
     assert run("check", path, "--level", "declared", "--levels-file", tmp_path / "none").exit_code == 4
     assert load(str(path)).txn_level is not None
+
+
+def test_a_levels_file_in_another_encoding_is_bad_input(tmp_path):
+    path = tmp_path / "levels.json"
+    path.write_bytes(b'{"transactions": {"T1": "\xff"}}')
+    with pytest.raises(InputError, match="level"):
+        read_level_map(str(path))
+
+
+def test_a_levels_file_that_says_two_things_is_bad_input(tmp_path):
+    path = tmp_path / "levels.json"
+    path.write_text('{"transactions": {"T1": "RC", "T1": "SI"}}')
+    with pytest.raises(InputError, match="stands there twice"):
+        read_level_map(str(path))
+
+
+def test_who_is_missing_is_told_with_the_history(tmp_path):
+    from plume_py.history.formats.json_writer import write_json
+
+    path, levels = tmp_path / "h.json", tmp_path / "levels.json"
+    path.write_bytes(b"".join(write_json(deposits("PC")).chunks))
+    levels.write_text('{"transactions": {"third\\u001b": "SI"}}')
+    result = CliRunner().invoke(cli, ["check", str(path), "--level", "declared", "--levels-file", str(levels)])
+    assert result.exit_code == 4
+    assert f"{path}: no transaction has the id 'third\\x1b'" in result.stderr
+
+
+def test_one_transaction_without_a_level():
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("r", "x", 0)], id="alone")
+    reason = check(builder.build(), "declared").levels["declared"].reason
+    assert reason.startswith("1 transaction carries no level (alone)")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options
+from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options, seconds
 from plume_py.errors import InputError
 from plume_py.levels import NAMES, parse_level
 from plume_py.text import one_line
@@ -77,7 +77,9 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
     "--levels-file", type=click.Path(dir_okay=False),
     help='For declared: {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}.',
 )  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), help="Seconds per history, then undecided.")
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds per history, then undecided."
+)
 @click.option("--max-memory", metavar="SIZE", callback=_size, help="Such as 4G; undecided if it does not suffice.")
 @click.option("--tap", "taps", callback=_taps, help="Look for these patterns instead, for example a,h,m.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
@@ -157,12 +159,13 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
     from plume_py.strong.mixed import read_level_map
 
     start = time.perf_counter()
-    limits = Limits(options.timeout, options.max_memory)
+    how: dict[str, Any] = {"assume": options.assume, "limits": Limits(options.timeout, options.max_memory)}
     with progress(path, quiet) as tick:
         tick("load")
         try:
             history = load(path, format=options.input_format, init_txn=options.init_txn)
             loaded = time.perf_counter() - start
+            how["level_map"] = None if options.levels_file is None else read_level_map(options.levels_file)
             result = check(
                 history,
                 options.levels,
@@ -171,27 +174,25 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
                 name=path,
                 clock=options.clock,
                 progress=tick,
-                assume=options.assume,
-                level_map=None if options.levels_file is None else read_level_map(options.levels_file),
-                limits=limits,
+                **how,
             )
         except InputError as error:
+            error.in_source(path)
             click.echo(one_line(f"isocheck: {error}"), err=True)
             return Result(history=path, error=str(error))
-    _write_files(history, result, options)
+    _write_files(history, result, options, how)
     return replace(result, seconds={"load": loaded, **result.seconds})
 
 
-def _write_files(history: "History", result: "Result", options: Options) -> None:
-    """The files that the user asked for beside the verdict."""
+def _write_files(history: "History", result: "Result", options: Options, how: "dict[str, Any]") -> None:
+    """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
     if options.witness is not None and result.ok:
-        from plume_py.strong.mixed import read_level_map
         from plume_py.witness import write_witness
 
-        level_map = None if options.levels_file is None else read_level_map(options.levels_file)
-        write_witness(history, options.levels[0], options.witness, assume=options.assume, level_map=level_map)
+        # no limits: it was decided within them, and takes as long again
+        write_witness(history, options.levels[0], options.witness, **{**how, "limits": None})
     if options.minimize is not None and result.ok is False:
-        _minimize(history, options.levels[0], options.minimize)
+        _minimize(history, options.levels[0], options.minimize, how)
     if options.out is not None and result.violations:
         from pathlib import Path
 
@@ -201,16 +202,17 @@ def _write_files(history: "History", result: "Result", options: Options) -> None
             click.echo(one_line(f"isocheck: {note}"), err=True)
 
 
-def _minimize(history: "History", level: str, target: str) -> None:
+def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]") -> None:
     from plume_py.files import write_atomically
     from plume_py.history.formats.json_writer import write_json
     from plume_py.minimize import minimize
 
-    small = minimize(history, level)
+    small = minimize(history, level, **how)
     if small is not None:
         write_atomically(target, write_json(small.history).chunks)
         size = f"{small.history.transactions} transactions, {small.history.operations} operations"
-        click.echo(one_line(f"isocheck: wrote {target}: {size}, TAP-{small.tap}"), err=True)
+        pattern = f"TAP-{small.tap}" if small.tap in PATTERNS else small.tap
+        click.echo(one_line(f"isocheck: wrote {target}: {size}, {pattern}"), err=True)
 
 
 def _write_report(target: str, results: "list[Result]") -> None:

@@ -77,3 +77,10 @@ def reading_options(command: F) -> F:
         type=click.Choice(list(FORMATS)),
         help="Read as this format instead of recognising it by content.",
     )(command)
+
+
+def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    """A limit of time: "nan" would be one that is never reached."""
+    if value is not None and value != value:
+        raise click.BadParameter("nan is not a number of seconds")
+    return value

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options
+from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options, seconds
 from plume_py.levels import NAMES
 from plume_py.scan.memory import SMALLEST
 from plume_py.text import one_line
@@ -69,7 +69,7 @@ class _Scan(click.Command):
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the summary as a page for a browser.")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
-    "--timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True,
+    "--timeout", type=click.FloatRange(min=0, min_open=True), callback=seconds, default=600.0, show_default=True,
     help="Seconds that one history may take.",
 )  # fmt: skip
 @click.option("--max-memory", type=_Size(), help="Memory that one history may take, such as 2G.  [default: a share]")

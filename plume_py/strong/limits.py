@@ -31,6 +31,14 @@ class Limits:
         if self.max_memory is not None and memory_in_use() > self.max_memory:
             raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 
+    def reached(self) -> bool:
+        """Is a limit reached?"""
+        try:
+            self.check()
+        except LimitError:
+            return True
+        return False
+
     def reserve(self, size: int, progress: Progress = str) -> None:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
         if self.max_memory is not None and memory_in_use() + size > self.max_memory:

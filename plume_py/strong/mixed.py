@@ -1,5 +1,7 @@
 """A level per transaction: what each carries in its file, what a mapping says, and what is assumed for the rest."""
 
+import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,18 +30,29 @@ def read_level_map(path: str) -> LevelMap:
     import msgspec
 
     try:
-        document = msgspec.json.decode(Path(path).read_bytes(), type=dict[str, dict[str, str]])
+        content = Path(path).read_bytes()
+        document = msgspec.json.decode(content, type=dict[str, dict[str, str]])
+        json.loads(content, object_pairs_hook=_once)
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}").in_source(path) from None
-    except (msgspec.DecodeError, RecursionError) as error:
+    except InputError as error:
+        raise error.in_source(path) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not a mapping to levels: {error}", hint=_FORM).in_source(path) from None
     unknown = sorted(document.keys() - {"transactions", "sessions"})
     if unknown:
-        raise InputError(f"not a mapping to levels: {shown(unknown[0])!r:.60}", hint=_FORM).in_source(path)
+        raise InputError(f"not a mapping to levels: '{shown(unknown[0])}'", hint=_FORM).in_source(path)
     parts = {}
     for part, levels in document.items():
         parts[part] = {name: _level(spelled, f"{part}.{name}", path) for name, spelled in levels.items()}
     return LevelMap(**parts)
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    """Of two levels for one name neither is right."""
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise InputError(f"mapping to levels: '{shown(twice[0])}' stands there twice", hint="leave one")
 
 
 _FORM = 'use {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}'
@@ -71,7 +84,7 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
         if level is not None:
             codes[history.session_start[s] : history.session_start[s + 1]] = _code(level)
     if left:
-        raise InputError(f"no session is called {shown(next(iter(left)))!r:.60}", hint="correct the mapping to levels")
+        raise InputError(f"no session is called '{shown(next(iter(left)))}'", hint="correct the mapping to levels")
     wanted = mapping.transactions
     found = set()
     for t in range(history.transactions) if wanted else ():
@@ -81,7 +94,7 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
             codes[t] = _code(wanted[name])
     missing = [name for name in wanted if name not in found]
     if missing:
-        problem = f"no transaction has the id {shown(missing[0])!r:.60}"
+        problem = f"no transaction has the id '{shown(missing[0])}'"
         raise InputError(problem, hint="correct the mapping to levels")
 
 
@@ -94,10 +107,10 @@ def missing_levels(history: History, codes: Int8s, live: Int8s) -> str | None:
     without = np.flatnonzero((codes == 0) & (live == 1))
     if len(without):
         example = shown(history.txn_label[int(without[0])])
-        return (
-            f"{len(without):,} transactions carry no level (for example {example}); "
-            "give one with --assume LEVEL or --levels-file FILE"
-        )
+        who = f"{len(without):,} transactions carry no level (for example {example})"
+        if len(without) == 1:
+            who = f"1 transaction carries no level ({example})"
+        return f"{who}; give one with --assume LEVEL or --levels-file FILE"
     cut = np.flatnonzero((codes == _code("CI")) & (live == 1))
     if len(cut):
         example = shown(history.txn_label[int(cut[0])])

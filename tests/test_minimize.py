@@ -1,0 +1,122 @@
+"""A smallest sub-history: it stands on its own, as a file too, at every level and for levels per transaction."""
+
+import random
+
+import oracle
+import oracle_mixed
+import pytest
+from click.testing import CliRunner
+from test_strong import close, crowded
+from test_weak import build, random_lists
+
+from plume_py import HistoryBuilder, check, load
+from plume_py.cli.main import cli
+from plume_py.errors import InputError
+from plume_py.history.formats.json_writer import write_json
+from plume_py.minimize import minimize
+from plume_py.strong.limits import Limits
+from plume_py.strong.mixed import LevelMap
+
+LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared")
+
+
+def with_levels(sessions, initial, rng):
+    builder = HistoryBuilder(initial=initial)
+    for number, session in enumerate(sessions):
+        builder.session(number)
+        for status, ops in session:
+            builder.add(number, ops, status=status, level=rng.choice(oracle_mixed.LEVELS))
+    return builder.build()
+
+
+def wild(rng):
+    return oracle.random_history(rng, wild=0.15, failed=0.25)
+
+
+def saved(history, path):
+    path.write_bytes(b"".join(write_json(history).chunks))
+    return load(str(path))
+
+
+def compare(seed, count, make, initial, path):
+    """What is found breaks the level, also when it is read back from a file, and every part of it is needed."""
+    rng = random.Random(seed)
+    while count > 0:
+        try:
+            history = with_levels(make(rng), initial, rng)
+        except InputError:  # ambiguous
+            continue
+        for level in LEVELS:
+            if check(history, level).levels[level].ok is False:
+                small = minimize(history, level)
+                assert small.history.transactions <= history.transactions
+                again = check(saved(small.history, path), level)
+                assert again.levels[level].ok is False
+                assert small.tap in again.levels[level].taps
+                count -= 1
+
+
+@pytest.mark.parametrize(("make", "initial"), [(close, 0), (crowded, 0), (wild, 0), (random_lists, None)])
+def test_random_histories(make, initial, tmp_path):
+    compare(1, 40, make, initial, tmp_path / "small.json")
+
+
+def test_lists_that_mean_something_else_without_their_elements():
+    t = lambda *ops: ("committed", list(ops))  # noqa: E731
+    alone = [
+        [
+            t(("append", "x", 1)),
+            t(("r", "x", (1, 2))),
+            t(("append", "x", 2)),
+            t(("r", "x", (1, 2, 1))),
+            t(("r", "x", ())),
+        ]
+    ]
+    small = minimize(build(alone, None), "SER")
+    assert check(small.history, "SER").levels["SER"].ok is False
+
+
+def test_levels_of_the_rest_no_longer_matter():
+    """T2 at RC makes the weakest level common to all RC; without it the same contradiction has another name."""
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("w", "x", 1)], level="SI")
+    builder.add("a", [("r", "x", 0), ("w", "x", 2)], level="PSI")
+    builder.add("a", [("r", "x", 2)], level="RC")
+    small = minimize(builder.build(), "declared")
+    assert small.history.transactions == 2
+    assert [small.history.transaction(t).level for t in range(2)] == ["SI", "PSI"]
+    assert small.tap == "k"
+
+
+def lost_update():
+    builder = HistoryBuilder(initial=0)
+    for name in "abc":
+        builder.add(name, [("r", "x", 0), ("w", "x", name), ("w", f"own-{name}", 1)], id=name)
+    return builder.build()
+
+
+def test_levels_that_the_history_does_not_carry():
+    assert minimize(lost_update(), "declared") is None
+    for options in ({"assume": "SI"}, {"level_map": LevelMap(sessions=dict.fromkeys("abc", "SI"))}):
+        small = minimize(lost_update(), "declared", **options)
+        assert small.tap == "lost-update"
+        assert [small.history.transaction(t).level for t in range(small.history.transactions)] == ["SI", "SI"]
+
+
+def test_from_the_command_line(tmp_path):
+    path, levels, target = tmp_path / "h.json", tmp_path / "levels.json", tmp_path / "small.json"
+    saved(lost_update(), path)
+    levels.write_text('{"transactions": {"a": "SI", "b": "PSI", "c": "PC"}}')
+    run = lambda *arguments: CliRunner().invoke(cli, list(map(str, arguments)))  # noqa: E731
+    result = run("check", path, "--level", "declared", "--levels-file", levels, "--minimize", target)
+    assert result.exit_code == 1
+    assert "2 transactions, 4 operations, lost-update" in result.stderr
+    assert run("check", target, "--level", "declared").exit_code == 1
+    target.unlink()
+    assert run("check", path, "--level", "declared", "--assume", "SER", "--minimize", target).exit_code == 1
+    assert target.exists()
+
+
+def test_a_limit_of_time_ends_it_with_what_was_found():
+    small = minimize(lost_update(), "SI", limits=Limits(timeout=1e-9))
+    assert check(small.history, "SI").levels["SI"].ok is False
