@@ -4,6 +4,8 @@
 
 import numpy as np
 
+from plume_py.graph import row_kernels
+
 # Rows of ``counts`` and ``examples``.
 THIN_AIR_ELEMENT, ABORTED_ELEMENT, OWN_APPENDS_LOST, DUPLICATE, INCOMPATIBLE = 0, 1, 2, 3, 4
 
@@ -61,12 +63,7 @@ def loses_own_appends(o, begin, last, op_kind, op_key, op_version, starts, items
 
 def add(edges, count, a, b, row):
     """``edges`` with one more row, enlarged if need be."""
-    if count == edges.shape[0]:
-        larger = np.empty((2 * count, 3), np.int32)
-        for i in range(count):
-            for j in range(3):
-                larger[i, j] = edges[i, j]
-        edges = larger
+    edges = row_kernels.with_room(edges, count)
     edges[count, 0] = a
     edges[count, 1] = b
     edges[count, 2] = row

@@ -39,6 +39,17 @@ class Arriving(Protocol):
 
 
 @dataclass(frozen=True)
+class Arrived:
+    """One that was handed over in Python."""
+
+    session: Hashable
+    ops: Sequence[Sequence[Any]]
+    status: str = "committed"
+    id: str | int | None = None
+    line: int = 0
+
+
+@dataclass(frozen=True)
 class Batch:
     """Transaction i has the operations start[i] .. start[i + 1] - 1."""
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from plume_py.monitor import feed_kernels as feed
 from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import native
 from plume_py.monitor import table_kernels as tables
-from plume_py.monitor.batch import Arriving, Batch, code_of, make_batch
+from plume_py.monitor.batch import Arrived, Arriving, Batch, code_of, make_batch
 from plume_py.monitor.codes import StreamCoder
 from plume_py.monitor.forget import forget
 from plume_py.monitor.lists import ListOrders
@@ -35,15 +35,6 @@ BATCH = 4096
 LOOKED_INTO = 50
 # Steps of kernels for one operation, roughly.
 STEPS = 100
-
-
-@dataclass
-class _Arrival:
-    session: Hashable
-    ops: Sequence[Sequence[Any]]
-    status: str = "committed"
-    id: str | int | None = None
-    line: int = 0
 
 
 class Monitor:
@@ -138,7 +129,7 @@ class Monitor:
         line: int = 0,
     ) -> list[Violation]:
         """Take in one transaction; the violations that it completes."""
-        return list(self.feed_all([_Arrival(session, ops, status, id, line)]))
+        return list(self.feed_all([Arrived(session, ops, status, id, line)]))
 
     def feed_all(self, arrivals: Sequence[Arriving]) -> Iterator[Violation]:
         """Take in many transactions, faster; each violation comes when the transaction that completes it is in."""

@@ -8,17 +8,13 @@ what a transaction sees, itself included, and has no rows where only prefixes ar
 
 import numpy as np
 
+from plume_py.graph import row_kernels
 from plume_py.strong import node_kernels
 
 
 def add(rows, count, a, b, relation, key, read):
     """``rows`` with one more, enlarged if need be."""
-    if count == rows.shape[0]:
-        larger = np.empty((2 * count, 5), np.int32)
-        for i in range(count):
-            for j in range(5):
-                larger[i, j] = rows[i, j]
-        rows = larger
+    rows = row_kernels.with_room(rows, count)
     rows[count, 0] = a
     rows[count, 1] = b
     rows[count, 2] = relation

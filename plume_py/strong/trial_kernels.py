@@ -4,6 +4,7 @@
 
 import numpy as np
 
+from plume_py.graph import row_kernels
 from plume_py.strong import node_kernels
 
 # A read whose version was overwritten many times tells enough by its newest contradictions.
@@ -110,12 +111,7 @@ def visible(t2, t3, r, level, place, prefix, seen, txn_session, session_start, r
 
 def add(rows, count, t1, t2, t3, r):
     """``rows`` with one more, enlarged if need be."""
-    if count == rows.shape[0]:
-        larger = np.empty((2 * count, 4), np.int32)
-        for i in range(count):
-            for j in range(4):
-                larger[i, j] = rows[i, j]
-        rows = larger
+    rows = row_kernels.with_room(rows, count)
     rows[count, 0] = t1
     rows[count, 1] = t2
     rows[count, 2] = t3
@@ -127,6 +123,19 @@ def add(rows, count, t1, t2, t3, r):
 
 QUEUED, WAITING, PUT_OFF, PLACED = 1, 2, 3, 4
 LOOK_THROUGH = 64  # how many transactions that were put off are looked at before one is chosen
+
+
+def commits_with_view(
+    t, degree, level, read_start, read_version, read_counts, write_start, write_key, pending, current, lock,
+):  # fmt: skip
+    """Could t commit as soon as it has looked? Then nothing but its view holds it back, and no key does."""
+    return (
+        degree[t] == 1
+        and blocking_key(
+            t, level, read_start, read_version, read_counts, True, write_start, write_key, pending, current, lock
+        )
+        < 0
+    )
 
 
 def guess(
@@ -179,22 +188,18 @@ def guess(
             best = -1
             for i in range(min(delayed, LOOK_THROUGH)):
                 t = owner[put_off[i]]
-                if (
-                    degree[t] == 1
-                    and blocking_key(
-                        t,
-                        level,
-                        read_start,
-                        read_version,
-                        read_counts,
-                        True,
-                        write_start,
-                        write_key,
-                        pending,
-                        current,
-                        lock,
-                    )
-                    < 0
+                if commits_with_view(
+                    t,
+                    degree,
+                    level,
+                    read_start,
+                    read_version,
+                    read_counts,
+                    write_start,
+                    write_key,
+                    pending,
+                    current,
+                    lock,
                 ):
                     best = i
                     break
@@ -225,22 +230,8 @@ def guess(
             forced = True
         t = owner[v]
         if t >= 0:
-            together = (
-                degree[t] == 1
-                and blocking_key(
-                    t,
-                    level,
-                    read_start,
-                    read_version,
-                    read_counts,
-                    True,
-                    write_start,
-                    write_key,
-                    pending,
-                    current,
-                    lock,
-                )
-                < 0
+            together = commits_with_view(
+                t, degree, level, read_start, read_version, read_counts, write_start, write_key, pending, current, lock
             )
             if not together and not forced:
                 state[v] = PUT_OFF

@@ -9,17 +9,12 @@ level forbids is counted in ``stale``.
 
 import numpy as np
 
-from plume_py.graph import clock_kernels
+from plume_py.graph import clock_kernels, row_kernels
 
 
 def add(edges, count, t2, t1, r):
     """``edges`` with one more row, enlarged if need be."""
-    if count == edges.shape[0]:
-        larger = np.empty((2 * count, 3), np.int32)
-        for i in range(count):  # copying a slice at once takes the compiler seconds longer
-            for j in range(3):
-                larger[i, j] = edges[i, j]
-        edges = larger
+    edges = row_kernels.with_room(edges, count)
     edges[count, 0] = t2
     edges[count, 1] = t1
     edges[count, 2] = r
