@@ -13,7 +13,7 @@ import pytest
 
 from plume_py import accel, load
 from plume_py.errors import InputError
-from plume_py.graph import clock_kernels
+from plume_py.graph import clock_kernels, row_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import render_kernels, text_kernels
@@ -196,7 +196,7 @@ def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkey
 
 def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
     alone = accel._cache_folder((edges_kernels,))
-    assert accel._kernels_used(edges_kernels) == [clock_kernels]
+    assert accel._kernels_used(edges_kernels) == [clock_kernels, row_kernels]
     assert accel._cache_folder((edges_kernels, clock_kernels)) != alone
 
 
