@@ -1,0 +1,120 @@
+"""A growing formula in front of an incremental SAT solver.
+
+A literal is a number other than 0, and ``-a`` is the opposite of ``a``. Variable 1 is true, so constants are literals
+like all others; gates fold them away, which lets definitions be written as they are in the papers, without care for
+the cases that a fixed order or a fixed history decides beforehand. Equal gates are made once.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any
+
+from plume_py.strong.limits import Limits
+
+Literal = int
+
+TRUE: Literal = 1
+FALSE: Literal = -1
+
+# Conflicts that the solver may meet before it is asked whether there is time left.
+CONFLICTS = 5000
+
+
+class Formula:
+    """Variables, gates over them, and what is required of them."""
+
+    def __init__(self) -> None:
+        from pysat.solvers import Cadical195
+
+        self._solver: Any = Cadical195()
+        self._gates: dict[tuple[Literal, ...], Literal] = {}
+        self._model: list[int] = []
+        self._failed: frozenset[Literal] = frozenset()
+        self.variables, self.clauses = 1, 0
+        self._solver.add_clause([TRUE])
+
+    def variable(self) -> Literal:
+        """A new variable."""
+        self.variables += 1
+        return self.variables
+
+    def require(self, *literals: Literal) -> None:
+        """One of ``literals`` must be true."""
+        if TRUE in literals or any(-literal in literals for literal in literals):
+            return
+        self.clauses += 1
+        self._solver.add_clause([literal for literal in literals if literal != FALSE] or [FALSE])
+
+    def all_of(self, literals: Iterable[Literal]) -> Literal:
+        """A literal that is true exactly when all of ``literals`` are."""
+        distinct = {literal for literal in literals if literal != TRUE}
+        if FALSE in distinct or any(-literal in distinct for literal in distinct):
+            return FALSE
+        parts = sorted(distinct)
+        if len(parts) < 2:
+            return parts[0] if parts else TRUE
+        known = self._gates.get(key := tuple(parts))
+        if known is not None:
+            return known
+        gate = self._gates[key] = self.variable()
+        for part in parts:
+            self.require(-gate, part)
+        self.require(gate, *(-part for part in parts))
+        return gate
+
+    def any_of(self, literals: Iterable[Literal]) -> Literal:
+        """A literal that is true exactly when one of ``literals`` is."""
+        return -self.all_of(-literal for literal in literals)
+
+    def implies(self, a: Literal, b: Literal) -> Literal:
+        """A literal for "if a then b"."""
+        return self.any_of((-a, b))
+
+    def same(self, a: Literal, b: Literal) -> Literal:
+        """A literal for "a exactly when b"."""
+        return self.all_of((self.implies(a, b), self.implies(b, a)))
+
+    def at_most_one(self, literals: Sequence[Literal]) -> None:
+        """No two of ``literals`` may be true."""
+        for a, b in combinations(literals, 2):
+            self.require(-a, -b)
+
+    def at_most(self, bound: int, literals: Sequence[Literal]) -> None:
+        """At most ``bound`` of ``literals`` may be true, by counting them from the left."""
+        counts = [TRUE] + [FALSE] * (bound + 1)  # counts[k]: at least k of those seen so far
+        for literal in literals:
+            counts = [TRUE] + [
+                self.any_of((counts[k], self.all_of((counts[k - 1], literal)))) for k in range(1, bound + 2)
+            ]
+        self.require(-counts[bound + 1])
+
+    def solve(self, assumptions: Sequence[Literal] = (), limits: Limits | None = None) -> bool:
+        """Can all requirements be met, and the assumptions too? LimitError when the limits end it."""
+        limits = limits or Limits()
+        answer = None
+        while answer is None:
+            limits.check()
+            self._solver.conf_budget(CONFLICTS)
+            answer = self._solver.solve_limited(assumptions=list(assumptions))
+        self._model = self._solver.get_model() or [] if answer else []
+        self._failed = frozenset() if answer else frozenset(self._solver.get_core() or ())
+        return bool(answer)
+
+    def value(self, literal: Literal) -> bool:
+        """Of a literal in the last solution; what the solver never saw is false."""
+        positive = abs(literal) <= len(self._model) and self._model[abs(literal) - 1] > 0
+        return positive == (literal > 0)
+
+    def core(self) -> frozenset[Literal]:
+        """Assumptions that could not be met together, after ``solve`` said no."""
+        return self._failed
+
+    def close(self) -> None:
+        """Free the solver."""
+        self._solver.delete()
+
+    def __enter__(self) -> "Formula":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

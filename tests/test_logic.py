@@ -1,0 +1,85 @@
+"""Formulas and orders: every gate against Python's own logic, every order against the permutations."""
+
+from itertools import pairwise, permutations, product
+
+import pytest
+
+from plume_py.errors import LimitError
+from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, TotalOrder
+from plume_py.strong.limits import Limits
+
+
+def models(formula: Formula, variables: list[int]) -> set[tuple[bool, ...]]:
+    found = set()
+    while formula.solve():
+        model = tuple(formula.value(v) for v in variables)
+        assert model not in found
+        found.add(model)
+        formula.require(*(-v if value else v for v, value in zip(variables, model, strict=True)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gate", "meaning"),
+    [
+        (lambda f, a, b, c: f.all_of((a, -b, c)), lambda a, b, c: a and not b and c),
+        (lambda f, a, b, c: f.any_of((a, -b, c)), lambda a, b, c: a or not b or c),
+        (lambda f, a, b, c: f.implies(a, f.same(b, c)), lambda a, b, c: not a or b == c),
+        (lambda f, a, b, c: f.all_of((a, b, -a)), lambda a, b, c: False),
+        (lambda f, a, b, c: f.any_of((a, TRUE)), lambda a, b, c: True),
+        (lambda f, a, b, c: f.all_of((a, FALSE, c)), lambda a, b, c: False),
+        (lambda f, a, b, c: f.all_of(()), lambda a, b, c: True),
+        (lambda f, a, b, c: f.any_of(()), lambda a, b, c: False),
+    ],
+)
+def test_gates_mean_what_they_say(gate, meaning) -> None:
+    with Formula() as formula:
+        variables = [formula.variable() for _ in range(3)]
+        formula.require(gate(formula, *variables))
+        expected = {values for values in product((False, True), repeat=3) if meaning(*values)}
+        assert models(formula, variables) == expected
+
+
+def test_equal_gates_are_one() -> None:
+    with Formula() as formula:
+        a, b = formula.variable(), formula.variable()
+        assert formula.all_of((a, b)) == formula.all_of((b, a, TRUE))
+        assert formula.any_of((a, b)) == -formula.all_of((-a, -b))
+
+
+@pytest.mark.parametrize("bound", range(6))
+def test_at_most(bound: int) -> None:
+    with Formula() as formula:
+        variables = [formula.variable() for _ in range(5)]
+        formula.at_most(bound, variables)
+        expected = {values for values in product((False, True), repeat=5) if sum(values) <= bound}
+        assert models(formula, variables) == expected
+
+
+def test_orders_are_the_permutations() -> None:
+    with Formula() as formula:
+        order = TotalOrder(formula, 4)
+        found = set()
+        while formula.solve():
+            found.add(sequence := tuple(order.found()))
+            formula.require(*(-order.before(a, b) for a, b in pairwise(sequence)))
+        assert found == set(permutations(range(4)))
+
+
+def test_a_fixed_order_is_made_of_constants() -> None:
+    order = FixedOrder([2, 0, 1])
+    assert [order.before(2, 1), order.before(1, 0), order.before(0, 0)] == [TRUE, FALSE, FALSE]
+
+
+def test_assumptions_and_their_core() -> None:
+    with Formula() as formula:
+        a, b, c = (formula.variable() for _ in range(3))
+        formula.require(-a, -b)
+        assert not formula.solve([a, b, c])
+        assert formula.core() <= {a, b}
+        assert formula.solve([a, c]) and formula.value(a) and not formula.value(b)
+
+
+def test_limits_end_the_search() -> None:
+    with Formula() as formula, pytest.raises(LimitError):
+        formula.solve(limits=Limits(timeout=0))
