@@ -9,6 +9,7 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.formats.json_native import HINT, Txn, Value, begin
+from plume_py.history.formats.jsonl_pending import pending_lines
 from plume_py.history.source import Source
 
 
@@ -43,7 +44,18 @@ def read(source: Source) -> RawColumns:
             body = chunk[start:]
             _add(builder, body, line)
             line += body.count(b"\n")
-    return (builder or begin(msgspec.UNSET)).columns()
+    builder = builder or begin(msgspec.UNSET)
+    _add_pending(builder, source)
+    return builder.columns()
+
+
+def _add_pending(builder: HistoryBuilder, source: Source) -> None:
+    """Transactions whose commit was under way when their collector was killed; they have unknown outcomes."""
+    lines = pending_lines(source.path)
+    if lines:
+        known = builder.ids()
+        fresh = [line for line in lines.splitlines(keepends=True) if decode(_line, line, hint=HINT).id not in known]
+        _add(builder, b"".join(fresh), 0)
 
 
 def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None]:

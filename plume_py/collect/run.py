@@ -1,0 +1,189 @@
+"""A whole run: table, clients, faults, an orderly end under all circumstances, and the audit."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from plume_py import __version__
+from plume_py.collect.adapter import INITIAL_REGISTER, Adapter
+from plume_py.collect.audit import Audit, audit
+from plume_py.collect.client import Client, Isolation, Task
+from plume_py.collect.faults import Faults, Server, reject_impossible
+from plume_py.collect.recorder import Recorder
+from plume_py.collect.registry import without_password
+from plume_py.collect.workload import Shape, Workload
+from plume_py.errors import InputError, IsocheckError
+
+# Beyond the timeout of a statement, which the server keeps: then the connection is cut off from outside.
+GRACE = 1.0
+# How often the main thread looks around.
+LOOK = 0.1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about a run but the database."""
+
+    shape: Shape
+    isolations: list[Isolation]
+    out: str
+    retries: int = 0
+    seconds: float | None = None
+    faults: Sequence[str] = ()
+    fault_interval: float = 1.0
+    timeout: float = 10.0
+    keep_table: bool = False
+
+
+@dataclass
+class Collected:
+    """What a run came to."""
+
+    path: str
+    database: str
+    counts: dict[str, int]
+    seconds: float
+    interrupted: bool = False
+    audit: Audit | None = None
+    audit_problem: str = ""
+    faults: Counter[str] = field(default_factory=Counter)
+    fault_problem: str = ""
+    reasons: Counter[str] = field(default_factory=Counter)
+    given_up: list[str] = field(default_factory=list)
+
+    @property
+    def transactions(self) -> int:
+        """All that were recorded."""
+        return sum(self.counts.values())
+
+
+def collect(adapter: Adapter, plan: Plan, server: Server | None = None) -> Collected:
+    """Run ``plan`` against the database of ``adapter`` and record it; Ctrl-C ends it early, and in good order."""
+    reject_impossible(plan.faults, adapter, server)
+    workload = Workload(plan.shape)
+    try:
+        version = adapter.version()
+        database = f"{adapter.name} {version}"
+        adapter.create(workload.keys)
+        header = _header(adapter, plan)
+    except IsocheckError:
+        raise
+    except Exception as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"cannot set up the table: {said}", hint="is the server running, and may this user create tables?"
+        ).in_source(without_password(adapter.setup.url)) from None
+    recorder = Recorder(plan.out, header)
+    stop = threading.Event()
+    task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries)
+    clients = [Client(task, number) for number in range(plan.shape.sessions)]
+    begin = time.monotonic()
+    try:
+        interrupted, faults = _run(clients, stop, plan, adapter, server)
+    finally:
+        recorder.close()
+    collected = Collected(plan.out, database, recorder.counts, time.monotonic() - begin, interrupted)
+    for client in clients:
+        collected.reasons += client.reasons
+        collected.given_up += [f"{client.name}: {client.given_up}"] if client.given_up else []
+    if faults is not None:
+        collected.faults, collected.fault_problem = faults.done, faults.problem
+    if recorder.problem:
+        raise IsocheckError(recorder.problem)
+    _finish(adapter, plan, collected)
+    return collected
+
+
+def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
+    about: dict[str, Any] = {
+        "database": adapter.name,
+        "version": adapter.version(),
+        "url": without_password(adapter.setup.url),
+        "settings": {**adapter.settings(), **adapter.setup.session_settings},
+        "isolation": [isolation.name for isolation in plan.isolations],
+        "workload": plan.shape.described(),
+        "retries": plan.retries,
+        "timeout": plan.timeout,
+        "faults": list(plan.faults),
+        "begin": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "by": f"isocheck {__version__}",
+    }
+    if len(plan.isolations) > 1:
+        about["mix"] = {isolation.name: isolation.weight for isolation in plan.isolations}
+    return {"initial": [] if plan.shape.lists else INITIAL_REGISTER, "collected": about}
+
+
+def _run(
+    clients: list[Client], stop: threading.Event, plan: Plan, adapter: Adapter, server: Server | None
+) -> tuple[bool, Faults | None]:
+    """Let the clients play; True if the user cut it short."""
+    faults = None
+    if plan.faults:
+        faults = Faults(
+            plan.faults,
+            adapter,
+            server,
+            clients,
+            interval=plan.fault_interval,
+            timeout=plan.timeout,
+            seed=plan.shape.seed,
+        )
+    interrupted = False
+    deadline = None if plan.seconds is None else time.monotonic() + plan.seconds
+    try:
+        for client in clients:
+            client.start()
+        if faults is not None:
+            faults.start()
+        _look_after(clients, plan.timeout + GRACE, lambda: deadline is not None and time.monotonic() > deadline)
+    except KeyboardInterrupt:
+        interrupted = True
+    stop.set()
+    if faults is not None:
+        faults.finish()
+    # They end by themselves: each after its current transaction, of which every statement has a limit of time.
+    over = time.monotonic() + 3 * (plan.timeout + GRACE) + 5
+    _look_after(clients, plan.timeout + GRACE, lambda: time.monotonic() > over)
+    for client in clients:
+        if client.is_alive() and client.connection is not None:
+            client.connection.abandon()
+    for client in clients:
+        client.join(GRACE)
+    return interrupted, faults
+
+
+def _look_after(clients: list[Client], patience: float, enough: Callable[[], bool]) -> None:
+    """Wait for the clients; a connection that has not answered for too long is cut off, which wakes its client."""
+    while not enough():
+        alive = [client for client in clients if client.is_alive()]
+        if not alive:
+            return
+        now = time.monotonic()
+        for client in alive:
+            since, connection = client.waiting_since, client.connection
+            if since is not None and connection is not None and now - since > patience:
+                connection.abandon()
+        alive[0].join(LOOK)
+
+
+def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
+    """The audit, and the table goes."""
+    try:
+        adapter.settle()
+        if plan.out == "-":
+            collected.audit_problem = "the history went to standard output"
+        else:
+            collected.audit = audit(plan.out, adapter.contents())
+    except IsocheckError:
+        raise
+    except Exception as error:
+        collected.audit_problem = (str(error).splitlines() or [type(error).__name__])[0]
+    if plan.keep_table:
+        return
+    try:
+        adapter.drop()
+    except Exception as error:
+        collected.given_up.append(f"the table {adapter.setup.table} is still there: {error}")
