@@ -146,7 +146,31 @@ def run(given: dict[str, Any], out: str) -> "tuple[Collected, list[Isolation]]":
             timeout=given["timeout"],
             keep_table=given["keep_table"],
         )
-        return collect(adapter, plan, server), isolations
+        with _status(shape.sessions * shape.transactions) as tick:
+            return collect(adapter, plan, server, tick), isolations
+
+
+@contextmanager
+def _status(planned: int) -> "Iterator[Callable[[int], None]]":
+    """How far it is, on a terminal."""
+    import sys
+    import time
+
+    if not sys.stderr.isatty():
+        yield lambda recorded: None
+        return
+    begin = time.monotonic()
+
+    def tick(recorded: int) -> None:
+        rate = recorded / max(time.monotonic() - begin, 0.1)
+        sys.stderr.write(f"\r\x1b[K{recorded:,} of {planned:,} transactions, {rate:,.0f}/s")
+        sys.stderr.flush()
+
+    try:
+        yield tick
+    finally:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ That file goes when the collector ends by itself; the reader of JSON Lines takes
 """
 
 import os
+import secrets
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import msgspec
 
 from plume_py.errors import IsocheckError
-from plume_py.history.formats.jsonl_pending import pending_path
+from plume_py.history.formats.jsonl_pending import first_line, pending_path
 
 # The hidden file is written anew, with what is under way, when it has grown to this.
 PENDING_LIMIT = 1 << 20
@@ -27,8 +28,12 @@ class Recorder:
     """Writes one history; its methods may be called by any thread."""
 
     def __init__(self, path: str, header: dict[str, Any]) -> None:
-        """``path`` may be "-" for standard output, which has no hidden file beside it."""
+        """``path`` may be "-" for standard output, which has no hidden file beside it.
+
+        What the header says of the run gets an identity, which ties the hidden file to this history.
+        """
         self._path = path
+        self._run = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._under_way: dict[str, bytes] = {}
         self._pending_size = 0
@@ -42,6 +47,7 @@ class Recorder:
         except OSError as error:
             raise IsocheckError(f"cannot write {path}: {error.strerror}") from None
         self._size = 0
+        header = {**header, "collected": {**header.get("collected", {}), "run": self._run}}
         self._write_line(msgspec.json.encode(header) + b"\n")
         if path != "-":
             self._begin_pending(b"")
@@ -103,7 +109,7 @@ class Recorder:
         target = pending_path(self._path)
         try:
             handle = os.open(f"{target}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-            os.write(handle, content)
+            os.write(handle, first_line(self._run) + content)
             os.replace(f"{target}.new", target)
         except OSError as error:
             self.problem = self.problem or f"cannot write {target}: {error.strerror}"

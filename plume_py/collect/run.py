@@ -60,8 +60,13 @@ class Collected:
         return sum(self.counts.values())
 
 
-def collect(adapter: Adapter, plan: Plan, server: Server | None = None) -> Collected:
-    """Run ``plan`` against the database of ``adapter`` and record it; Ctrl-C ends it early, and in good order."""
+def collect(
+    adapter: Adapter, plan: Plan, server: Server | None = None, tick: Callable[[int], None] = lambda recorded: None
+) -> Collected:
+    """Run ``plan`` against the database of ``adapter`` and record it; Ctrl-C ends it early, and in good order.
+
+    ``server`` is for faults, if it is one of ours; ``tick`` is told now and then how much has been recorded.
+    """
     reject_impossible(plan.faults, adapter, server)
     workload = Workload(plan.shape)
     try:
@@ -82,7 +87,8 @@ def collect(adapter: Adapter, plan: Plan, server: Server | None = None) -> Colle
     clients = [Client(task, number) for number in range(plan.shape.sessions)]
     begin = time.monotonic()
     try:
-        interrupted, faults = _run(clients, stop, plan, adapter, server)
+        faults = _faults(plan, adapter, server, clients)
+        interrupted = _run(clients, stop, plan, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
         recorder.close()
     collected = Collected(plan.out, database, recorder.counts, time.monotonic() - begin, interrupted)
@@ -116,48 +122,46 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
     return {"initial": [] if plan.shape.lists else INITIAL_REGISTER, "collected": about}
 
 
+def _faults(plan: Plan, adapter: Adapter, server: Server | None, clients: list[Client]) -> Faults | None:
+    if not plan.faults:
+        return None
+    how: dict[str, Any] = {"interval": plan.fault_interval, "timeout": plan.timeout, "seed": plan.shape.seed}
+    return Faults(plan.faults, adapter, server, clients, **how)
+
+
 def _run(
-    clients: list[Client], stop: threading.Event, plan: Plan, adapter: Adapter, server: Server | None
-) -> tuple[bool, Faults | None]:
+    clients: list[Client], stop: threading.Event, plan: Plan, faults: Faults | None, tick: Callable[[], None]
+) -> bool:
     """Let the clients play; True if the user cut it short."""
-    faults = None
-    if plan.faults:
-        faults = Faults(
-            plan.faults,
-            adapter,
-            server,
-            clients,
-            interval=plan.fault_interval,
-            timeout=plan.timeout,
-            seed=plan.shape.seed,
-        )
     interrupted = False
-    deadline = None if plan.seconds is None else time.monotonic() + plan.seconds
+    patience = plan.timeout + GRACE
+    over = None if plan.seconds is None else time.monotonic() + plan.seconds
     try:
         for client in clients:
             client.start()
         if faults is not None:
             faults.start()
-        _look_after(clients, plan.timeout + GRACE, lambda: deadline is not None and time.monotonic() > deadline)
+        _look_after(clients, patience, over, tick)
     except KeyboardInterrupt:
         interrupted = True
     stop.set()
     if faults is not None:
         faults.finish()
     # They end by themselves: each after its current transaction, of which every statement has a limit of time.
-    over = time.monotonic() + 3 * (plan.timeout + GRACE) + 5
-    _look_after(clients, plan.timeout + GRACE, lambda: time.monotonic() > over)
+    _look_after(clients, patience, time.monotonic() + 3 * patience + 5, tick)
     for client in clients:
         if client.is_alive() and client.connection is not None:
             client.connection.abandon()
     for client in clients:
-        client.join(GRACE)
-    return interrupted, faults
+        if client.is_alive():
+            client.join(GRACE)
+    return interrupted
 
 
-def _look_after(clients: list[Client], patience: float, enough: Callable[[], bool]) -> None:
+def _look_after(clients: list[Client], patience: float, over: float | None, tick: Callable[[], None]) -> None:
     """Wait for the clients; a connection that has not answered for too long is cut off, which wakes its client."""
-    while not enough():
+    while over is None or time.monotonic() < over:
+        tick()
         alive = [client for client in clients if client.is_alive()]
         if not alive:
             return

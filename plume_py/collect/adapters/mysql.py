@@ -60,7 +60,7 @@ class MysqlAdapter(Adapter):
         if sockets:
             self._where["unix_socket"] = sockets[0]
         self._admin: Any = None
-        self._ids: set[int] = set()
+        self._threads: dict[int, float] = {}  # of our connections, and when each was made
 
     def version(self) -> str:
         """``VERSION()``; MariaDB says its name there."""
@@ -88,7 +88,7 @@ class MysqlAdapter(Adapter):
     def connect(self) -> Connection:
         """A connection of its own."""
         connection = self._open()
-        self._ids.add(connection.thread_id())
+        self._threads[int(connection.thread_id())] = time.monotonic()
         return _Connection(connection, self.setup)
 
     def contents(self) -> dict[str, Value]:
@@ -114,8 +114,7 @@ class MysqlAdapter(Adapter):
         deadline = time.monotonic() + SETTLED_WITHIN
         while time.monotonic() < deadline:
             with suppress(pymysql.MySQLError):
-                left = self._ids & {int(row[0]) for row in self._ask("SHOW PROCESSLIST")}
-                left.discard(self._administrator().thread_id())
+                left = self._ours() & {int(row[0]) for row in self._ask("SHOW PROCESSLIST")}
                 if not left:
                     return
                 for thread in left:
@@ -123,6 +122,13 @@ class MysqlAdapter(Adapter):
                         self._ask(f"KILL {thread}")
             time.sleep(0.1)
         raise LostError(f"connections to the server were still open after {SETTLED_WITHIN:.0f} s")
+
+    def _ours(self) -> set[int]:
+        """Threads of the server that are surely ours: after a restart their numbers belong to others."""
+        uptime = float(self._ask("SHOW GLOBAL STATUS LIKE 'Uptime'")[0][1])
+        began = time.monotonic() - uptime + 2  # it is told in whole seconds
+        ours = {thread for thread, made in self._threads.items() if made > began}
+        return ours - {int(self._administrator().thread_id())}
 
     def _open(self) -> Any:
         limit = max(1, round(self.setup.timeout))

@@ -13,7 +13,7 @@ class SqliteAdapter(Adapter):
     """A database file."""
 
     name = "SQLite"
-    isolations = {"serializable": Promise("SER", "SQLite has no other level")}  # noqa: RUF012
+    isolations = {"serializable": Promise("SER", "SQLite runs every transaction serializable")}  # noqa: RUF012
 
     def __init__(self, setup: Setup) -> None:
         """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""

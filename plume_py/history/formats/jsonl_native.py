@@ -24,6 +24,7 @@ class Header(msgspec.Struct, gc=False):
 
     initial: Value | msgspec.UnsetType = msgspec.UNSET
     ops: Any = None
+    collected: Any = None
 
 
 _line = msgspec.json.Decoder(Line)
@@ -33,32 +34,32 @@ _header = msgspec.json.Decoder(Header)
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON Lines file; only a few megabytes of it exist as objects at any time."""
     builder: HistoryBuilder | None = None
+    collected: Any = None
     line = 1
     with no_collector():
         for chunk in source.lines():
             start = 0
             if builder is None:
-                start, line, builder = _read_header(chunk, line)
+                start, line, builder, collected = _read_header(chunk, line)
                 if builder is None:
                     continue
             body = chunk[start:]
             _add(builder, body, line)
             line += body.count(b"\n")
     builder = builder or begin(msgspec.UNSET)
-    _add_pending(builder, source)
+    _add_pending(builder, pending_lines(source.path, collected))
     return builder.columns()
 
 
-def _add_pending(builder: HistoryBuilder, source: Source) -> None:
+def _add_pending(builder: HistoryBuilder, lines: bytes) -> None:
     """Transactions whose commit was under way when their collector was killed; they have unknown outcomes."""
-    lines = pending_lines(source.path)
     if lines:
         known = builder.ids()
         fresh = [line for line in lines.splitlines(keepends=True) if decode(_line, line, hint=HINT).id not in known]
         _add(builder, b"".join(fresh), 0)
 
 
-def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None]:
+def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None, Any]:
     """Skip blank lines and take the header, if there is one."""
     start = 0
     while start < len(chunk):
@@ -67,10 +68,10 @@ def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | No
         if text:
             header = _located(lambda text=text: decode(_header, text, hint=HINT), line)
             if header.ops is not None:
-                return start, line, begin(header.initial)
-            return end, line + 1, begin(header.initial)
+                return start, line, begin(header.initial), None
+            return end, line + 1, begin(header.initial), header.collected
         start, line = end, line + 1
-    return start, line, None
+    return start, line, None, None
 
 
 def _add(builder: HistoryBuilder, body: bytes, line: int) -> None:

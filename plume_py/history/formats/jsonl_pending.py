@@ -4,6 +4,9 @@ It is there while ``isocheck collect`` runs, and afterwards only if that was kil
 """
 
 import os
+from typing import Any
+
+import msgspec
 
 
 def pending_path(path: str) -> str:
@@ -12,13 +15,22 @@ def pending_path(path: str) -> str:
     return os.path.join(folder, f".{name}.pending")
 
 
-def pending_lines(path: str) -> bytes:
-    """Its whole lines, or nothing; the last line may have been cut off."""
-    if path == "-":
+def first_line(run: str) -> bytes:
+    """It names the run, as the header of the history does: a file of the same name may be from another one."""
+    return msgspec.json.encode({"run": run}) + b"\n"
+
+
+def pending_lines(path: str, collected: Any) -> bytes:
+    """Its transactions, if it belongs to the history at ``path``; ``collected`` is what the header of that says."""
+    run = collected.get("run") if isinstance(collected, dict) else None
+    if not isinstance(run, str) or path == "-":
         return b""
     try:
         with open(pending_path(path), "rb") as file:  # noqa: PTH123
             text = file.read()
     except (OSError, ValueError):
         return b""
-    return text[: text.rfind(b"\n") + 1]
+    begin = first_line(run)
+    if not text.startswith(begin):
+        return b""
+    return text[len(begin) : text.rfind(b"\n") + 1]  # the last line may have been cut off
