@@ -267,7 +267,9 @@ def test_an_error_before_the_commit_is_aborted_even_if_the_connection_is_lost(tm
 
 
 def test_retries_are_new_transactions(tmp_path):
-    _, _, recorded = scripted(tmp_path, {1: "refuse", 2: "refuse"}, how={"retries": 5}, transactions=1, read_only=0, write_only=1)
+    _, _, recorded = scripted(
+        tmp_path, {1: "refuse", 2: "refuse"}, how={"retries": 5}, transactions=1, read_only=0, write_only=1
+    )
     assert [line["status"] for line in recorded] == ["aborted", "aborted", "committed"]
     assert len({line["id"] for line in recorded}) == 3
     assert len({op[2] for line in recorded for op in line["ops"]}) == sum(len(line["ops"]) for line in recorded)

@@ -4,8 +4,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from plume_py.collect.adapter import Adapter
@@ -14,8 +13,8 @@ from plume_py.errors import IsocheckError
 
 KINDS = ("kill-connection", "restart", "pause")
 
-# How long to wait for the chosen client to come to its commit.
-AIM = 0.5
+# How long to wait for the chosen client to come to its commit, and how many are tried.
+AIM, ATTEMPTS = 0.5, 4
 
 
 class Server(Protocol):
@@ -77,36 +76,66 @@ class Faults(threading.Thread):
 
     def _kill(self) -> bool:
         """Wait for a client to send its commit, and have the server end that connection at the same time."""
-        busy = [client for client in self._clients if client.is_alive() and client.connection is not None]
-        if not busy:
-            return False
-        victim = self._rng.choice(busy)
-        reached = threading.Event()
-        victim.at_commit = reached.set
-        if not reached.wait(AIM):
-            return False
-        connection = victim.connection
+        victim = self._aim(lambda: None)
+        connection = None if victim is None else victim.connection
         if connection is None:
             return False
         self._adapter.kill(connection)
         return True
 
     def _restart(self) -> bool:
+        """While a commit is under way, if one is."""
         assert self._server is not None
+        self._aim(lambda: None)
         self._server.restart()
         return True
 
     def _pause(self) -> bool:
-        """Every other one is longer than the clients are willing to wait."""
+        """Just before a commit is sent, if one is; every other pause is longer than clients are willing to wait."""
         assert self._server is not None
-        long = self.done["pause"] % 2 == 1
-        self._server.pause()
+        long = self.done["pause"] % 2 == 0
         try:
+            if self._aim(self._server.pause) is None:
+                self._server.pause()
             time.sleep(1.5 * self._timeout + 2 if long else min(0.3, self._timeout / 2))
         finally:
-            with suppress(ProcessLookupError):
-                self._server.resume()
+            self._server.resume()
         return True
+
+    def _aim(self, action: Callable[[], None]) -> Client | None:
+        """Have some client do ``action`` just before it sends its next commit; None if none gets there in time."""
+        for _ in range(ATTEMPTS):
+            busy = [client for client in self._clients if client.is_alive() and client.connection is not None]
+            if not busy:
+                return None
+            victim = self._rng.choice(busy)
+            trigger = _Trigger(action)
+            victim.at_commit = trigger.fire
+            if trigger.wait(AIM):
+                return victim
+        return None
+
+
+class _Trigger:
+    """An action that another thread takes, or never will once nobody waits for it any more."""
+
+    def __init__(self, action: Callable[[], None]) -> None:
+        self._action = action
+        self._lock = threading.Lock()
+        self._fired = threading.Event()
+        self._too_late = False
+
+    def fire(self) -> None:
+        with self._lock:
+            if not self._too_late:
+                self._action()
+                self._fired.set()
+
+    def wait(self, seconds: float) -> bool:
+        self._fired.wait(seconds)
+        with self._lock:
+            self._too_late = True
+            return self._fired.is_set()
 
 
 def reject_impossible(kinds: Sequence[str], adapter: Adapter, server: Server | None) -> None:
