@@ -118,8 +118,8 @@ def command(ctx: click.Context, /, out: str, **given: Any) -> None:
     """Run a workload on the database at URL and record what its clients saw.
 
     URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, or your own adapter as file.py:Class. Each session is
-    a real connection. Exit code: 0 done, 1 the table does not agree with the history, 3 nothing committed, 4 the
-    database cannot be reached, 130 interrupted (the history is complete up to there).
+    a real connection. Exit code: 0 done, 1 the table does not agree with the history, 3 nothing committed or it could
+    not be brought to its end, 4 the database cannot be reached, 130 interrupted; the history is sound in any case.
     """
     collected, _ = run(given, out)
     for line in summary(collected):
@@ -251,7 +251,8 @@ def ending(collected: "Collected") -> int:
         return ExitCode.VIOLATION
     if collected.interrupted:
         return INTERRUPTED
-    if not collected.counts["committed"]:
+    unfinished = bool(collected.given_up) or (collected.audit is None and collected.path != "-")
+    if unfinished or not collected.counts["committed"]:
         return ExitCode.UNDECIDED
     return ExitCode.HOLDS
 
@@ -272,6 +273,8 @@ def summary(collected: "Collected") -> Iterator[str]:
     yield from _audit_lines(collected)
     for problem in collected.given_up[:3]:
         yield f"  ended     {problem}"
+    for note in collected.notes:
+        yield f"  note      {note}"
     if counts["committed"] == 0:
         yield "  nothing committed, so nothing was tested"
 

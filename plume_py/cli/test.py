@@ -45,8 +45,8 @@ def command(
     """Run a workload on the database at URL, and check whether it keeps what it promises.
 
     Without URL, SQLite is tested. Exit code: 0 it holds, 1 a violation, or the table does not agree with the history,
-    2 wrong usage, 3 undecided, or nothing committed, 4 the database cannot be reached, 130 interrupted, and what was
-    recorded up to there holds.
+    2 wrong usage, 3 undecided, nothing committed, or not brought to its end, 4 the database cannot be reached, 130
+    interrupted, and what was recorded up to there holds.
     """
     if given["url"] is None and given["managed"] is None:
         given["managed"] = "sqlite"

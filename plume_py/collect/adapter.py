@@ -126,6 +126,11 @@ class Adapter(ABC):
         return
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, without what servers like to add below; its kind if it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def to_list(text: str) -> list[int]:
     """A list that is kept as text: every element has a comma before it, so that appending is concatenation."""
     return [int(element) for element in text.split(",")[1:]]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from plume_py.collect.adapter import AbortedError, Adapter, Connection
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, first_line
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Plan, Shape, Workload
 
@@ -112,10 +112,10 @@ class Client(threading.Thread):
             self._operate(connection, plan, transaction["ops"])
         except AbortedError as error:
             self._undo(connection)
-            return "aborted", str(error)
+            return "aborted", first_line(error)
         except Exception as error:
             self._disconnect()
-            return "aborted", str(error) or type(error).__name__
+            return "aborted", first_line(error)
         self._task.recorder.intend(transaction)
         self._tell_commit()
         try:
@@ -123,10 +123,10 @@ class Client(threading.Thread):
             connection.commit()
         except AbortedError as error:
             self._undo(connection)
-            return "aborted", str(error)
+            return "aborted", first_line(error)
         except Exception as error:
             self._disconnect()
-            return "unknown", str(error) or type(error).__name__
+            return "unknown", first_line(error)
         self.waiting_since = None
         return "committed", ""
 
@@ -166,7 +166,7 @@ class Client(threading.Thread):
                 self.connection = self._task.adapter.connect()
             except Exception as error:
                 if time.monotonic() - since > self._task.give_up:
-                    self.given_up = f"no connection for {self._task.give_up:.0f} s: {error}"
+                    self.given_up = f"no connection for {self._task.give_up:.0f} s: {first_line(error)}"
                     return False
                 if self._task.stop.wait(wait):
                     return False
@@ -179,7 +179,7 @@ class Client(threading.Thread):
             try:
                 connection.close()
             except Exception as error:
-                self.reasons[f"closing: {error}"] += 1
+                self.reasons[f"closing: {first_line(error)}"] += 1
 
     def _waiting(self) -> None:
         self.waiting_since = time.monotonic()

@@ -28,6 +28,8 @@ from plume_py.errors import IsocheckError
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
 START, STOP, PREPARE = 60.0, 15.0, 120.0
 
+ATTEMPTS = 3
+
 DATABASE = "isocheck"
 USER = "isocheck"
 
@@ -91,7 +93,7 @@ class ManagedServer(ABC):
             self._own(self.folder)
             self._keep()
             self.prepare(programs)
-            self._start()
+            self._start_somewhere()
         except BaseException:
             self.stop()
             raise
@@ -160,8 +162,18 @@ class ManagedServer(ABC):
         self._own(str(path))
         return str(path)
 
+    def _start_somewhere(self) -> None:
+        """On a free port; somebody else may take it first, so there are a few attempts."""
+        for attempt in range(ATTEMPTS):
+            self.port = _free_port()
+            try:
+                return self._start()
+            except IsocheckError:
+                if attempt == ATTEMPTS - 1 or (self._server is not None and is_running(self._server)):
+                    raise
+        return None
+
     def _start(self) -> None:
-        self.port = self.port or _free_port()
         log = Path(self.folder, "server.log")
         with log.open("ab") as output:
             self._server = subprocess.Popen(

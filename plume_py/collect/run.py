@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plume_py import __version__
-from plume_py.collect.adapter import INITIAL_REGISTER, Adapter
+from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
 from plume_py.collect.audit import Audit, audit
 from plume_py.collect.client import Client, Isolation, Task
 from plume_py.collect.faults import Faults, Server, reject_impossible
@@ -52,7 +52,8 @@ class Collected:
     faults: Counter[str] = field(default_factory=Counter)
     fault_problem: str = ""
     reasons: Counter[str] = field(default_factory=Counter)
-    given_up: list[str] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)  # sessions that ended before their time
+    notes: list[str] = field(default_factory=list)
 
     @property
     def transactions(self) -> int:
@@ -77,9 +78,9 @@ def collect(
     except IsocheckError:
         raise
     except Exception as error:
-        said = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
-            f"cannot set up the table: {said}", hint="is the server running, and may this user create tables?"
+            f"cannot set up the table: {first_line(error)}",
+            hint="is the server running, and may this user create tables?",
         ).in_source(without_password(adapter.setup.url)) from None
     recorder = Recorder(plan.out, header)
     stop = threading.Event()
@@ -184,10 +185,10 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
     except IsocheckError:
         raise
     except Exception as error:
-        collected.audit_problem = (str(error).splitlines() or [type(error).__name__])[0]
+        collected.audit_problem = first_line(error)
     if plan.keep_table:
         return
     try:
         adapter.drop()
     except Exception as error:
-        collected.given_up.append(f"the table {adapter.setup.table} is still there: {error}")
+        collected.notes.append(f"the table {adapter.setup.table} is still there: {first_line(error)}")

@@ -106,22 +106,27 @@ class MysqlAdapter(Adapter):
     def kill(self, connection: Connection) -> None:
         """``KILL``."""
         assert isinstance(connection, _Connection)
-        with suppress(pymysql.MySQLError):  # it is gone already
-            self._ask(f"KILL {connection.thread}")
+        self._end_thread(connection.thread)
 
     def settle(self) -> None:
         """End what was left behind, and wait until it has ended."""
-        deadline = time.monotonic() + SETTLED_WITHIN
+        deadline, problem = time.monotonic() + SETTLED_WITHIN, ""
         while time.monotonic() < deadline:
-            with suppress(pymysql.MySQLError):
+            try:
                 left = self._ours() & {int(row[0]) for row in self._ask("SHOW PROCESSLIST")}
                 if not left:
                     return
+                problem = "connections of the run were still open"
                 for thread in left:
-                    with suppress(pymysql.MySQLError):
-                        self._ask(f"KILL {thread}")
+                    self._end_thread(thread)
+            except pymysql.MySQLError as error:
+                problem = _text(error)
             time.sleep(0.1)
-        raise LostError(f"connections to the server were still open after {SETTLED_WITHIN:.0f} s")
+        raise LostError(f"after {SETTLED_WITHIN:.0f} s: {problem}")
+
+    def _end_thread(self, thread: int) -> None:
+        with suppress(pymysql.MySQLError):  # it is gone already
+            self._ask(f"KILL {thread}")
 
     def _ours(self) -> set[int]:
         """Threads of the server that are surely ours: after a restart their numbers belong to others."""

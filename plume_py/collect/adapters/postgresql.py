@@ -6,7 +6,17 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
+from plume_py.collect.adapter import (
+    AbortedError,
+    Adapter,
+    Connection,
+    LostError,
+    Promise,
+    Setup,
+    Value,
+    first_line,
+    to_list,
+)
 from plume_py.errors import IsocheckError
 
 try:
@@ -90,7 +100,7 @@ class PostgresAdapter(Adapter):
 
     def settle(self) -> None:
         """End the backends whose clients have gone, and wait until they have."""
-        deadline = time.monotonic() + SETTLED_WITHIN
+        deadline, problem = time.monotonic() + SETTLED_WITHIN, ""
         others = "FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
         while time.monotonic() < deadline:
             try:
@@ -99,10 +109,12 @@ class PostgresAdapter(Adapter):
                 row = admin.execute(f"SELECT count(*) {others}", [self._application]).fetchone()
                 if row is not None and row[0] == 0:
                     return
-            except psycopg.Error:
+                problem = "connections of the run were still open"
+            except psycopg.Error as error:
+                problem = first_line(error)
                 self._close_admin()
             time.sleep(0.1)
-        raise LostError(f"connections to the server were still open after {SETTLED_WITHIN:.0f} s")
+        raise LostError(f"after {SETTLED_WITHIN:.0f} s: {problem}")
 
     def _open(self) -> "psycopg.Connection[Any]":
         limit = max(1, round(1000 * self.setup.timeout))
@@ -211,5 +223,4 @@ class _Connection(Connection):
 def _text(error: Exception) -> str:
     """The first line of what the server said."""
     state = getattr(error, "sqlstate", None)
-    said = (str(error).splitlines() or [type(error).__name__])[0]
-    return f"{said} ({state})" if state else said
+    return f"{first_line(error)} ({state})" if state else first_line(error)
