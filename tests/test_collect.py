@@ -381,11 +381,25 @@ def test_what_was_being_committed_when_the_collector_was_killed_is_unknown(tmp_p
     assert check(load(path), "TCC").ok and load(path).transactions == 2
     Path(pending_path(path)).write_bytes(Path(pending_path(path)).read_bytes() + b'{"id": "c", "ses')  # cut off
     assert load(path).transactions == 2
+    whole = tmp_path / "whole.jsonl"
+    assert isocheck("convert", path, whole).returncode == 0
+    assert load(whole).transactions == 2 and not Path(pending_path(str(whole))).exists()
     copied = tmp_path / "other.jsonl"
     copied.write_bytes(Path(path).read_bytes())
     assert not check(load(copied), "TCC").ok, "without the hidden file, the write is missing"
     Path(path).write_text('{"initial": 0}\n{"session": 0, "ops": [["w", "x", 1]]}\n')
     assert load(path).transactions == 1, "the hidden file is of another history"
+
+
+def test_a_damaged_hidden_file_is_one_line(tmp_path):
+    path = tmp_path / "h.jsonl"
+    path.write_text('{"initial": 0, "collected": {"run": "r"}}\n{"session": 0, "ops": [["w", "x", 1]]}\n')
+    Path(pending_path(str(path))).write_text('{"run":"r"}\n{"session": 0, "ops": 7}\n')
+    with pytest.raises(InputError, match="the hidden file beside it: "):
+        load(path)
+    Path(pending_path(str(path))).unlink()
+    os.mkfifo(pending_path(str(path)))
+    assert load(path).transactions == 1
 
 
 def test_the_hidden_file_stays_small(tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ class Faults(threading.Thread):
         try:
             if self._aim(self._server.pause) is None:
                 self._server.pause()
-            time.sleep(1.5 * self._timeout + 2 if long else min(0.3, self._timeout / 2))
+            time.sleep(1.5 * self._timeout + 3 if long else min(0.3, self._timeout / 2))
         finally:
             self._server.resume()
         return True

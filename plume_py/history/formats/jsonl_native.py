@@ -53,10 +53,17 @@ def read(source: Source) -> RawColumns:
 
 def _add_pending(builder: HistoryBuilder, lines: bytes) -> None:
     """Transactions whose commit was under way when their collector was killed; they have unknown outcomes."""
-    if lines:
-        known = builder.ids()
-        fresh = [line for line in lines.splitlines(keepends=True) if decode(_line, line, hint=HINT).id not in known]
-        _add(builder, b"".join(fresh), 0)
+    if not lines:
+        return
+    known = builder.ids()
+    try:
+        for line in lines.splitlines():
+            txn = decode(_line, line, hint=HINT)
+            if txn.id not in known:
+                builder.add(txn.session, txn.ops, status="unknown", level=txn.level, id=txn.id)
+    except InputError as error:
+        error.where = "the hidden file beside it"
+        raise
 
 
 def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None, Any]:

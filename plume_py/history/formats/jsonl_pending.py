@@ -8,6 +8,9 @@ from typing import Any
 
 import msgspec
 
+# Far more than there ever is.
+LIMIT = 1 << 26
+
 
 def pending_path(path: str) -> str:
     """Where it lies: hidden, so that a scan of the folder does not take it for a history."""
@@ -25,10 +28,12 @@ def pending_lines(path: str, collected: Any) -> bytes:
     run = collected.get("run") if isinstance(collected, dict) else None
     if not isinstance(run, str) or path == "-":
         return b""
+    if not os.path.isfile(pending_path(path)):  # a pipe would block for ever
+        return b""
     try:
         with open(pending_path(path), "rb") as file:  # noqa: PTH123
-            text = file.read()
-    except (OSError, ValueError):
+            text = file.read(LIMIT)
+    except OSError:
         return b""
     begin = first_line(run)
     if not text.startswith(begin):
