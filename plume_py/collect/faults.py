@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from plume_py.collect.adapter import Adapter
@@ -13,8 +14,8 @@ from plume_py.errors import IsocheckError
 
 KINDS = ("kill-connection", "restart", "pause")
 
-# How long to wait for the chosen client to come to its commit, and how many are tried.
-AIM, ATTEMPTS = 0.5, 4
+# How long to wait for a client to come to its commit.
+AIM = 2.0
 
 
 class Server(Protocol):
@@ -103,39 +104,35 @@ class Faults(threading.Thread):
         return True
 
     def _aim(self, action: Callable[[], None]) -> Client | None:
-        """Have some client do ``action`` just before it sends its next commit; None if none gets there in time."""
-        for _ in range(ATTEMPTS):
-            busy = [client for client in self._clients if client.is_alive() and client.connection is not None]
-            if not busy:
-                return None
-            victim = self._rng.choice(busy)
-            trigger = _Trigger(action)
-            victim.at_commit = trigger.fire
-            if trigger.wait(AIM):
-                return victim
-        return None
+        """Have the next client that commits do ``action`` just before; None if none gets there in time."""
+        trigger = _Trigger(action)
+        for client in self._clients:
+            client.at_commit = partial(trigger.fire, client)
+        return trigger.wait(AIM)
 
 
 class _Trigger:
-    """An action that another thread takes, or never will once nobody waits for it any more."""
+    """An action that the first of several threads takes, or nobody once it is not waited for any more."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._action = action
         self._lock = threading.Lock()
         self._fired = threading.Event()
-        self._too_late = False
+        self._by: Client | None = None
+        self._over = False
 
-    def fire(self) -> None:
+    def fire(self, client: Client) -> None:
         with self._lock:
-            if not self._too_late:
+            if not self._over:
+                self._over, self._by = True, client
                 self._action()
                 self._fired.set()
 
-    def wait(self, seconds: float) -> bool:
+    def wait(self, seconds: float) -> Client | None:
         self._fired.wait(seconds)
         with self._lock:
-            self._too_late = True
-            return self._fired.is_set()
+            self._over = True
+            return self._by
 
 
 def reject_impossible(kinds: Sequence[str], adapter: Adapter, server: Server | None) -> None:
