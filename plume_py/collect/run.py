@@ -83,11 +83,11 @@ def collect(
             hint="is the server running, and may this user create tables?",
         ).in_source(without_password(adapter.setup.url)) from None
     recorder = Recorder(plan.out, header)
-    stop = threading.Event()
-    task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries)
-    clients = [Client(task, number) for number in range(plan.shape.sessions)]
     begin = time.monotonic()
     try:
+        stop = threading.Event()
+        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries)
+        clients = [Client(task, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         interrupted = _run(clients, stop, plan, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
