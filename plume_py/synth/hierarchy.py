@@ -99,14 +99,14 @@ def dot(found: Hierarchy) -> str:
 def _graph(found: Hierarchy) -> Iterator[str]:
     yield "digraph hierarchy {"
     yield f'  graph [fontname="{FONT}" rankdir=BT nodesep=1.0 ranksep=0.9 bgcolor=white pad=0.2 labelloc=b fontsize=11'
-    yield f'    label="Stronger levels are higher. On an edge: a smallest history that only its lower end allows.\\n'
+    yield '    label="Stronger levels are higher. On an edge: a smallest history that only its lower end allows.\\n'
     yield f'Compared on all histories of up to {found.scope}."]'
     yield f'  node [fontname="{FONT}" fontsize=13 shape=box style=rounded]'
     yield f'  edge [fontname="{MONO}" fontsize=9 arrowsize=0.8 color="#0068A5"]'
     for number in range(len(found.classes)):
         yield f'  c{number} [label="{found.name(number)}"]'
     for step in found.steps:
-        label = "\\l".join(step.apart.found[0].concrete.session_lines()) + "\\l"
+        label = "".join(f"  {line}\\l" for line in step.apart.found[0].concrete.session_lines())
         yield f'  c{step.below} -> c{step.above} [label="{label}"]'
     yield "}"
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from plume_py.logic import FALSE, TRUE, Literal
-from plume_py.synth.definition import Definition, Form, Premise, Witness, axiom, forced, seen_by
+from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import INITIAL, View
 
@@ -56,7 +56,7 @@ SIGHTS: dict[str, Callable[[View, Relation], Relation]] = {
 }
 
 
-def _by_sight(name: str) -> Callable[[View, Witness], Literal]:
+def _by_sight(name: str) -> Body:
     return lambda h, w: axiom(h, w.co, seen_by(SIGHTS[name](h, w.co)))
 
 
@@ -83,7 +83,7 @@ def _total(h: View, w: Witness) -> Literal:
     return w.ar.inside(w.vis)
 
 
-def _both(*parts: Callable[[View, Witness], Literal]) -> Callable[[View, Witness], Literal]:
+def _both(*parts: Body) -> Body:
     return lambda h, w: h.all(part(h, w) for part in parts)
 
 
@@ -215,14 +215,18 @@ def _weak(
     return Definition(name, "co", body, text, premise, side, ordered)
 
 
-def _table(name: str, form: Form, body: Callable[[View, Witness], Literal], text: str, ordered: bool = False) -> Definition:
+def _table(name: str, form: Form, body: Body, text: str, ordered: bool = False) -> Definition:
     return Definition(name, form, body, text, ordered=ordered)
 
 
-_TAPS = {"RC": (_read_committed,), "RA": (_read_committed, _read_atomic), "TCC": (_read_committed, _read_atomic, _causal)}
+_TAPS = {
+    "RC": (_read_committed,),
+    "RA": (_read_committed, _read_atomic),
+    "TCC": (_read_committed, _read_atomic, _causal),
+}
 
 
-def _taps_of(name: str) -> Callable[[View, Witness], Literal]:
+def _taps_of(name: str) -> Body:
     def body(h: View, w: Witness) -> Literal:
         parts = [patterns_absent(h, premise) for premise in _TAPS[name]]
         return h.all(parts if name == "RC" else (cut_isolation(h), *parts))
@@ -247,7 +251,9 @@ DEFINITIONS: dict[str, Definition] = {
         _table("PC@vis", "vis", _prefix, "RA, and what precedes something visible is visible"),
         _table("UA", "vis", _no_conflict, "update atomic: RA, and of two writers of a key one sees the other"),
         _table("NLU", "vis", _no_lost_update, "RA, and a writer of x sees the last earlier writer of x"),
-        _table("PSI@vis", "vis", _both(_transitive, _no_conflict), "TCC, and of two writers of a key one sees the other"),
+        _table(
+            "PSI@vis", "vis", _both(_transitive, _no_conflict), "TCC, and of two writers of a key one sees the other"
+        ),
         _table("SI@vis", "vis", _both(_prefix, _no_conflict), "PC, and of two writers of a key one sees the other"),
         _table("SER@vis", "vis", _total, "RA, and what precedes is visible"),
         _table("UpdateSer@vis", "vis", _update_total, "RA, and what precedes is visible among those that write"),
