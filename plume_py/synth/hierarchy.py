@@ -127,7 +127,7 @@ def lines(found: Hierarchy) -> Iterator[str]:
 def plain(found: Hierarchy) -> dict[str, Any]:
     """For programs."""
     return {
-        "scope": {"transactions": found.scope.txns, "keys": found.scope.keys, "values": found.scope.values},
+        "scope": found.scope.plain(),
         "classes": [list(names) for names in found.classes],
         "steps": [
             {

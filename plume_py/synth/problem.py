@@ -103,7 +103,7 @@ class Problem:
 
     def _build(self) -> None:
         """The formula, from nothing."""
-        self.formula = formula = Formula()
+        self.formula = formula = Formula(self.limits)
         self.history = Unknown(
             formula, self.scope, self.programs, rereads=bool(self.rereads), symmetry=self.tricks.symmetry
         )
