@@ -156,7 +156,7 @@ def main() -> None:
     rows = table(tasks, sizes, args.timeout, not args.no_blind_writes)
     show("Synthesis problems", rows)
     chosen = [task for task in tasks if task.name in REPRESENTATIVES]
-    off = [] if args.no_ablation or not chosen else ablation(chosen, min(5, max(sizes)), min(args.timeout, 20))
+    off = [] if args.no_ablation or not chosen else ablation(chosen, min(7, max(sizes)), min(args.timeout, 20))
     if off:
         show("Without each trick", off)
     wrong = [row for row in rows if row["as expected"] != "yes"]

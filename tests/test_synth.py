@@ -130,7 +130,7 @@ def test_programs_keep_their_keys_sessions_and_levels():
     (history,) = found(["declared"], ["SER"], Scope(4, 2, 4), fixed=programs)
     by_name = {history.name(t): (t, txn) for t, txn in enumerate(history.txns)}
     for number, program in enumerate(programs, 1):
-        t, txn = by_name[f"T{number}"]
+        _, txn = by_name[f"T{number}"]
         assert {x for x, _ in txn.reads} == program.reads
         assert set(txn.writes) == program.writes
         assert txn.level == program.level

@@ -90,7 +90,7 @@ def test_a_witness_must_be_well_formed():
 
 def test_lost_update_by_hand():
     holds = {name: witness_of(definition, LOST_UPDATE) is not None for name, definition in DEFINITIONS.items()}
-    assert {name for name in ("PSI", "PSI@vis", "UA", "NLU", "SI", "SI@vis", "SER", "SER@vis", "UpdateSer")} == {
+    assert {"PSI", "PSI@vis", "UA", "NLU", "SI", "SI@vis", "SER", "SER@vis", "UpdateSer"} == {
         name for name, held in holds.items() if not held and name not in ("declared", "UpdateSer@vis")
     }
 

@@ -1,7 +1,7 @@
 """The order of levels by strength, within a scope: a picture in which every step comes with a history."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.report.dot import FONT, MONO
@@ -42,6 +42,8 @@ class Hierarchy:
 def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | None = None) -> Hierarchy:
     """Compare all levels with each other on the histories of up to the scope."""
     levels = definitions(names)
+    if scope.rereads is None:  # the same histories for all pairs, or what is learnt from one would not count for others
+        scope = replace(scope, rereads=any(level.ordered for level in levels))
     implies = _implications(levels, scope, limits)
     order = range(len(levels))
     leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]
