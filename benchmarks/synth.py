@@ -39,6 +39,8 @@ REPRESENTATIVES = (
     "SI@vis | SI",
     "SER | SER@vis",
 )
+# Where the forbidden level has no other witness to begin with, the direct encoding is all there is.
+PATTERNS = [Task((f"{level}@tap",), level, "UNSAT, patterns", (None, None, None)) for level in ("RA", "TCC")]
 
 
 def solve(task: Task, txns: int, timeout: float, blind: bool = True, tricks: Tricks | None = None) -> dict[str, Cell]:
@@ -155,7 +157,8 @@ def main() -> None:
     tasks = [task for task in TASKS if args.only in task.name]
     rows = table(tasks, sizes, args.timeout, not args.no_blind_writes)
     show("Synthesis problems", rows)
-    chosen = [task for task in tasks if task.name in REPRESENTATIVES]
+    chosen = [task for task in [*TASKS, *PATTERNS] if task in PATTERNS or task.name in REPRESENTATIVES]
+    chosen = [task for task in chosen if args.only in task.name]
     off = [] if args.no_ablation or not chosen else ablation(chosen, min(7, max(sizes)), min(args.timeout, 20))
     if off:
         show("Without each trick", off)
