@@ -102,7 +102,7 @@ def ablation(tasks: list[Task], txns: int, timeout: float) -> list[dict[str, Cel
         for trick in ("", *TRICKS):
             done = solve(task, txns, timeout, tricks=without(trick) if trick else Tricks())
             wrong = done["verdict"] != "timeout" and not right(task, txns, done["verdict"])
-            told = f"{spell(done['seconds'])} c{done['candidates']}"
+            told = f"{spell(done['cpu'])} c{done['candidates']}"
             row[f"no {trick}" if trick else "all"] = (
                 "WRONG" if wrong else f"> {timeout:g}" if done["verdict"] == "timeout" else told
             )
@@ -115,9 +115,9 @@ def page(rows: list[dict[str, Cell]], off: list[dict[str, Cell]]) -> str:
     lines = [
         "# Synthesis: measurements",
         "",
-        "Written by `python -m benchmarks.synth`. Seconds of wall time, without start-up; 5 keys, 5 values; c counts",
-        "candidates. The published figures are Isolde's, on another machine and without blind writes: they show",
-        "growth, not a race.",
+        "Written by `python -m benchmarks.synth`. Seconds of processor time of the one process, without start-up (wall",
+        "times are in synth.csv); 5 keys, 5 values; c counts candidates. The published figures are Isolde's wall times,",
+        "on another machine and without blind writes: they show growth, not a race.",
         "",
     ]
     by_name: dict[str, dict[int, dict[str, Cell]]] = {}
@@ -132,7 +132,7 @@ def page(rows: list[dict[str, Cell]], off: list[dict[str, Cell]]) -> str:
         for n in sizes:
             row = found[n]
             mark = "" if row["as expected"] == "yes" else " **unexpected**"
-            cells.append(f"{row['verdict']} {spell(row['seconds'])} c{row['candidates']}{mark}")
+            cells.append(f"{row['verdict']} {spell(row['cpu'])} c{row['candidates']}{mark}")
         cells += [spell(found[n]["published s"]) for n in sizes if n in SIZES]
         lines.append(f"| {' | '.join(cells)} |")
     if off:
