@@ -116,8 +116,8 @@ def page(rows: list[dict[str, Cell]], off: list[dict[str, Cell]]) -> str:
         "# Synthesis: measurements",
         "",
         "Written by `python -m benchmarks.synth`. Seconds of processor time of the one process, without start-up (wall",
-        "times are in synth.csv); 5 keys, 5 values; c counts candidates. The published figures are Isolde's wall times,",
-        "on another machine and without blind writes: they show growth, not a race.",
+        "times are in synth.csv); 5 keys, 5 values; c counts candidates. The published figures are Isolde's wall",
+        "times, on another machine and without blind writes: they show growth, not a race.",
         "",
     ]
     by_name: dict[str, dict[int, dict[str, Cell]]] = {}
@@ -159,7 +159,11 @@ def main() -> None:
     show("Synthesis problems", rows)
     chosen = [task for task in [*TASKS, *PATTERNS] if task in PATTERNS or task.name in REPRESENTATIVES]
     chosen = [task for task in chosen if args.only in task.name]
-    off = [] if args.no_ablation or not chosen else ablation(chosen, min(7, max(sizes)), min(args.timeout, 20))
+    off = (
+        []
+        if args.no_ablation or not chosen
+        else ablation(chosen, min(7, max(sizes)), min(args.timeout, 1 if args.quick else 20))
+    )
     if off:
         show("Without each trick", off)
     wrong = [row for row in rows if row["as expected"] != "yes"]

@@ -40,7 +40,8 @@ def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> 
         lines += [f"  {line}" for line in concrete.lines()]
         lines += list(_reasons(found, outcome, style, explain))
     if outcome.found:
-        lines += ["", f"found within scope {scope} ({effort})"]
+        others = f"; there are no others{' as small' if outcome.minimal else ''}" if outcome.complete else ""
+        lines += ["", f"found within scope {scope} ({effort}){others}"]
     return "\n".join(lines)
 
 
@@ -96,6 +97,7 @@ def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
         "scope": outcome.scope.plain(),
         "found": None if reason is not None else bool(outcome.found),
         "reason": reason,
+        "complete": outcome.complete,
         "candidates": outcome.candidates,
         "seconds": round(outcome.seconds, 4),
         "histories": [
