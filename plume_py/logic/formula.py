@@ -18,15 +18,19 @@ FALSE: Literal = -1
 
 # Conflicts that the solver may meet before it is asked whether there is time left.
 CONFLICTS = 5000
+# Clauses that are added between two looks at the limits.
+CLAUSES = 10_000
 
 
 class Formula:
     """Variables, gates over them, and what is required of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
+        """``limits`` are looked at while it grows; a formula can be too large to be written down in time."""
         from pysat.solvers import Cadical195
 
         self._solver: Any = Cadical195()
+        self._limits = limits or Limits()
         self._gates: dict[tuple[Literal, ...], Literal] = {}
         self._model: list[int] = []
         self._failed: frozenset[Literal] = frozenset()
@@ -43,6 +47,8 @@ class Formula:
         if TRUE in literals or any(-literal in literals for literal in literals):
             return
         self.clauses += 1
+        if self.clauses % CLAUSES == 0:
+            self._limits.check()
         self._solver.add_clause([literal for literal in literals if literal != FALSE] or [FALSE])
 
     def all_of(self, literals: Iterable[Literal]) -> Literal:
@@ -79,18 +85,22 @@ class Formula:
         for a, b in combinations(literals, 2):
             self.require(-a, -b)
 
-    def at_most(self, bound: int, literals: Sequence[Literal]) -> None:
-        """At most ``bound`` of ``literals`` may be true, by counting them from the left."""
-        counts = [TRUE] + [FALSE] * (bound + 1)  # counts[k]: at least k of those seen so far
+    def at_least(self, most: int, literals: Iterable[Literal]) -> list[Literal]:
+        """For each k up to ``most``, a literal for "at least k of ``literals`` are true"; counted from the left."""
+        counts = [TRUE] + [FALSE] * most
         for literal in literals:
             counts = [TRUE] + [
-                self.any_of((counts[k], self.all_of((counts[k - 1], literal)))) for k in range(1, bound + 2)
+                self.any_of((counts[k], self.all_of((counts[k - 1], literal)))) for k in range(1, most + 1)
             ]
-        self.require(-counts[bound + 1])
+        return counts
+
+    def at_most(self, bound: int, literals: Sequence[Literal]) -> None:
+        """At most ``bound`` of ``literals`` may be true."""
+        self.require(-self.at_least(bound + 1, literals)[-1])
 
     def solve(self, assumptions: Sequence[Literal] = (), limits: Limits | None = None) -> bool:
         """Can all requirements be met, and the assumptions too? LimitError when the limits end it."""
-        limits = limits or Limits()
+        limits = limits or self._limits
         answer = None
         while answer is None:
             limits.check()
