@@ -22,6 +22,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),
     "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
+    "predict": ("predict", "From one good run, predict runs that could have gone wrong."),
+    "explore": ("explore", "Run a program with random legal reads, and see what goes wrong."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

@@ -137,7 +137,8 @@ class Layers:
         runs, writes = self.runs, self.runs.observed.writes
         return {
             (a, b): self._reasoned(
-                self._both(runs.writes(a, key), runs.writes(b, key)) for key in sorted(writes[a].keys() & writes[b].keys())
+                self._both(runs.writes(a, key), runs.writes(b, key))
+                for key in sorted(writes[a].keys() & writes[b].keys())
             )
             for a, b in self._pairs
             if writes[a].keys() & writes[b].keys()

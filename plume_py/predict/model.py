@@ -5,6 +5,7 @@ predicted: a transaction that happens after a boundary transaction takes no part
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Protocol
 
 from plume_py.history.model import NOBODY
@@ -61,7 +62,7 @@ class Runs:
 
     def _require_ladders(self) -> None:
         for past in self._past:
-            for nearer, farther in zip(past, past[1:], strict=False):
+            for nearer, farther in pairwise(past):
                 self.formula.require(-farther, nearer)
 
     def inside(self, node: int, op: int) -> Literal:

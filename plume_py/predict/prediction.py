@@ -90,6 +90,25 @@ def changes(observed: Observed, run: Run) -> tuple[Change, ...]:
     return tuple(found)
 
 
+def running_order(history: History, run: Run) -> list[int]:
+    """Its transactions, so that writers come before readers and sessions are in order; boundary ones come late."""
+    owner = {o: t for t, end in run.kept.items() for o in range(int(history.txn_start[t]), end)}
+    before: dict[int, set[int]] = {t: set() for t in run.kept}
+    for o, source in run.sources.items():
+        if source != INITIAL:
+            before[owner[o]].add(source)
+    for t in run.kept:
+        before[t] |= {s for s in run.kept if s < t and history.txn_session[s] == history.txn_session[t]}
+    cut = {owner[o] for o in run.ends if o in owner}
+    order: list[int] = []
+    placed: set[int] = set()
+    while len(order) < len(before):
+        ready = (t for t in before if t not in placed and before[t] <= placed)
+        order.append(min(ready, key=lambda t: (t in cut, t)))
+        placed.add(order[-1])
+    return order
+
+
 def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = None) -> tuple[History, dict[int, int]]:
     """The predicted run as a history, and which of the observed transactions each of its transactions is.
 
@@ -134,7 +153,6 @@ class _Values:
         writers: dict[tuple[int, Atom], int] = {}
         self._owner: dict[int, int] = {}
         self._ambiguous: set[int] = set()
-        self._last: dict[tuple[int, int], int] = {}
         for t in observed.live:
             for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
                 if history.op_kind[o] & 1:
@@ -159,5 +177,3 @@ class _Values:
             if history.op_kind[earlier] & 1 and history.op_key[earlier] == history.op_key[o]:
                 return self.written(earlier)
         return self.initial
-
-

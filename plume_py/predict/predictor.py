@@ -4,11 +4,14 @@ import time
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from plume_py.checking import check
 from plume_py.errors import InputError, LimitError
-from plume_py.history.model import History
+from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, parse_level
 from plume_py.logic import Formula, Literal, TotalOrder
 from plume_py.predict.approximate import Layers
@@ -184,19 +187,24 @@ class Predictor:
         """From the last solution to one that changes fewer reads and cuts fewer sessions, as far as it is easy."""
         best = decode(self.runs)
         kept: list[Literal] = []
-        for read in self.observed.reads[:]:
-            if len(kept) >= ATTEMPTS:
-                break
-            before = INITIAL if read.observed == INITIAL else self.observed.txns[read.observed]
-            if best.sources.get(read.op, before) == before:
-                continue
-            wish = -self.runs.changes(read)
-            if self._find([*kept, wish]):
-                found = decode(self.runs)
-                if len(changes(self.observed, found)) < len(changes(self.observed, best)):
-                    kept.append(wish)
-                    best = found
+        try:
+            for wish in islice(self._wishes(best), ATTEMPTS):
+                if self._find([*kept, wish]):
+                    found = decode(self.runs)
+                    if len(changes(self.observed, found)) <= len(changes(self.observed, best)):
+                        kept.append(wish)
+                        best = found
+        except LimitError:
+            pass  # the prediction is there already
         return best
+
+    def _wishes(self, run: Run) -> "Iterator[Literal]":
+        """What would make the run simpler: each changed read unchanged, each session that could go on uncut."""
+        changed = {change.op for change in changes(self.observed, run)}
+        yield from (-self.runs.changes(read) for read in self.observed.reads if read.op in changed)
+        for session, end in enumerate(run.ends):
+            if end != NOBODY:
+                yield self.runs.beyond(session, len(self.observed.cuts[session]) - 1)
 
     def _confirmed(self, run: Run) -> Prediction:
         """The prediction, judged by the ordinary checker and by the rules of the boundary."""
@@ -232,9 +240,7 @@ class Predictor:
         self._formula.require(*literals)
 
 
-def _flags(history: History, live: list[int]) -> "object":
-    import numpy as np
-
+def _flags(history: History, live: list[int]) -> Int8s:
     flags = np.zeros(history.transactions, np.uint8)
     flags[live] = 1
     return flags

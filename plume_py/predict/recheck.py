@@ -105,5 +105,3 @@ def _closed(facts: _Facts, run: Run) -> list[str]:
         ]
         problems += [f"{facts.history.txn_label[s]} is missing from its session" for s in missing]
     return problems
-
-

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from plume_py.checking import check
-from plume_py.history.model import NOBODY, History
-from plume_py.predict.prediction import Prediction
+from plume_py.history.model import History
+from plume_py.predict.prediction import Prediction, running_order
 from plume_py.predict.program import Workload, step_id
 from plume_py.predict.store import INITIAL, Conflict, ReadRequest, Store
 from plume_py.report.verdict import Result
@@ -75,7 +75,9 @@ class Scripted:
         return max(0, len(self._script.get(name, [])) - self._next[name])
 
 
-def replay(workload: Workload, observed: History, prediction: Prediction, level: str, target: str = "SER") -> Validation:
+def replay(
+    workload: Workload, observed: History, prediction: Prediction, level: str, target: str = "SER"
+) -> Validation:
     """Run the transactions of the prediction again, in an order in which writers come before their readers.
 
     Boundary transactions run to their end. What aborted in the observed run is left out.
@@ -87,7 +89,7 @@ def replay(workload: Workload, observed: History, prediction: Prediction, level:
         for s, steps in enumerate(workload.plan())
         for i, step in enumerate(steps)
     }
-    for t in _order(observed, prediction):
+    for t in running_order(observed, prediction.run):
         name = str(observed.txn_label[t])
         session, body = bodies[name]
         record = store.run(session, body, name)
@@ -130,20 +132,3 @@ def _compare_writes(observed: History, prediction: Prediction, t: int, store: St
     if end == int(observed.txn_start[t + 1]):
         for key in sorted(record.writes.keys() - wanted):
             policy.divergences.append(f"{name} writes {key}, too")
-
-
-def _order(observed: History, prediction: Prediction) -> list[int]:
-    """Writers before readers, sessions in order, boundary transactions as late as possible."""
-    run = prediction.run
-    before: dict[int, set[int]] = {t: set() for t in run.kept}
-    for o, source in run.sources.items():
-        if source != INITIAL:
-            before[int(observed.txn_start.searchsorted(o, side="right")) - 1].add(source)
-    for t in run.kept:
-        before[t] |= {s for s in run.kept if s < t and observed.txn_session[s] == observed.txn_session[t]}
-    cut = {int(observed.txn_start.searchsorted(o, side="right")) - 1 for o in run.ends if o != NOBODY}
-    order: list[int] = []
-    while len(order) < len(before):
-        ready = [t for t in before if t not in order and before[t] <= set(order)]
-        order.append(min(ready, key=lambda t: (t in cut, t)))
-    return order

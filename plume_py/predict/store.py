@@ -119,7 +119,7 @@ class RandomLegal:
 
 
 class Transaction:
-    """What an application works with: reads, writes, and the end. As a context it commits, or rolls back on Rollback."""
+    """What an application works with. As a context it commits at the end, or gives up on Rollback."""
 
     def __init__(self, store: "Store", record: Record) -> None:
         self._store, self.record = store, record

@@ -10,10 +10,10 @@ from typing import Any
 from plume_py.predict.program import Plan, Step
 from plume_py.predict.store import Rollback, Transaction
 
-CUSTOMERS = 40
-HOT = 5  # customers that most transactions are about
+CUSTOMERS = 42
+HOT = 4  # customers that most transactions are about
 HOT_SHARE = 0.9
-SAVINGS, CHECKING = 100, 60
+SAVINGS, CHECKING = 60, 50
 
 
 class SmallBank:

@@ -6,8 +6,9 @@ from typing import Any
 from plume_py.predict.program import Plan, Step
 from plume_py.predict.store import Rollback, Transaction
 
-DISTRICTS, CUSTOMERS, ITEMS = 2, 6, 100
-ITEM_COLUMNS = ("name", "price", "data", "image", "dist-1", "dist-2", "dist-3", "dist-4", "dist-5", "dist-6")
+DISTRICTS, CUSTOMERS, ITEMS = 2, 4, 100
+ITEM_COLUMNS, STOCK_COLUMNS = 22, 24  # those that nobody writes
+LINE_COLUMNS = ("item", "quantity", "amount", "supplier", "district", "order", "number", "date", "info")
 FIRST_ORDER = 1
 
 
@@ -58,14 +59,15 @@ def new_order(txn: Transaction, district: int, customer: int, details: Details) 
         txn.write(f"order-{column}:{order}", len(items) if column == "lines" else customer)
     txn.write(f"new-order:{order}", 1)
     for line, item in enumerate(items):
-        for column in ITEM_COLUMNS:
-            txn.read(f"item-{column}:{item}")
+        _row(txn, "item", item, ITEM_COLUMNS)
         if wrong and line == len(items) - 1:
             raise Rollback("unknown item")
         quantity = txn.read(f"stock:{item}")
         txn.write(f"stock:{item}", quantity - 1 if quantity > 10 else quantity + 90)
-        txn.write(f"stock-ytd:{item}", txn.read(f"stock-ytd:{item}") + 1)
-        for column in ("item", "quantity", "amount"):
+        _row(txn, "stock-info", item, STOCK_COLUMNS)
+        for column in ("ytd", "orders", "remote"):
+            txn.write(f"stock-{column}:{item}", txn.read(f"stock-{column}:{item}") + 1)
+        for column in LINE_COLUMNS:
             txn.write(f"line-{column}:{order}.{line}", item)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 from plume_py.predict.program import Plan, Step
 from plume_py.predict.store import Rollback, Transaction
 
-PAGES, USERS = 4, 6
-TEXT_BLOCKS = 16
+PAGES, USERS = 3, 6
+TEXT_BLOCKS = 36
 
 
 class Wikipedia:
@@ -31,7 +31,7 @@ class Wikipedia:
 
 def _step(rng: random.Random) -> Step:
     kinds = (get_page_anonymous, get_page_authenticated, update_page, add_watch_list, remove_watch_list)
-    kind = rng.choices(kinds, (60, 27, 8, 3, 2))[0]
+    kind = rng.choices(kinds, (50, 24, 12, 2, 12))[0]
     page, user = min(rng.randrange(PAGES), rng.randrange(PAGES)), rng.randrange(USERS)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
     return Step(name, lambda txn: kind(txn, page, user))
@@ -62,7 +62,7 @@ def _user(txn: Transaction, user: int) -> None:
 
 def get_page_anonymous(txn: Transaction, page: int, user: int) -> None:
     """Look at a page."""
-    for n in range(24):
+    for n in range(50):
         txn.read(f"ipblocks:{n}")
     _look(txn, page)
 
