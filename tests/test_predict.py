@@ -267,11 +267,10 @@ def test_limits_end_undecided() -> None:
 def test_a_limit_keeps_what_was_found(monkeypatch) -> None:
     history = small("r(x,0) w(x,1)", "r(x,1) w(x,2)")
 
-    def tired(self):
+    def tired(self, simpler):
         raise LimitError("stopped")
-        yield
 
-    monkeypatch.setattr(predictor.Predictor, "_wishes", lambda self, run: tired(self))
+    monkeypatch.setattr(predictor.Predictor, "_change_less", tired)
     outcome = predict(history, "TCC", boundary="relaxed")
     assert outcome.ok is False
 

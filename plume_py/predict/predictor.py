@@ -2,9 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from plume_py.predict.approximate import Layers
 from plume_py.predict.axioms import contradictions
 from plume_py.predict.exact import Refuter
 from plume_py.predict.model import Runs
-from plume_py.predict.observed import INITIAL, Boundary, Observed, observe
+from plume_py.predict.observed import INITIAL, Boundary, Observed, Read, observe
 from plume_py.predict.prediction import Prediction, Run, changes, decode, history_of
 from plume_py.predict.recheck import PredictionDefectError, recheck
 from plume_py.strong.checks import DECLARED
@@ -35,7 +34,7 @@ TARGETS = ("SER", "SI")
 DEPTH = 2
 
 # Solutions tried to make a prediction change fewer reads.
-ATTEMPTS = 12
+ATTEMPTS = 30
 
 
 @dataclass
@@ -90,6 +89,14 @@ def predict(
     except MemoryError:
         outcome.reason = "stopped: no more memory to be had"
     return outcome
+
+
+@dataclass
+class _Simpler:
+    """The simplest run so far, and what was asked of it."""
+
+    best: Run
+    wishes: list[Literal]
 
 
 class Predictor:
@@ -185,26 +192,46 @@ class Predictor:
 
     def _simplest(self) -> Run:
         """From the last solution to one that changes fewer reads and cuts fewer sessions, as far as it is easy."""
-        best = decode(self.runs)
-        kept: list[Literal] = []
-        try:
-            for wish in islice(self._wishes(best), ATTEMPTS):
-                if self._find([*kept, wish]):
-                    found = decode(self.runs)
-                    if len(changes(self.observed, found)) <= len(changes(self.observed, best)):
-                        kept.append(wish)
-                        best = found
-        except LimitError:
-            pass  # the prediction is there already
-        return best
+        simpler = _Simpler(decode(self.runs), [])
+        with suppress(LimitError):  # the prediction is there already
+            self._change_less(simpler)
+            for session, end in enumerate(simpler.best.ends):
+                if end != NOBODY:
+                    self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
+        return simpler.best
 
-    def _wishes(self, run: Run) -> "Iterator[Literal]":
-        """What would make the run simpler: each changed read unchanged, each session that could go on uncut."""
-        changed = {change.op for change in changes(self.observed, run)}
-        yield from (-self.runs.changes(read) for read in self.observed.reads if read.op in changed)
-        for session, end in enumerate(run.ends):
-            if end != NOBODY:
-                yield self.runs.beyond(session, len(self.observed.cuts[session]) - 1)
+    def _change_less(self, simpler: "_Simpler") -> None:
+        """Leave changed reads as they were: many at a time, the last ones first, which the first ones may decide."""
+        needed: set[int] = set()
+        changed = self._changed(simpler.best)
+        size = len(changed)
+        for _ in range(ATTEMPTS):
+            todo = [read for read in reversed(changed) if read.number not in needed]
+            size = min(size, len(todo))
+            if not size:
+                return
+            wish = self._formula.all_of(-self.runs.changes(read) for read in todo[:size])
+            if self._try(simpler, wish):
+                changed = self._changed(simpler.best)
+            elif size == 1:
+                needed.add(todo[0].number)
+            else:
+                size = (size + 1) // 2
+
+    def _changed(self, run: Run) -> list[Read]:
+        ops = {change.op for change in changes(self.observed, run)}
+        return [read for read in self.observed.reads if read.op in ops]
+
+    def _try(self, simpler: "_Simpler", wish: Literal) -> bool:
+        """Is there a prediction as wished that changes no more reads? It is the best then."""
+        if not self._find([*simpler.wishes, wish]):
+            return False
+        found = decode(self.runs)
+        if len(self._changed(found)) > len(self._changed(simpler.best)):
+            return False
+        simpler.best = found
+        simpler.wishes.append(wish)
+        return True
 
     def _confirmed(self, run: Run) -> Prediction:
         """The prediction, judged by the ordinary checker and by the rules of the boundary."""

@@ -13,6 +13,7 @@ one, among those that are legal at the level, is for a policy to say: the newest
 
 import random
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
@@ -119,7 +120,10 @@ class RandomLegal:
 
 
 class Transaction:
-    """What an application works with. As a context it commits at the end, or gives up on Rollback."""
+    """What an application works with. As a context it commits at the end; Rollback and Conflict end it quietly.
+
+    ``record.committed`` tells how it ended.
+    """
 
     def __init__(self, store: "Store", record: Record) -> None:
         self._store, self.record = store, record
@@ -152,7 +156,9 @@ class Transaction:
         self._store.commit(self.record)
 
     def rollback(self) -> None:
-        """Forget it all."""
+        """Forget it all; of what has ended already, nothing more is forgotten."""
+        if not self.record.committed and self.record not in self._store.aborted:
+            self._store.aborted.append(self.record)
         self._over = True
 
     def _require_open(self) -> None:
@@ -166,9 +172,10 @@ class Transaction:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if kind is None and not self._over:
-            self.commit()
-            return False
-        self._over = True
+            with suppress(Conflict):
+                self.commit()
+        if not self.record.committed:
+            self.rollback()
         return kind is not None and issubclass(kind, Rollback)
 
 
@@ -207,8 +214,6 @@ class Store:
         txn = self.begin(session, id, level)
         with txn:
             body(txn)
-        if not txn.record.committed:
-            self.aborted.append(txn.record)
         return txn.record
 
     def writers_of(self, key: Key) -> list[int]:

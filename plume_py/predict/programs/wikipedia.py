@@ -9,7 +9,7 @@ from typing import Any
 from plume_py.predict.program import Plan, Step
 from plume_py.predict.store import Rollback, Transaction
 
-PAGES, USERS = 3, 6
+PAGES, USERS = 2, 6
 TEXT_BLOCKS = 36
 
 
@@ -31,7 +31,7 @@ class Wikipedia:
 
 def _step(rng: random.Random) -> Step:
     kinds = (get_page_anonymous, get_page_authenticated, update_page, add_watch_list, remove_watch_list)
-    kind = rng.choices(kinds, (50, 24, 12, 2, 12))[0]
+    kind = rng.choices(kinds, (50, 23, 13, 2, 12))[0]
     page, user = min(rng.randrange(PAGES), rng.randrange(PAGES)), rng.randrange(USERS)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
     return Step(name, lambda txn: kind(txn, page, user))
