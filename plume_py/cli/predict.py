@@ -201,7 +201,7 @@ def _sweep(name: str, observed: "History", given: dict[str, Any]) -> int:
     undecided = any(outcome.ok is None for outcome in outcomes.values())
     if safe and not undecided:
         click.echo(
-            f"  cheapest level at which this run cannot go wrong ({strategy(outcomes[safe[0]])}): {' or '.join(safe)}"
+            f"  cheapest level without a prediction for this run ({strategy(outcomes[safe[0]])}): {' or '.join(safe)}"
         )
     elif not undecided:
         click.echo(f"  no level below {given['target']} is safe for this run")
