@@ -1,8 +1,9 @@
 """A sufficient condition for a run to break the target: orders that every commit order must obey form a cycle.
 
-Layer 0 is causality. Each layer derives from the one before what any commit order must obey besides: a writer that
-comes before a reader comes before what was read, and a reader comes before whoever overwrote what it read. The literals
-are true only where they have a reason in the layer below, so no order can justify itself.
+A writer that comes before a reader comes before what was read, and a reader comes before whoever overwrote what it
+read. "Comes before" is, in the first layer, session order and reads-from; in the second one causality; in further ones
+paths of what the layer before derived. Literals are true only where they have a reason in the layer below, so no order
+can justify itself.
 """
 
 from collections.abc import Iterable
@@ -26,7 +27,7 @@ class Layers:
         self._size = runs.observed.size
         self._pairs = [(a, b) for a in range(self._size) for b in range(self._size) if a != b]
         self._direct = {pair: lit for pair in self._pairs if (lit := direct(runs, *pair)) != FALSE}
-        self._known = self._causality()
+        self._known = {pair: self._direct.get(pair, FALSE) for pair in self._pairs}
         self._edges: Relation = {}
         self._loops: list[Literal] = []  # each true only if some node would come before itself
         self.depth = 0
@@ -66,7 +67,7 @@ class Layers:
     def deepen(self) -> None:
         """One more layer."""
         if self.depth:
-            self._known = self._closed(self._edges)
+            self._known = self._causality() if self.depth == 1 else self._closed(self._edges)
         self._edges = self._serial_edges() if self.target == "SER" else self._snapshot_edges()
         self.depth += 1
 

@@ -31,7 +31,7 @@ LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
 TARGETS = ("SER", "SI")
 
 # Layers of derived orders that the approximate search goes through.
-DEPTH = 2
+DEPTH = 3
 
 # Solutions tried to make a prediction change fewer reads.
 ATTEMPTS = 30
