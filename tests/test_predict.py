@@ -264,6 +264,20 @@ def test_limits_end_undecided() -> None:
     assert outcome.ok is None and "stopped" in str(outcome.reason)
 
 
+def test_what_is_too_large_is_undecided() -> None:
+    sessions = [[[("r", "x", max(0, i - 1)), ("w", "x", i)] for i in range(1, 400)]]
+    outcome = predict(build(sessions), "TCC")
+    assert outcome.ok is None and "too large" in str(outcome.reason)
+
+
+def test_sessions_that_look_alike_stay_apart() -> None:
+    builder = HistoryBuilder(0)
+    builder.add(1, [("r", "x", 0), ("w", "x", 1)])
+    builder.add("1", [("r", "x", 1), ("w", "x", 2)])
+    (prediction,) = predict(builder.build(), "TCC", boundary="relaxed").predictions
+    assert prediction.history.sessions == 2
+
+
 def test_a_limit_keeps_what_was_found(monkeypatch) -> None:
     history = small("r(x,0) w(x,1)", "r(x,1) w(x,2)")
 

@@ -92,6 +92,9 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
         raise click.UsageError("--sweep prints a table; ask for files level by level")
     if given["out"] is not None and history is not None and os.path.realpath(given["out"]) == os.path.realpath(history):
         raise click.UsageError(f"--out would overwrite the history {history}")
+    from plume_py.strong.limits import Limits
+
+    given["limits"] = Limits(given["timeout"], given["max_memory"])
     name, observed, workload = _observe(history, program, given)
     if not given["even_if_broken"] and not _keeps_target(name, observed, given):
         ctx.exit(ExitCode.VIOLATION)
@@ -117,10 +120,9 @@ def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool
     from plume_py.errors import LimitError
     from plume_py.report.json import encode, plain
     from plume_py.report.text import render
-    from plume_py.strong.limits import Limits
 
     target = given["target"]
-    result = check(observed, target, name=name, limits=Limits(given["timeout"], given["max_memory"]))
+    result = check(observed, target, name=name, limits=given["limits"])
     if result.ok is None:
         raise LimitError(f"{name}: does the observed history keep {target}? {result.levels[target].reason}")
     if result.ok is False:
@@ -134,7 +136,6 @@ def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool
 
 def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
     from plume_py.predict.predictor import predict
-    from plume_py.strong.limits import Limits
     from plume_py.strong.mixed import read_level_map
 
     return predict(
@@ -144,7 +145,7 @@ def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
         boundary=given["boundary"],
         exact=given["exact"],
         count=given["count"],
-        limits=Limits(given["timeout"], given["max_memory"]),
+        limits=given["limits"],
         level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
         assume=given["assume"],
     )

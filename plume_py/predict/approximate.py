@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from plume_py.logic import FALSE, TRUE, Formula, Literal
 from plume_py.predict.model import Runs, direct
 from plume_py.predict.observed import INITIAL
+from plume_py.strong.limits import Limits
 
 Relation = dict[tuple[int, int], Literal]
 
@@ -21,8 +22,8 @@ DOUBLINGS = 2
 class Layers:
     """Derived orders, layer by layer; ``cycle`` asks for a contradiction among those derived so far."""
 
-    def __init__(self, runs: Runs, target: str) -> None:
-        self.runs, self.target = runs, target
+    def __init__(self, runs: Runs, target: str, limits: Limits) -> None:
+        self.runs, self.target, self._limits = runs, target, limits
         self.formula: Formula = runs.formula
         self._size = runs.observed.size
         self._pairs = [(a, b) for a in range(self._size) for b in range(self._size) if a != b]
@@ -59,6 +60,8 @@ class Layers:
         for a, b in self._direct:
             sources[b].append(a)
         for (a, c), literal in known.items():
+            if c == 0:
+                self._limits.check()
             reasons = [self._direct.get((a, c), FALSE)]
             reasons += [self._both(known[a, b], self._direct[b, c]) for b in sources[c] if b != a]
             self.formula.require(-literal, *reasons)
@@ -66,6 +69,7 @@ class Layers:
 
     def deepen(self) -> None:
         """One more layer."""
+        self._limits.check()
         if self.depth:
             self._known = self._causality() if self.depth == 1 else self._closed(self._edges)
         self._edges = self._serial_edges() if self.target == "SER" else self._snapshot_edges()
@@ -75,6 +79,7 @@ class Layers:
         """Paths of up to 2 ** DOUBLINGS edges."""
         known = edges
         for _ in range(DOUBLINGS):
+            self._limits.check()
             known = {
                 (a, b): self._reasoned(
                     [

@@ -120,12 +120,15 @@ def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = Non
     values = _Values(observed, initial)
     builder = HistoryBuilder(initial, implicit_initial=implicit)
     order = sorted(run.kept)
+    labels = [history.session_label[s] for s in range(history.sessions)]
+    if len(set(map(str, labels))) < len(labels):
+        labels = list(range(history.sessions))  # two sessions of one name must not become one
     for t in order:
         level = None if levels is None else levels.get(t)
         if level is None and history.txn_level is not None and history.txn_level[t]:
             level = NAMES[int(history.txn_level[t]) - 1]
         ops = list(_operations(observed, run, t, values))
-        builder.add(history.session_label[int(history.txn_session[t])], ops, level=level, id=history.txn_label[t])
+        builder.add(labels[int(history.txn_session[t])], ops, level=level, id=history.txn_label[t])
     return builder.build(format="predicted", init_txn="none"), dict(enumerate(order))
 
 

@@ -30,8 +30,16 @@ if TYPE_CHECKING:
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
 TARGETS = ("SER", "SI")
 
-# Layers of derived orders that the approximate search goes through.
-DEPTH = 3
+# Layers of derived orders that the approximate search goes through; the last one only up to so many transactions, as it
+# takes the third power of their number.
+DEPTH, DEEPEST_SIZE = 3, 100
+
+# What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
+# the third power of that), and choices of a read times writers of its key.
+MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
+
+# Steps of making the formula after which the limits are looked at.
+STEPS = 20_000
 
 # Solutions tried to make a prediction change fewer reads.
 ATTEMPTS = 30
@@ -50,6 +58,7 @@ class Outcome:
     reason: str | None = None  # why it is undecided
     notes: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
+    cpu_seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
     sizes: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -114,11 +123,11 @@ class Predictor:
             conflicts = outcome.target == "SI" or outcome.level in ("PSI", "SI", DECLARED)
             self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
             outcome.notes += self.observed.notes
-            limits.check()
+            self._reject_large()
             self.levels = self._levels(history)
             self.runs = Runs(self.observed, self._formula)
             self._require_level()
-            self._layers = Layers(self.runs, outcome.target)
+            self._layers = Layers(self.runs, outcome.target, limits)
             self._layers.deepen()
             self._asked = self._layers.cycle()
 
@@ -139,21 +148,33 @@ class Predictor:
             raise InputError(missing)
         return [NAMES[int(codes[t]) - 1] for t in self.observed.txns]
 
+    def _reject_large(self) -> None:
+        size = self.observed.size
+        writers = self.observed.writers
+        choices = sum(len(read.writers) * len(writers[read.key]) for read in self.observed.reads)
+        self.limits.check()
+        if size > MAX_TRANSACTIONS or choices > MAX_CHOICES:
+            what = f"{size:,} transactions and {choices:,} choices matter"
+            raise LimitError(f"too large to predict from: {what} (at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,})")
+
     def _require_level(self) -> None:
         order = TotalOrder(self._formula, self.observed.size)
         for read, writer, choice in self.runs.choices():
             if writer != INITIAL:
                 self._formula.require(-choice, order.before(writer, read.node))
-        for parts in contradictions(self.runs, self.levels, order):
+        for step, parts in enumerate(contradictions(self.runs, self.levels, order)):
+            if step % STEPS == 0:
+                self.limits.check()
             self._formula.require(*(-part for part in parts))
 
     @contextmanager
     def _timed(self, phase: str) -> "Iterator[None]":
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         try:
             yield
         finally:
             self.outcome.seconds[phase] += time.perf_counter() - start
+            self.outcome.cpu_seconds[phase] += time.process_time() - cpu
             self.outcome.sizes |= {"variables": self._formula.variables, "clauses": self._formula.clauses}
 
     def run(self, count: int) -> None:
@@ -175,7 +196,8 @@ class Predictor:
             found = self._formula.solve([*assumptions, self._cycle()], self.limits)
         if found or assumptions:
             return found
-        if self._layers.depth < DEPTH and not self.outcome.exact:
+        deepest = DEPTH if self.observed.size <= DEEPEST_SIZE else DEPTH - 1
+        if self._layers.depth < deepest and not self.outcome.exact:
             with self._timed("generate"):
                 self._layers.deepen()
                 self._asked = self._layers.cycle()
