@@ -82,6 +82,7 @@ def test_undecided_is_3(monkeypatch) -> None:
     [
         (),
         (DEPOSITS, "--program", "voter"),
+        ("--program", "voter", "--level", "declared"),
         (DEPOSITS, "--level", "SER"),
         (DEPOSITS, "--level", "SI", "--target", "SI"),
         (DEPOSITS, "--assume", "RC"),

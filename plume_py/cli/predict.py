@@ -84,6 +84,8 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
     """
     if (history is None) == (program is None):
         raise click.UsageError("give a HISTORY, or a program with --program")
+    if program is not None and given["level"] == "declared":
+        raise click.UsageError("the programs declare no levels: choose one")
     if given["target"] == "SI" and given["level"] == "SI":
         raise click.UsageError("what keeps SI cannot break SI: choose another --level or --target")
     if (given["assume"] or given["levels_file"]) and given["level"] != "declared":

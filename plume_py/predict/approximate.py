@@ -45,13 +45,8 @@ class Layers:
         return literal
 
     def _both(self, *literals: Literal) -> Literal:
-        """A literal that is true only if all of these are."""
-        if FALSE in literals:
-            return FALSE
-        parts = {literal for literal in literals if literal != TRUE}
-        if len(parts) < 2:
-            return next(iter(parts), TRUE)
-        return self.formula.all_of(parts)
+        """A literal that is true only if all of these are; most often one of them is known to be false."""
+        return FALSE if FALSE in literals else self.formula.all_of(literals)
 
     def _causality(self) -> Relation:
         """Who is causally before whom. Direct steps follow an order, so going back along them comes to an end."""

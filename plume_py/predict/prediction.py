@@ -1,7 +1,7 @@
 """A predicted run, as plain data, and the history that it is."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from plume_py.history.atoms import Atom
 from plume_py.history.builder import HistoryBuilder
@@ -41,7 +41,6 @@ class Prediction:
     changes: tuple[Change, ...]
     history: History
     result: Result  # of checking ``history`` for the target
-    numbers: dict[int, int] = field(default_factory=dict)  # transaction of ``history`` -> of the observed history
 
     @property
     def violation(self) -> Violation:
@@ -109,8 +108,8 @@ def running_order(history: History, run: Run) -> list[int]:
     return order
 
 
-def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = None) -> tuple[History, dict[int, int]]:
-    """The predicted run as a history, and which of the observed transactions each of its transactions is.
+def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = None) -> History:
+    """The predicted run as a history; ``levels`` of transactions that do not carry their own.
 
     A written value stands for its writer. Where it would not tell its writer apart, it is replaced by the writer's id.
     """
@@ -119,17 +118,16 @@ def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = Non
     initial = history.initial_value if history.init_txn == NOBODY else None
     values = _Values(observed, initial)
     builder = HistoryBuilder(initial, implicit_initial=implicit)
-    order = sorted(run.kept)
     labels = [history.session_label[s] for s in range(history.sessions)]
     if len(set(map(str, labels))) < len(labels):
         labels = list(range(history.sessions))  # two sessions of one name must not become one
-    for t in order:
+    for t in sorted(run.kept):
         level = None if levels is None else levels.get(t)
         if level is None and history.txn_level is not None and history.txn_level[t]:
             level = NAMES[int(history.txn_level[t]) - 1]
         ops = list(_operations(observed, run, t, values))
         builder.add(labels[int(history.txn_session[t])], ops, level=level, id=history.txn_label[t])
-    return builder.build(format="predicted", init_txn="none"), dict(enumerate(order))
+    return builder.build(format="predicted", init_txn="none")
 
 
 def _operations(observed: Observed, run: Run, t: int, values: "_Values") -> Iterator[tuple[str, Atom, Atom]]:

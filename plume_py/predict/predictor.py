@@ -262,7 +262,7 @@ class Predictor:
             by_txn = None
             if outcome.level == DECLARED:
                 by_txn = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
-            history, numbers = history_of(self.observed, run, by_txn)
+            history = history_of(self.observed, run, by_txn)
             assume = "RC" if outcome.level == DECLARED else None  # of transactions that neither read nor write anything
             kept = check(history, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
             result = check(history, outcome.target, name="prediction")
@@ -273,7 +273,7 @@ class Predictor:
                 problems.append(f"it does not break {outcome.target}")
             if problems:
                 raise PredictionDefectError("; ".join(problems))
-            return Prediction(run, changes(self.observed, run), history, result, numbers)
+            return Prediction(run, changes(self.observed, run), history, result)
 
     def _forbid(self, prediction: Prediction) -> None:
         """No further prediction may show the same anomaly: these transactions reading all that from each other."""
