@@ -1,16 +1,23 @@
 """``isocheck check``: the default command."""
 
 import os
-import re
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options, seconds
+from plume_py.cli.contract import (
+    OUTPUT_FORMATS,
+    LevelChoice,
+    assumed_level,
+    bytes_of_memory,
+    combined,
+    exit_code,
+    reading_options,
+    seconds,
+)
 from plume_py.errors import InputError, TooLargeError
-from plume_py.levels import NAMES, parse_level
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
@@ -49,30 +56,15 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     return letters
 
 
-def _assumed(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    level = None if value is None else parse_level(value)
-    if value is not None and level in (None, "CI"):
-        raise click.BadParameter(f"{value!r} is not a level to run at; use {' '.join(NAMES[1:])}")
-    return level
-
-
-def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-    """4G, 512M, 1048576: bytes, with a factor."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
-    if found is None or not float(found[1]):
-        raise click.BadParameter(f"{value!r} is not a size; write it like 4G or 512M")
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
-
-
 @click.command("check")
 @click.argument("histories", metavar="HISTORY...", nargs=-1, required=True)
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
     help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
 )  # fmt: skip
-@click.option("--assume", metavar="LEVEL", callback=_assumed, help="For declared: the level of those that carry none.")
+@click.option(
+    "--assume", metavar="LEVEL", callback=assumed_level, help="For declared: the level of those that carry none."
+)
 @click.option(
     "--levels-file", type=click.Path(dir_okay=False),
     help='For declared: {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}.',
@@ -80,7 +72,9 @@ def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int 
 @click.option(
     "--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds per history, then undecided."
 )
-@click.option("--max-memory", metavar="SIZE", callback=_size, help="Such as 4G; undecided if it does not suffice.")
+@click.option(
+    "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided if it does not suffice."
+)
 @click.option("--tap", "taps", callback=_taps, help="Look for these patterns instead, for example a,h,m.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")

@@ -3,6 +3,7 @@
 Scripts and other tools rely on what is here; commands only use it.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, TypeVar
@@ -84,3 +85,21 @@ def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     if value is not None and value != value:
         raise click.BadParameter("nan is not a number of seconds")
     return value
+
+
+def assumed_level(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The level of transactions that carry none."""
+    level = None if value is None else parse_level(value)
+    if value is not None and level in (None, "CI"):
+        raise click.BadParameter(f"{value!r} is not a level to run at; use {' '.join(NAMES[1:])}")
+    return level
+
+
+def bytes_of_memory(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """4G, 512M, 1048576: bytes, with a factor."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)\s*([KMGT]?)(?:i?B)?", value.strip(), re.IGNORECASE)
+    if found is None or not float(found[1]):
+        raise click.BadParameter(f"{value!r} is not a size; write it like 4G or 512M")
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))

@@ -27,6 +27,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("synth", "Find a history that some levels allow and others forbid."),
     "relate": ("relate", "Compare two levels: which histories tell them apart?"),
     "hierarchy": ("hierarchy", "Order levels by strength, each step with a history."),
+    "predict": ("predict", "From one good run, predict runs that could have gone wrong."),
+    "explore": ("explore", "Run a program with random legal reads, and see what goes wrong."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

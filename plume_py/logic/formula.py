@@ -44,12 +44,17 @@ class Formula:
 
     def require(self, *literals: Literal) -> None:
         """One of ``literals`` must be true."""
-        if TRUE in literals or any(-literal in literals for literal in literals):
+        if TRUE in literals:
             return
+        for literal in literals:  # a loop, as this is called millions of times
+            if -literal in literals:
+                return
         self.clauses += 1
         if self.clauses % CLAUSES == 0:
             self._limits.check()
-        self._solver.add_clause([literal for literal in literals if literal != FALSE] or [FALSE])
+        if FALSE in literals:
+            literals = tuple(literal for literal in literals if literal != FALSE) or (FALSE,)
+        self._solver.add_clause(literals)
 
     def all_of(self, literals: Iterable[Literal]) -> Literal:
         """A literal that is true exactly when all of ``literals`` are."""

@@ -33,10 +33,9 @@ class TotalOrder:
         self.formula, self.size = formula, size
         self._pairs = {(a, b): formula.variable() for b in range(size) for a in range(b)}
         for a in range(size):
-            for b in range(size):
-                for c in range(size):
-                    # each cycle once: from its smallest member
-                    if a < b and a < c and b != c:
+            for b in range(a + 1, size):
+                for c in range(a + 1, size):
+                    if b != c:  # each cycle once: from its smallest member
                         formula.require(-self.before(a, b), -self.before(b, c), -self.before(c, a))
 
     def before(self, a: int, b: int) -> Literal:

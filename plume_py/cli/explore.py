@@ -1,0 +1,67 @@
+"""``isocheck explore``: random runs of a program on a store of a chosen level."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import ExitCode, seconds
+from plume_py.cli.predict import PROGRAMS, level_option, workload_options
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.predict.explore import Exploration
+
+
+@click.command("explore")
+@click.argument("program", metavar="APP", type=click.Choice(PROGRAMS))
+@click.option(
+    "--level", "-l", callback=level_option, default="TCC", show_default=True, help="Of the store: RC RA TCC PC PSI SI."
+)
+@click.option("--runs", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
+@click.option(
+    "--target", type=click.Choice(["SER", "SI"]), default="SER", show_default=True, help="What runs may break."
+)
+@workload_options
+@click.option("--same-plan", is_flag=True, help="The same transactions in every run, instead of new ones.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds in all.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the first run that breaks the target here.")
+@click.pass_context
+def command(ctx: click.Context, /, program: str, level: str, out: str | None, **given: Any) -> None:
+    """Run APP (smallbank, voter, tpcc, wikipedia) on a store where each read sees any version that the level allows.
+
+    Exit code: 0 no run broke the target, 1 some did, 3 the time was up before all runs and none had, 2 wrong usage.
+    """
+    if level == "declared":
+        raise click.UsageError("the programs declare no levels: choose one")
+    from plume_py.predict.explore import explore
+    from plume_py.predict.program import program as find
+    from plume_py.strong.limits import Limits
+
+    limits = Limits(given.pop("timeout"))
+    found = explore(find(program), level, limits=limits, **given)
+    for line in _lines(program, found):
+        click.echo(line)
+    if out is not None and found.first_history is not None:
+        from plume_py.files import write_atomically
+        from plume_py.history.formats.json_writer import write_json
+
+        write_atomically(out, write_json(found.first_history).chunks)
+        click.echo(one_line(f"isocheck: wrote {out}"), err=True)
+    if found.broken:
+        ctx.exit(ExitCode.VIOLATION)
+    ctx.exit(ExitCode.HOLDS if found.reason is None and not found.undecided else ExitCode.UNDECIDED)
+
+
+def _lines(program: str, found: "Exploration") -> "list[str]":
+    share = f"{found.broken} of {found.runs} runs at {found.level} break {found.target}"
+    lines = [f"{program}: {share}, {found.per_second:.1f} per second, {found.seconds:.1f} s"]
+    lines += [f"  {name}: {count}" for name, count in found.anomalies.most_common()]
+    if found.undecided:
+        lines.append(f"  undecided: {found.undecided}")
+    if found.reason is not None:
+        lines.append(f"  {found.reason}")
+    if found.first is not None:
+        from plume_py.report.text import render
+
+        lines += ["", render(found.first)]
+    return lines

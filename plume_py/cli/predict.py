@@ -1,0 +1,211 @@
+"""``isocheck predict``: from one good run to the runs that could have been and go wrong."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import (
+    ExitCode,
+    assumed_level,
+    bytes_of_memory,
+    combined,
+    exit_code,
+    reading_options,
+    seconds,
+)
+from plume_py.levels import parse_level
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.history.model import History
+    from plume_py.predict.predictor import Outcome
+    from plume_py.predict.program import Workload
+    from plume_py.predict.replay import Validation
+
+LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
+PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
+
+
+def level_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """A level below the target, or "declared"."""
+    name = "declared" if value.strip().lower() == "declared" else parse_level(value)
+    if name not in (*LEVELS, "declared"):
+        raise click.BadParameter(f"{value!r} is not a level to predict from; use {' '.join(LEVELS)} or declared")
+    return name
+
+
+def workload_options(command: Any) -> Any:
+    """Size and seed of a program's run."""
+    for option in (
+        click.option("--transactions", type=click.IntRange(1, 1000), default=4, show_default=True, help="Per session."),
+        click.option("--sessions", type=click.IntRange(1, 100), default=3, show_default=True),
+        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the program's run."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("predict")
+@click.argument("history", metavar="[HISTORY]", required=False)
+@click.option(
+    "--level", "-l", callback=level_option, default="TCC", show_default=True,
+    help="The level that the predicted run keeps: RC RA TCC PC PSI SI, or declared.",
+)  # fmt: skip
+@click.option("--target", type=click.Choice(["SER", "SI"]), default="SER", show_default=True, help="What it breaks.")
+@click.option(
+    "--boundary", type=click.Choice(["strict", "relaxed"]), default="strict", show_default=True,
+    help="What of a transaction with a changed read is kept: up to that read, or all.",
+)  # fmt: skip
+@click.option("--exact", is_flag=True, help="Miss nothing, not even where a sufficient condition does.")
+@click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Different anomalies.")
+@click.option("--sweep", is_flag=True, help="Try every level: at which could this run have gone wrong?")
+@click.option("--even-if-broken", is_flag=True, help="Predict although the history breaks the target already.")
+@click.option("--program", type=click.Choice(PROGRAMS), help="Observe a run of this program, and replay predictions.")
+@workload_options
+@click.option(
+    "--assume", metavar="LEVEL", callback=assumed_level, help="For declared: the level of those that carry none."
+)
+@click.option("--levels-file", type=click.Path(dir_okay=False), help="For declared: as for check.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided.")
+@click.option(
+    "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided if it does not suffice."
+)
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False), help="Write predictions here, with traces and pictures beside.")
+@click.option("--verbose", "-v", is_flag=True, help="Print times and sizes as well.")
+@reading_options
+@click.pass_context
+def command(ctx: click.Context, /, history: str | None, program: str | None, **given: Any) -> None:
+    """From the run in HISTORY to one that could have been: it keeps the level, and breaks the target.
+
+    Exit code: 0 none predicted, 1 predicted (or the history breaks the target itself), 2 wrong usage, 3 undecided, 4
+    the input could not be read.
+    """
+    if (history is None) == (program is None):
+        raise click.UsageError("give a HISTORY, or a program with --program")
+    if program is not None and given["level"] == "declared":
+        raise click.UsageError("the programs declare no levels: choose one")
+    if given["target"] == "SI" and given["level"] == "SI":
+        raise click.UsageError("what keeps SI cannot break SI: choose another --level or --target")
+    if (given["assume"] or given["levels_file"]) and given["level"] != "declared":
+        raise click.UsageError("--assume and --levels-file are for --level declared")
+    if given["sweep"] and (given["out"] or given["output"] == "json"):
+        raise click.UsageError("--sweep prints a table; ask for files level by level")
+    if given["out"] is not None and history is not None and os.path.realpath(given["out"]) == os.path.realpath(history):
+        raise click.UsageError(f"--out would overwrite the history {history}")
+    from plume_py.strong.limits import Limits
+
+    given["limits"] = Limits(given["timeout"], given["max_memory"])
+    name, observed, workload = _observe(history, program, given)
+    if not given["even_if_broken"] and not _keeps_target(name, observed, given):
+        ctx.exit(ExitCode.VIOLATION)
+    ctx.exit(_sweep(name, observed, given) if given["sweep"] else _predict(name, observed, workload, given))
+
+
+def _observe(path: str | None, program: str | None, given: dict[str, Any]) -> "tuple[str, History, Workload | None]":
+    if path is not None:
+        from plume_py.history.load import load
+
+        return path, load(path, format=given["input_format"], init_txn=given["init_txn"]), None
+    from plume_py.predict.program import Workload, observed_run
+    from plume_py.predict.program import program as find
+
+    workload = Workload(find(str(program)), given["seed"], given["sessions"], given["transactions"])
+    shape = f"{workload.sessions}x{workload.transactions}"
+    return f"{program}, seed {workload.seed}, {shape}", observed_run(workload), workload
+
+
+def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool:
+    """Does the observed run keep the target? If not, that is what there is to show."""
+    from plume_py.checking import check
+    from plume_py.errors import LimitError
+    from plume_py.report.json import encode, plain
+    from plume_py.report.text import render
+
+    target = given["target"]
+    result = check(observed, target, name=name, limits=given["limits"])
+    if result.ok is None:
+        raise LimitError(f"{name}: does the observed history keep {target}? {result.levels[target].reason}")
+    if result.ok is False:
+        click.echo(
+            encode({"history": name, "observed": plain(result)}) if given["output"] == "json" else render(result)
+        )
+        hint = f"the observed history breaks {target} itself: no need to predict (--even-if-broken does)"
+        click.echo(one_line(f"isocheck: {name}: {hint}"), err=True)
+    return bool(result.ok)
+
+
+def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
+    from plume_py.predict.predictor import predict
+    from plume_py.strong.mixed import read_level_map
+
+    return predict(
+        observed,
+        level,
+        target=given["target"],
+        boundary=given["boundary"],
+        exact=given["exact"],
+        count=given["count"],
+        limits=given["limits"],
+        level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
+        assume=given["assume"],
+    )
+
+
+def _predict(name: str, observed: "History", workload: "Workload | None", given: dict[str, Any]) -> int:
+    from plume_py.predict.text import as_data, render
+    from plume_py.report.json import encode
+
+    outcome = _run(observed, given["level"], given)
+    validations = _replay(observed, workload, outcome)
+    if given["output"] == "json":
+        click.echo(encode(as_data(name, observed, outcome, validations)))
+    else:
+        for line in render(name, observed, outcome, validations):
+            click.echo(line)
+        if given["verbose"]:
+            click.echo(_figures(outcome))
+    if given["out"] is not None and outcome.predictions:
+        from plume_py.predict.files import write_predictions
+
+        for note in write_predictions(given["out"], observed, outcome):
+            click.echo(one_line(f"isocheck: {note}"), err=True)
+    return exit_code(outcome.ok, None)
+
+
+def _replay(observed: "History", workload: "Workload | None", outcome: "Outcome") -> "list[Validation]":
+    if workload is None:
+        return []
+    from plume_py.predict.replay import replay
+
+    return [replay(workload, observed, p, outcome.level, outcome.target) for p in outcome.predictions]
+
+
+def _figures(outcome: "Outcome") -> str:
+    times = ", ".join(f"{phase} {taken:.2f} s" for phase, taken in outcome.seconds.items())
+    return f"  {times}; " + ", ".join(f"{count:,} {what}" for what, count in outcome.sizes.items())
+
+
+def _sweep(name: str, observed: "History", given: dict[str, Any]) -> int:
+    from plume_py.predict.summary import safe_levels
+    from plume_py.predict.text import strategy
+    from plume_py.text import shown
+
+    levels = [level for level in LEVELS if level != given["target"]]
+    outcomes = {}
+    click.echo(one_line(f"{name}: {observed.transactions:,} transactions observed; target {given['target']}"))
+    for level in levels:
+        outcome = outcomes[level] = _run(observed, level, given)
+        found = ", ".join(dict.fromkeys(shown(p.violation.name) for p in outcome.predictions))
+        says = {True: "none predicted", False: f"could go wrong: {found}", None: f"undecided: {outcome.reason}"}
+        click.echo(f"  {level:<4} {says[outcome.ok]}")
+    safe = safe_levels(outcomes)
+    undecided = any(outcome.ok is None for outcome in outcomes.values())
+    if safe and not undecided:
+        click.echo(
+            f"  cheapest level without a prediction for this run ({strategy(outcomes[safe[0]])}): {' or '.join(safe)}"
+        )
+    elif not undecided:
+        click.echo(f"  no level below {given['target']} is safe for this run")
+    return combined(exit_code(outcome.ok, None) for outcome in outcomes.values())

@@ -1,0 +1,229 @@
+"""What prediction works on: the external reads and the last writes of one observed run, and where it may be cut.
+
+Nodes are the transactions that matter, numbered session by session as in the history. Whatever only the initial state
+wrote is left out, and with it most reads of real programs: such a read can see nothing else. It still is a place at
+which the run may be cut.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from plume_py.errors import InputError
+from plume_py.graph.reads import INITIAL as FROM_INITIAL
+from plume_py.graph.reads import Reads, resolve_reads
+from plume_py.history.model import NOBODY, History
+
+Boundary = Literal["strict", "relaxed"]
+
+# Where a transaction's number would stand: the initial state.
+INITIAL = -1
+
+# Reads that are wrong in themselves: there is no run to start from.
+WRONG_READS = "abcdef"
+
+
+@dataclass(frozen=True)
+class Read:
+    """An external read that could have seen something else."""
+
+    number: int
+    node: int
+    op: int
+    key: int
+    observed: int  # the node it read from, or INITIAL
+    writers: tuple[int, ...]  # whom it could read from: nodes, and INITIAL
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A place at which a session may end: after this read, or after its whole transaction."""
+
+    op: int
+    txn: int  # of the history
+    node: int  # NOBODY where that transaction is no node
+
+
+@dataclass
+class Observed:
+    """One run, reduced to what prediction needs."""
+
+    history: History
+    boundary: Boundary
+    txns: list[int] = field(default_factory=list)  # node -> transaction of the history
+    sessions: list[list[int]] = field(default_factory=list)  # nodes
+    cuts: list[list[Cut]] = field(default_factory=list)  # by session
+    reads: list[Read] = field(default_factory=list)
+    writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> operation of its last write
+    first_op: list[int] = field(default_factory=list)  # node -> its first operation that is kept
+    live: list[int] = field(default_factory=list)  # transactions that count, nodes or not
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def node_of(self) -> dict[int, int]:
+        """Transaction of the history -> node."""
+        return {t: node for node, t in enumerate(self.txns)}
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self.txns)
+
+    @cached_property
+    def session_of(self) -> list[int]:
+        """node -> session."""
+        return [int(self.history.txn_session[t]) for t in self.txns]
+
+    @cached_property
+    def writers(self) -> dict[int, list[int]]:
+        """key -> the nodes that write it."""
+        found: dict[int, list[int]] = {}
+        for node, written in enumerate(self.writes):
+            for key in written:
+                found.setdefault(key, []).append(node)
+        return found
+
+    @cached_property
+    def reads_of(self) -> list[list[Read]]:
+        """node -> its reads in program order."""
+        found: list[list[Read]] = [[] for _ in self.txns]
+        for read in self.reads:
+            found[read.node].append(read)
+        return found
+
+    def precedes(self, a: int, b: int) -> bool:
+        """Does node a come before node b in their session?"""
+        return a < b and self.session_of[a] == self.session_of[b]
+
+    def cuts_before(self, session: int, op: int) -> int:
+        """How many cuts of the session end it before operation ``op``: those of earlier reads, or transactions."""
+        return bisect_right(self._ends[session], op)
+
+    @cached_property
+    def _ends(self) -> list[list[int]]:
+        """session -> of each cut, the first operation that it leaves out."""
+        if self.boundary == "strict":
+            return [[cut.op + 1 for cut in cuts] for cuts in self.cuts]
+        return [[int(self.history.txn_start[cut.txn + 1]) for cut in cuts] for cuts in self.cuts]
+
+
+def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool = True) -> Observed:
+    """The model of a run; ``conflicts``: keys matter that two transactions write and nobody reads."""
+    resolved = resolve_reads(history)
+    wrong = [pattern for pattern in resolved.counts if pattern in WRONG_READS]
+    if wrong:
+        raise InputError(
+            f"a read of the observed history is wrong in itself (TAP-{min(wrong)})",
+            hint="isocheck shows it; prediction starts from a run that keeps the target",
+        )
+    observed = Observed(history, boundary, live=np.flatnonzero(resolved.live).tolist())
+    external = _external_reads(history, resolved)
+    writes = {t: _last_writes(history, t) for t in range(history.transactions) if resolved.live[t]}
+    kept = _kept_keys(history, external, writes, conflicts)
+    _add_nodes(observed, external, writes, kept)
+    _add_cuts(observed, external)
+    _add_notes(observed, resolved)
+    return observed
+
+
+def _external_reads(history: History, resolved: Reads) -> dict[int, list[tuple[int, int]]]:
+    """transaction -> (operation, transaction it read from) in program order."""
+    start, ops, sources = resolved.read_start, resolved.read_op.tolist(), resolved.read_source.tolist()
+    return {
+        t: [(ops[i], sources[i]) for i in range(int(start[t]), int(start[t + 1]))]
+        for t in range(history.transactions)
+        if resolved.judged[t]
+    }
+
+
+def _last_writes(history: History, t: int) -> dict[int, int]:
+    ops = np.arange(history.txn_start[t], history.txn_start[t + 1])
+    ops = ops[(history.op_kind[ops] & 1) == 1]
+    return {int(history.op_key[o]): int(o) for o in ops}
+
+
+def _kept_keys(
+    history: History, external: dict[int, list[tuple[int, int]]], writes: dict[int, dict[int, int]], conflicts: bool
+) -> set[int]:
+    times: dict[int, int] = {}
+    for written in writes.values():
+        for key in written:
+            times[key] = times.get(key, 0) + 1
+    read = {int(history.op_key[o]) for reads in external.values() for o, _ in reads}
+    return {key for key, count in times.items() if key in read or (conflicts and count > 1)}
+
+
+def _add_nodes(
+    observed: Observed,
+    external: dict[int, list[tuple[int, int]]],
+    writes: dict[int, dict[int, int]],
+    kept: set[int],
+) -> None:
+    history = observed.history
+    observed.sessions = [[] for _ in range(history.sessions)]
+    node_of: dict[int, int] = {}
+    for t in observed.live:
+        written = {key: o for key, o in writes[t].items() if key in kept}
+        ops = [*written.values(), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in kept)]
+        if ops:
+            node_of[t] = observed.size
+            observed.sessions[int(history.txn_session[t])].append(observed.size)
+            observed.txns.append(t)
+            observed.writes.append(written)
+            observed.first_op.append(min(ops))
+    for t, node in node_of.items():
+        for o, source in external.get(t, ()):
+            key = int(history.op_key[o])
+            if key in kept:
+                seen = INITIAL if source == FROM_INITIAL else node_of[source]
+                choices = tuple(_possible_writers(observed, node, key, seen))
+                observed.reads.append(Read(len(observed.reads), node, o, key, seen, choices))
+
+
+def _possible_writers(observed: Observed, reader: int, key: int, seen: int) -> Iterator[int]:
+    if seen == INITIAL or has_initial_state(observed.history):
+        yield INITIAL
+    for writer in observed.writers[key]:
+        if writer != reader and not observed.precedes(reader, writer):
+            yield writer
+
+
+def has_initial_state(history: History) -> bool:
+    """Is there a state before all transactions that a read can see?"""
+    return history.initial is not None or history.init_txn != NOBODY
+
+
+def _add_cuts(observed: Observed, external: dict[int, list[tuple[int, int]]]) -> None:
+    """Reads of one transaction between which nothing is kept are one place; so are transactions that are no nodes."""
+    history = observed.history
+    node_of = observed.node_of
+    kept = {read.op for read in observed.reads} | {o for written in observed.writes for o in written.values()}
+    observed.cuts = [[] for _ in range(history.sessions)]
+    for t, reads in external.items():
+        cuts, node = observed.cuts[int(history.txn_session[t])], node_of.get(t, NOBODY)
+        for o, _ in reads:
+            place = Cut(o, t, node)
+            if cuts and cuts[-1].node == node and _same_place(observed, cuts[-1], place, kept, node_of):
+                continue
+            cuts.append(place)
+
+
+def _same_place(observed: Observed, last: Cut, new: Cut, kept: set[int], node_of: dict[int, int]) -> bool:
+    if new.node == NOBODY:
+        return not any(t in node_of for t in range(last.txn + 1, new.txn))
+    if observed.boundary == "relaxed":
+        return True
+    return new.op not in kept and not any(o in kept for o in range(last.op, new.op))
+
+
+def _add_notes(observed: Observed, resolved: Reads) -> None:
+    history = observed.history
+    if history.lists is not None:
+        observed.notes.append("lists are taken as registers: a read of a list reads from whoever appended last")
+    unknown = [t for t in observed.txns if not resolved.judged[t]]
+    if unknown:
+        observed.notes.append(f"{len(unknown)} transactions of unknown outcome are assumed to commit")

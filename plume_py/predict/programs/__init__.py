@@ -1,0 +1,1 @@
+"""Applications to run on the store, in the manner of well-known benchmarks."""

@@ -1,0 +1,53 @@
+"""What several predictions have in common: the reads that are dangerous, and the levels that are safe."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plume_py.history.model import History
+from plume_py.levels import weaker_levels
+from plume_py.predict.prediction import Prediction
+from plume_py.predict.predictor import LEVELS, Outcome
+
+# "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.
+_PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]+([.,:][0-9]+)*(\s+|$)")
+_NUMBER = re.compile(r"[\s._#:/-]*[0-9]+$")
+
+
+@dataclass
+class DangerousRead:
+    """Reads of one key by one program (or transaction) without which an anomaly would not be there."""
+
+    who: str
+    key: str
+    times: int = 0
+    anomalies: set[str] = field(default_factory=set)
+
+
+def program_of(id: str | int) -> str | None:
+    """The program that a transaction's id names, if any."""
+    if isinstance(id, int):
+        return None
+    name = _NUMBER.sub("", _PLACE.sub("", id)).strip()
+    return name if len(name) > 1 else None
+
+
+def dangerous_reads(observed: History, predictions: Iterable[Prediction]) -> list[DangerousRead]:
+    """Changed reads of those that take part in the anomaly, most frequent first."""
+    found: dict[tuple[str, str], DangerousRead] = {}
+    for prediction in predictions:
+        involved = {str(shown.id) for shown in prediction.violation.transactions}
+        for change in prediction.changes:
+            id = observed.txn_label[change.txn]
+            if str(id) in involved:
+                where = program_of(id) or str(id), str(observed.key(change.key))
+                read = found.setdefault(where, DangerousRead(*where))
+                read.times += 1
+                read.anomalies.add(prediction.violation.name)
+    return sorted(found.values(), key=lambda read: (-read.times, read.who, read.key))
+
+
+def safe_levels(outcomes: dict[str, Outcome]) -> list[str]:
+    """The weakest levels at which nothing was predicted; several if they do not compare."""
+    safe = [level for level in LEVELS if level in outcomes and outcomes[level].ok]
+    return [level for level in safe if not weaker_levels(level) & set(safe)]

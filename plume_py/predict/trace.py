@@ -1,0 +1,48 @@
+"""A predicted run as an IsoPredict trace: ``READ KEY[x] Txn(2, 0) From(1, 0)``, one event per line.
+
+Sessions are numbered from 1, as (0, 0) is the initial state; writers stand before their readers. A trace has no values,
+and names a writer by its transaction, so a read of an own write and a write that is overwritten in its own transaction
+are left out. What cannot stand in a key is written as %XX.
+"""
+
+import re
+from collections.abc import Iterator
+
+from plume_py.history.model import History
+from plume_py.predict.prediction import Run, running_order
+
+INITIAL = -1
+
+
+def trace(history: History, run: Run) -> Iterator[bytes]:
+    """The lines of the trace; ``history`` is the observed one."""
+    names = {
+        t: (int(history.txn_session[t]) + 1, t - int(history.session_start[history.txn_session[t]]))
+        for t in range(history.transactions)
+    }
+    for t in running_order(history, run):
+        yield from (f"{line}\n".encode() for line in _events(history, run, t, names))
+
+
+def _events(history: History, run: Run, t: int, names: dict[int, tuple[int, int]]) -> Iterator[str]:
+    ops = range(int(history.txn_start[t]), run.kept[t])
+    last = {int(history.op_key[o]): o for o in ops if history.op_kind[o] & 1}
+    wrote: set[int] = set()
+    for o in ops:
+        key = int(history.op_key[o])
+        spelled = _escaped(str(history.key(key)))
+        if history.op_kind[o] & 1:
+            wrote.add(key)
+            if last[key] == o:
+                yield f"WRITE KEY[{spelled}] Txn{names[t]}"
+        elif key not in wrote:
+            source = run.sources.get(o, INITIAL)
+            yield f"READ KEY[{spelled}] Txn{names[t]} From{(0, 0) if source == INITIAL else names[source]}"
+
+
+def _escaped(key: str) -> str:
+    return re.sub(r"[^\x20-\x7e]|[\[\]%]", lambda m: "".join(f"%{b:02X}" for b in _bytes(m.group())), key)
+
+
+def _bytes(character: str) -> bytes:
+    return character.encode("utf-8", "surrogatepass")

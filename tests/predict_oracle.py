@@ -1,0 +1,137 @@
+"""Prediction by trying everything, written from docs/predict.md and sharing nothing with ``plume_py.predict``.
+
+A history is plain data as for ``oracle``: sessions of transactions ``(status, ops)``, here all committed, initial value
+0, values unique per key, no own read, one write per key and transaction.
+"""
+
+from itertools import product
+
+import oracle
+
+END = None  # the boundary of a session that runs to its end
+
+
+class Plain:
+    """The observed run: events by session, and who wrote what."""
+
+    def __init__(self, sessions):
+        self.sessions = sessions
+        self.events = []  # by session: (transaction of the session, place in it, kind, key, value)
+        for session in sessions:
+            self.events.append([(t, i, *op) for t, (_, ops) in enumerate(session) for i, op in enumerate(ops)])
+        self.writer = {}  # (key, value) -> (session, position)
+        self.values = {}  # key -> values, the initial one first
+        for s, events in enumerate(self.events):
+            for position, (_, _, kind, key, value) in enumerate(events):
+                self.values.setdefault(key, [0])
+                if kind == "w":
+                    self.writer[key, value] = (s, position)
+                    self.values[key].append(value)
+
+    def boundaries(self, strict):
+        """Every choice of boundaries: a read position per session (relaxed: the last read of a transaction) or END."""
+        for events in self.events:
+            reads = [p for p, event in enumerate(events) if event[2] == "r"]
+            if not strict:
+                reads = [p for p in reads if not any(q > p and events[q][0] == events[p][0] for q in reads)]
+            yield [END, *reads]
+
+
+def runs(sessions, strict):
+    """Every run within a boundary, as sessions of committed transactions."""
+    plain = Plain(sessions)
+    for ends in product(*plain.boundaries(strict)):
+        inside = [_inside(events, end, strict) for events, end in zip(plain.events, ends, strict=True)]
+        free = [
+            (s, p)
+            for s, (events, end) in enumerate(zip(plain.events, ends, strict=True))
+            for p in inside[s]
+            if end is not END and events[p][2] == "r" and (p == end if strict else events[p][0] == events[end][0])
+        ]
+        for values in product(*(plain.values[plain.events[s][p][3]] for s, p in free)):
+            run = _run(plain, ends, inside, dict(zip(free, values, strict=True)))
+            if run is not None:
+                yield run
+
+
+def _inside(events, end, strict):
+    if end is END:
+        return range(len(events))
+    if strict:
+        return range(end + 1)
+    return [p for p, event in enumerate(events) if event[0] <= events[end][0]]
+
+
+def _run(plain, ends, inside, changed):
+    """The run with these boundaries and changed reads, or None if it is against the rules."""
+    edges = set()
+    for s, events in enumerate(plain.events):
+        for p in inside[s]:
+            t, _, kind, key, value = events[p]
+            if t:
+                edges.add(((s, t - 1), (s, t)))
+            value = changed.get((s, p), value)
+            if kind == "r" and value != 0:
+                s1, p1 = plain.writer[key, value]
+                t1 = plain.events[s1][p1][0]
+                if p1 not in inside[s1] or (s1, t1) == (s, t) or (s1 == s and t1 > t):
+                    return None
+                edges.add(((s1, t1), (s, t)))
+    after = oracle._closure(edges)
+    if any(a == b for a, b in after):
+        return None
+    cut = {(s, plain.events[s][end][0]) for s, end in enumerate(ends) if end is not END}
+    late = {b for a, b in after if a in cut}
+    result = []
+    for s, session in enumerate(plain.sessions):
+        kept = [[] for _ in session]
+        for p in inside[s]:
+            t, _, kind, key, value = plain.events[s][p]
+            if (s, t) not in late:
+                kept[t].append((kind, key, changed.get((s, p), value)))
+        result.append([("committed", ops) for ops in kept if ops])
+    return result
+
+
+def predictable(sessions, level, strict, target="SER", cache=None):
+    """Is there a run that keeps the level and breaks the target?"""
+    cache = {} if cache is None else cache
+    for run in runs(sessions, strict):
+        name = repr(run)
+        facts = cache.get(name)
+        if facts is None:
+            facts = cache[name] = oracle.Facts(run, 0)
+            facts.verdicts = {}
+        if not _holds(facts, target) and _holds(facts, level):
+            return True
+    return False
+
+
+def _holds(facts, level):
+    if level not in facts.verdicts:
+        facts.verdicts[level] = oracle.satisfies(facts, level)
+    return facts.verdicts[level]
+
+
+def random_observed(rng, txns=(2, 5), keys=(1, 2), ops=(1, 3), sessions=(2, 3)):
+    """A serial run of a few transactions; no own reads, one write per key and transaction."""
+    names = ["x", "y", "z"][: rng.randint(*keys)]
+    latest, made = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
+    result = [[] for _ in range(rng.randint(*sessions))]
+    for _ in range(rng.randint(*txns)):
+        body, wrote = [], set()
+        for _ in range(rng.randint(*ops)):
+            key = rng.choice(names)
+            if key in wrote:
+                continue
+            if rng.random() < 0.5:
+                body.append(("r", key, latest[key]))
+            else:
+                made[key] += 1
+                wrote.add(key)
+                body.append(("w", key, made[key]))
+        for kind, key, value in body:
+            if kind == "w":
+                latest[key] = value
+        rng.choice(result).append(("committed", body))
+    return [[txn for txn in session if txn[1]] for session in result]
