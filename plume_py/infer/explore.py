@@ -54,7 +54,7 @@ class Explorer:
         for code, args in self.calls:
             result = serially(self.rules, code, args, state, number)
             if result is not None and result[1]:
-                after, writes, _ = result
+                after, writes = result
                 effect = after, frozenset(writes)
                 found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), after, writes))
         self._others[state, number] = list(found.values())

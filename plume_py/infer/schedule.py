@@ -76,17 +76,17 @@ class Rules:
         return [name for name, holds in self.enforced if not holds(state, {})]
 
 
-def installed(program: ir.Program, state: State, writes: Writes, number: int) -> State:
-    """The state after the ``number``-th commit: its new rows get numbers of their own."""
+def installed(program: ir.Program, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
+    """The state after the ``number``-th commit, and its writes: new rows get numbers of their own."""
     renumbered: Writes = {}
     for place, ((table, key), row) in enumerate(writes.items()):
         own = not program.tables[table].key and key >= OWN_ROWS
         if not (own and row is None):
             renumbered[table, PER_COMMIT * number + place if own else key] = row
-    return overlay(state, renumbered)
+    return overlay(state, renumbered), renumbered
 
 
-def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes, Machine] | None:
+def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes] | None:
     """Run a transaction alone; nothing where it rolls back."""
     try:
         machine = Machine(code, args)
@@ -94,8 +94,8 @@ def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -
             machine.step(state)
     except Rollback:
         return None
-    after = installed(rules.program, state, machine.writes, number)
-    return None if rules.refused(after) else (after, machine.writes, machine)
+    after, writes = installed(rules.program, state, machine.writes, number)
+    return None if rules.refused(after) else (after, writes)
 
 
 def may_commit_between(machine: Machine, writes: Writes) -> bool:
@@ -112,7 +112,7 @@ def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[i
         return None
     if any(key in dict(now[table]) for table, key in machine.inserted):
         return None
-    after = installed(rules.program, now, machine.writes, number)
+    after, _ = installed(rules.program, now, machine.writes, number)
     return None if rules.refused(after) else after
 
 
@@ -176,9 +176,9 @@ def _other(
         stmt = other.next.stmt
         other.step(now)
         inner.append(Moment(event.transaction, stmt, other.log))
-    after = installed(rules.program, now, other.writes, number)
+    after, writes = installed(rules.program, now, other.writes, number)
     if rules.refused(after):
         raise ReplayError(f"{event.transaction} cannot commit")
-    if not may_commit_between(machine, other.writes):
+    if not may_commit_between(machine, writes):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
-    return after, other.writes, Moment(event.transaction, None, None, event, inner)
+    return after, writes, Moment(event.transaction, None, None, event, inner)

@@ -24,4 +24,4 @@ def not_overdrawn():  # type: ignore[no-untyped-def]
     return account.sum(lambda row: row.balance) >= 0
 
 
-app.explore(withdraw__amount=(1,), deposit__amount=(1,))
+app.explore(account__balance=(-1, 0, 1), withdraw__amount=(1, 2), deposit__amount=(1, 2))

@@ -77,6 +77,12 @@ def delivered():  # type: ignore[no-untyped-def]
     )
 
 
+@app.enforce
+def one_of_each():  # type: ignore[no-untyped-def]
+    """There is one warehouse, one district and one counter."""
+    return warehouse.all(lambda row: row.w_id == 1) & district.all(lambda row: row.d_id == 1) & shipped.all(lambda row: row.id == 1)
+
+
 app.explore(
     rows={"warehouse": 1, "district": 1, "shipped": 1, "orders": 1, "new_orders": 1, "order_line": 1},
     warehouse__w_id=(1,),

@@ -30,7 +30,7 @@ def tickets():  # type: ignore[no-untyped-def]
 @app.invariant
 def invoices():  # type: ignore[no-untyped-def]
     """No two invoices have the same number, and the counter is ahead of all of them."""
-    ahead = counter.all(lambda row: invoice.all(lambda other: other.number < row.next))
+    ahead = counter.all(lambda row: invoice.all(lambda other: other.number < row.next), id=1)
     return invoice.unique("number") & ahead
 
 
