@@ -1,11 +1,12 @@
 """Bounded symbolic search: at most ``rows`` rows per table at the start, at most ``steps`` commits of others.
 
-The database goes through states D0, D1, … Dsteps, where each step is the commit of some transaction with some arguments,
-or nothing. The transaction in question does not change them before it commits; each of its statements is evaluated on
-one of them, later ones on later ones. So one formula covers all schedules.
+The database goes through states D0, D1, … Dsteps, where each step is the commit of some transaction with some
+arguments, or nothing. The transaction in question does not change them before it commits; each of its statements is evaluated
+on one of them, later ones on later ones. So one formula covers all schedules.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import z3
@@ -95,8 +96,8 @@ class Bounded:
         """Slots: those of the start, then those of each step, then those of the transaction in question."""
         most: dict[str, int] = {}
         for txn in self.program.transactions:
-            for table, n in inserts(txn.body, self.rows).items():
-                most[table] = max(most.get(table, 0), n)
+            for name, n in inserts(txn.body, self.rows).items():
+                most[name] = max(most.get(name, 0), n)
         own = inserts(self.txn.body, self.rows)
         self.step_slots: list[dict[int, list[int]]] = []
         self.own_slots: dict[int, list[int]] = {}
@@ -137,7 +138,7 @@ class Bounded:
 
     def _ordered(self, table: ir.Table, slots: list[Slot]) -> None:
         """Rows fill slots from the left, and keys grow: otherwise each state would be there many times over."""
-        for left, right in zip(slots[: self.rows], slots[1 : self.rows], strict=False):
+        for left, right in pairwise(slots[: self.rows]):
             self._add(or_(not_(right.present), left.present))
             if table.key:
                 keys = [(left.columns[table.index(c)], right.columns[table.index(c)]) for c in table.key]
@@ -255,7 +256,7 @@ class Bounded:
         """A commit must not write what the transaction in question has locked before it."""
         for j, step in enumerate(self.others):
             for point in run.points:
-                before = point.moment <= j if isinstance(point.moment, int) else point.moment <= j
+                before = point.moment <= j
                 if self.level.locks_writes:
                     for (table, number), (happened, after) in point.writes.items():
                         clash = self._clash(run, table, number, after, step)

@@ -38,7 +38,12 @@ class Domains:
         for row in every:
             key = tuple(row[i] for i in places)
             groups.setdefault(key, []).append((key, row))
-        keyed = (rows for n in range(most + 1) for keys in combinations(groups, n) for rows in product(*map(groups.get, keys)))  # type: ignore[arg-type]
+        keyed = (
+            rows
+            for n in range(most + 1)
+            for keys in combinations(groups, n)
+            for rows in product(*(groups[key] for key in keys))
+        )
         return [tuple(sorted(rows)) for rows in keyed]
 
     def states(self) -> Iterator[State]:
@@ -47,7 +52,9 @@ class Domains:
         waiting: list[list[Evaluate]] = [[] for _ in tables]
         for clause in (*self.program.invariant, *self.program.enforced):
             used = [self.index(query.source) for query in ir.queries(clause.condition)]
-            waiting[max(used, default=0)].append(compiled(clause.condition, Shape(self.program).of_expression(clause.condition)))
+            waiting[max(used, default=0)].append(
+                compiled(clause.condition, Shape(self.program).of_expression(clause.condition))
+            )
         contents = [self.contents(table) for table in tables]
         empty: tuple[Row, ...] = ()
 
@@ -69,7 +76,8 @@ class Domains:
 
     def arguments(self, code: Code) -> list[Frame]:
         """Every choice of arguments that the callers promise."""
-        txn, names, choices = code.txn, [], []
+        txn, names = code.txn, list[str]()
+        choices: list[list[Any]] = []
         for param in txn.params:
             names.append(param.name)
             if param.fields:

@@ -102,7 +102,9 @@ class E:
         return (~self) | other
 
     def __bool__(self) -> bool:
-        raise wrong("a symbolic value is neither true nor false yet", "use if_, require, & | ~ instead of if, and, or, not")
+        raise wrong(
+            "a symbolic value is neither true nor false yet", "use if_, require, & | ~ instead of if, and, or, not"
+        )
 
 
 def lift(value: object) -> Expr:
@@ -176,7 +178,9 @@ def _fresh(stem: str) -> str:
 
 def _recorder(what: str) -> _Recorder:
     if _State.recorder is None or _State.inside:
-        raise wrong(f"{what} is a statement of a transaction", "use it in a function under @app.txn, outside conditions")
+        raise wrong(
+            f"{what} is a statement of a transaction", "use it in a function under @app.txn, outside conditions"
+        )
     return _State.recorder
 
 
@@ -374,7 +378,9 @@ class App:
         self.tables.append(table)
         return TableOf(table)
 
-    def txn(self, assume: Callable[..., object] | None = None, /, **params: Any) -> Callable[[Callable[..., None]], str]:
+    def txn(
+        self, assume: Callable[..., object] | None = None, /, **params: Any
+    ) -> Callable[[Callable[..., None]], str]:
         """Declare a transaction: ``@app.txn(amount=Int)``. ``assume`` is a condition on the arguments."""
 
         def record(function: Callable[..., None]) -> str:

@@ -111,10 +111,8 @@ class _Search:
         return found
 
     def _search(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
-        if machine.is_done:
-            found = self._end(machine, now, used, dirty)
-        else:
-            found = self._step(machine, now, used, dirty)
+        go_on = self._end if machine.is_done else self._step
+        found = go_on(machine, now, used, dirty)
         # Others matter only where the transaction looks at the present: before that they might as well come later.
         waits = machine.snapshot is not None and (machine.is_done or machine.next.reads_current)
         if used < self.steps and waits and not self.wanted <= found.keys():

@@ -78,7 +78,7 @@ def under(txn: ir.Transaction, level: Level, program: ir.Program) -> ir.Transact
     """The transaction as the level runs it.
 
     PostgreSQL's UPDATE first finds rows, then locks those of them that still match; others may commit in between. Where
-    the condition fixes the primary key that is the same as an UPDATE at the moment of finding, so only others are split.
+    the condition fixes the primary key that is the same as an UPDATE when it finds, so only others are split.
     """
     if not level.find_then_lock:
         return txn

@@ -146,7 +146,7 @@ class Instruction:
     stmt: ir.Stmt
     touches: bool
     reads_current: bool
-    run: Callable[["Machine", Any], Any] | None = None
+    run: Any = None  # its expressions, compiled
     target: int = -1
     name: str = ""
 
@@ -330,7 +330,7 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectOne)
     table = machine.code.shape.index[stmt.table]
-    found = _matching(machine, instruction.run, stmt.row, table, machine.view(now, machine.code.level.select))  # type: ignore[arg-type]
+    found = _matching(machine, instruction.run, stmt.row, table, machine.view(now, machine.code.level.select))
     machine.log = found[:1]
     if not found:
         raise Rollback(f"no such row in {stmt.table}")
@@ -342,7 +342,7 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectAll)
     table = machine.code.shape.index[stmt.table]
-    found = _matching(machine, instruction.run, stmt.var, table, machine.view(now, machine.code.level.select))  # type: ignore[arg-type]
+    found = _matching(machine, instruction.run, stmt.var, table, machine.view(now, machine.code.level.select))
     machine._see(table, found)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
@@ -358,14 +358,14 @@ def _let(machine: Machine, instruction: Instruction, now: State) -> None:
 def _look(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
     """Evaluate a value that may ask the database. Rows that a query's outer table gives count as read."""
     if not instruction.touches:
-        return instruction.run((), machine.frame)  # type: ignore[arg-type, misc]
+        return instruction.run((), machine.frame)
     view = machine.view(now, machine.code.level.select)
     if machine.code.level.locks_reads:
         # A query locks the rows it goes through; its condition may speak of rows bound inside, so all of the table.
         for query in queries:
             table = machine.code.shape.index[query.source]
             machine._see(table, _matching_query(machine, query, table, view))
-    return instruction.run(view, machine.frame)  # type: ignore[misc]
+    return instruction.run(view, machine.frame)
 
 
 def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) -> list[Row]:
@@ -398,7 +398,7 @@ def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
     shape = machine.code.shape
     index, table = shape.index[stmt.table], shape.program.table(stmt.table)
     view = machine.view(now, machine.code.level.write)
-    row = tuple(value(view, machine.frame) for value in instruction.run)  # type: ignore[union-attr]
+    row = tuple(value(view, machine.frame) for value in instruction.run)
     if table.key:
         key: Any = tuple(row[table.index(column)] for column in table.key)
         # Uniqueness is checked on what is committed now, whatever the transaction itself may see.
@@ -416,7 +416,7 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.Update)
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
-    where, sets = instruction.run  # type: ignore[misc]
+    where, sets = instruction.run
     found = _within(machine, stmt.within, _matching(machine, where, stmt.var, table, view))
     frame, changed = dict(machine.frame), []
     for key, row in found:
@@ -435,7 +435,7 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.Delete)
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
-    found = _within(machine, stmt.within, _matching(machine, instruction.run, stmt.var, table, view))  # type: ignore[arg-type]
+    found = _within(machine, stmt.within, _matching(machine, instruction.run, stmt.var, table, view))
     for key, _ in found:
         machine.writes[table, key] = None
     machine.log = found

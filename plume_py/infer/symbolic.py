@@ -217,7 +217,9 @@ def overlay(base: State, writes: Writes) -> State:
     tables = [list(slots) for slots in base]
     for (table, number), write in writes.items():
         old = tables[table][number]
-        columns = tuple(ite(write.happened, new, was) for new, was in zip(write.after.columns, old.columns, strict=True))
+        columns = tuple(
+            ite(write.happened, new, was) for new, was in zip(write.after.columns, old.columns, strict=True)
+        )
         tables[table][number] = Slot(ite(write.happened, write.after.present, old.present), columns)
     return tuple(tuple(slots) for slots in tables)
 
@@ -241,7 +243,13 @@ class Execution:
     """A transaction, executed symbolically on all paths at once."""
 
     def __init__(
-        self, evaluate: Evaluator, program: ir.Program, frame: Frame, base: Base, slots: dict[int, list[int]], tracks: bool
+        self,
+        evaluate: Evaluator,
+        program: ir.Program,
+        frame: Frame,
+        base: Base,
+        slots: dict[int, list[int]],
+        tracks: bool,
     ) -> None:
         self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
         self._slots = {table: list(numbers) for table, numbers in slots.items()}

@@ -7,19 +7,19 @@ account = app.table("account", key="id", id=Id, balance=Int)
 
 
 @app.txn(i=Id)
-def add_interest(i):  # type: ignore[no-untyped-def]
+def add_interest(i):
     mine = account.get(id=i)
     interest = mine.balance * 2
     account.update(by(id=i), balance=lambda row: row.balance + interest)
 
 
 @app.txn(lambda i, amount: amount > 0, i=Id, amount=Int)
-def deposit(i, amount):  # type: ignore[no-untyped-def]
+def deposit(i, amount):
     account.update(by(id=i), balance=lambda row: row.balance + amount)
 
 
 @app.invariant
-def not_negative():  # type: ignore[no-untyped-def]
+def not_negative():
     """No account is below zero."""
     return account.all(lambda row: row.balance >= 0)
 

@@ -7,19 +7,19 @@ account = app.table("account", key="id", id=Id, balance=Int)
 
 
 @app.txn(lambda i, amount: amount > 0, i=Id, amount=Int)
-def withdraw(i, amount):  # type: ignore[no-untyped-def]
+def withdraw(i, amount):
     total = account.sum(lambda row: row.balance)
     require(total >= amount)
     account.update(by(id=i), balance=lambda row: row.balance - amount)
 
 
 @app.txn(lambda i, amount: amount > 0, i=Id, amount=Int)
-def deposit(i, amount):  # type: ignore[no-untyped-def]
+def deposit(i, amount):
     account.update(by(id=i), balance=lambda row: row.balance + amount)
 
 
 @app.invariant
-def not_overdrawn():  # type: ignore[no-untyped-def]
+def not_overdrawn():
     """Together the accounts are not below zero."""
     return account.sum(lambda row: row.balance) >= 0
 

@@ -8,21 +8,21 @@ event = app.table("event", counter=Id)
 
 
 @app.txn(i=Id)
-def read_and_write(i):  # type: ignore[no-untyped-def]
+def read_and_write(i):
     mine = counter.get(id=i)
     counter.update(by(id=i), value=mine.value + 1)
     event.insert(counter=i)
 
 
 @app.txn(i=Id)
-def in_place(i):  # type: ignore[no-untyped-def]
+def in_place(i):
     counter.get(id=i)
     counter.update(by(id=i), value=lambda row: row.value + 1)
     event.insert(counter=i)
 
 
 @app.invariant
-def counted():  # type: ignore[no-untyped-def]
+def counted():
     """A counter shows how many events it had."""
     return counter.all(lambda row: row.value == event.count(counter=row.id))
 

@@ -12,17 +12,17 @@ enrollment = app.table("enrollment", e_s_id=Id, e_c_id=Id)
 
 
 @app.txn(s=Id)
-def register(s):  # type: ignore[no-untyped-def]
+def register(s):
     student.insert(s_id=s)
 
 
 @app.txn(lambda c, capacity: capacity >= 0, c=Id, capacity=Int)
-def add_course(c, capacity):  # type: ignore[no-untyped-def]
+def add_course(c, capacity):
     course.insert(c_id=c, c_capacity=capacity)
 
 
 @app.txn(s=Id, c=Id)
-def enroll(s, c):  # type: ignore[no-untyped-def]
+def enroll(s, c):
     student.get(s_id=s)
     chosen = course.get(c_id=c)
     already = enrollment.where(e_s_id=s, e_c_id=c)
@@ -32,27 +32,27 @@ def enroll(s, c):  # type: ignore[no-untyped-def]
 
 
 @app.txn(c=Id)
-def cancel_course(c):  # type: ignore[no-untyped-def]
+def cancel_course(c):
     enrolled = enrollment.where(e_c_id=c)
     with if_(enrolled.empty()):
         course.delete(c_id=c)
 
 
 @app.txn(s=Id)
-def deregister(s):  # type: ignore[no-untyped-def]
+def deregister(s):
     enrolled = enrollment.where(e_s_id=s)
     with if_(enrolled.empty()):
         student.delete(s_id=s)
 
 
 @app.invariant
-def I1():  # type: ignore[no-untyped-def]  # noqa: N802
+def I1():
     """An enrollment refers to a student and to a course."""
     return enrollment.refers("e_s_id", student) & enrollment.refers("e_c_id", course)
 
 
 @app.invariant
-def I2():  # type: ignore[no-untyped-def]  # noqa: N802
+def I2():
     """No course has less than no capacity."""
     return course.all(lambda row: row.c_capacity >= 0)
 

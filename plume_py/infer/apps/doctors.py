@@ -7,18 +7,18 @@ doctor = app.table("doctor", key="id", id=Id, on_call=Bool)
 
 
 @app.txn(i=Id)
-def leave(i):  # type: ignore[no-untyped-def]
+def leave(i):
     others = doctor.count(lambda row: row.on_call & (row.id != i))
     require(others >= 1)
     doctor.update(by(id=i), on_call=False)
 
 
 @app.txn(i=Id)
-def come(i):  # type: ignore[no-untyped-def]
+def come(i):
     doctor.update(by(id=i), on_call=True)
 
 
 @app.invariant
-def someone_on_call():  # type: ignore[no-untyped-def]
+def someone_on_call():
     """Some doctor is on call."""
     return doctor.exists(on_call=True)

@@ -7,27 +7,27 @@ account = app.table("account", key="id", id=Id, cbal=Int, sbal=Int)
 
 
 @app.txn(lambda i, amount: amount >= 0, i=Id, amount=Int)
-def withdraw(i, amount):  # type: ignore[no-untyped-def]
+def withdraw(i, amount):
     mine = account.get(id=i)
     require(mine.cbal >= amount)
     account.update(by(id=i), cbal=mine.cbal - amount)
 
 
 @app.txn(lambda i, amount: amount >= 0, i=Id, amount=Int)
-def deposit(i, amount):  # type: ignore[no-untyped-def]
+def deposit(i, amount):
     mine = account.get(id=i)
     account.update(by(id=i), cbal=mine.cbal + amount)
 
 
 @app.txn(lambda i, amount: amount >= 0, i=Id, amount=Int)
-def save(i, amount):  # type: ignore[no-untyped-def]
+def save(i, amount):
     mine = account.get(id=i)
     require(mine.cbal >= amount)
     account.update(by(id=i), cbal=mine.cbal - amount, sbal=mine.sbal + amount)
 
 
 @app.invariant
-def not_negative():  # type: ignore[no-untyped-def]
+def not_negative():
     """Neither balance is below zero."""
     return account.all(lambda row: (row.cbal >= 0) & (row.sbal >= 0))
 

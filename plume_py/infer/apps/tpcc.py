@@ -17,7 +17,7 @@ order_line = app.table("order_line", ol_d_id=Id, ol_o_id=Int, ol_i_id=Id, ol_qua
 
 
 @app.txn(d=Id, c=Id, items=ListOf(item=Id, quantity=Int, amount=Int))
-def new_order(d, c, items):  # type: ignore[no-untyped-def]
+def new_order(d, c, items):
     home = district.get(d_id=d)
     customer.get(c_id=c)
     district.update(by(d_id=d), d_next_o_id=lambda row: row.d_next_o_id + 1)
@@ -34,7 +34,7 @@ def new_order(d, c, items):  # type: ignore[no-untyped-def]
 
 
 @app.txn(lambda d, carrier: carrier > 0, d=Id, carrier=Int)
-def delivery(d, carrier):  # type: ignore[no-untyped-def]
+def delivery(d, carrier):
     oldest = new_orders.min(lambda row: row.no_o_id, no_d_id=d)
     require(oldest > 0)
     order = orders.get(o_d_id=d, o_id=oldest)
@@ -45,7 +45,7 @@ def delivery(d, carrier):  # type: ignore[no-untyped-def]
 
 
 @app.txn(d=Id, c=Id, amount=Int)
-def payment(d, c, amount):  # type: ignore[no-untyped-def]
+def payment(d, c, amount):
     home = district.get(d_id=d)
     warehouse.get(w_id=home.d_w_id)
     warehouse.update(by(w_id=home.d_w_id), w_ytd=lambda row: row.w_ytd + amount)
@@ -58,14 +58,14 @@ def payment(d, c, amount):  # type: ignore[no-untyped-def]
 
 
 @app.txn(c=Id)
-def order_status(c):  # type: ignore[no-untyped-def]
+def order_status(c):
     customer.get(c_id=c)
     last = orders.max(lambda row: row.o_id, o_c_id=c)
     order_line.where(ol_o_id=last)
 
 
 @app.txn(d=Id, threshold=Int)
-def stock_level(d, threshold):  # type: ignore[no-untyped-def]
+def stock_level(d, threshold):
     home = district.get(d_id=d)
     stock.count(
         lambda row: (
@@ -78,14 +78,14 @@ def stock_level(d, threshold):  # type: ignore[no-untyped-def]
 
 
 @app.invariant
-def I1():  # type: ignore[no-untyped-def]  # noqa: N802
+def I1():
     """What a warehouse took in is what its districts took in, and a district has its warehouse."""
     adds_up = warehouse.all(lambda row: row.w_ytd == district.sum(lambda other: other.d_ytd, d_w_id=row.w_id))
     return adds_up & district.refers("d_w_id", warehouse)
 
 
 @app.invariant
-def I2():  # type: ignore[no-untyped-def]  # noqa: N802
+def I2():
     """Order numbers are unique in a district, positive, and below its next number."""
     fresh = orders.all(
         lambda order: (order.o_id > 0) & district.exists(lambda row: order.o_id < row.d_next_o_id, d_id=order.o_d_id)
@@ -94,7 +94,7 @@ def I2():  # type: ignore[no-untyped-def]  # noqa: N802
 
 
 @app.invariant
-def I3():  # type: ignore[no-untyped-def]  # noqa: N802
+def I3():
     """Numbers of new orders are unique in a district, positive, and below its next number."""
     fresh = new_orders.all(
         lambda new: (new.no_o_id > 0) & district.exists(lambda row: new.no_o_id < row.d_next_o_id, d_id=new.no_d_id)
@@ -103,22 +103,18 @@ def I3():  # type: ignore[no-untyped-def]  # noqa: N802
 
 
 @app.invariant
-def I4():  # type: ignore[no-untyped-def]  # noqa: N802
+def I4():
     """An order has as many lines as it says, and no line is of an order to come."""
-    counted = orders.all(
-        lambda order: order.o_ol_cnt == order_line.count(ol_d_id=order.o_d_id, ol_o_id=order.o_id)
-    )
-    placed = order_line.all(
-        lambda line: district.exists(lambda row: line.ol_o_id < row.d_next_o_id, d_id=line.ol_d_id)
-    )
+    counted = orders.all(lambda order: order.o_ol_cnt == order_line.count(ol_d_id=order.o_d_id, ol_o_id=order.o_id))
+    placed = order_line.all(lambda line: district.exists(lambda row: line.ol_o_id < row.d_next_o_id, d_id=line.ol_d_id))
     return counted & placed
 
 
 @app.invariant
-def I5():  # type: ignore[no-untyped-def]  # noqa: N802
+def I5():
     """A customer's balance and payments add up to the lines of the orders delivered to them."""
 
-    def delivered(row):  # type: ignore[no-untyped-def]
+    def delivered(row):
         return orders.sum(
             lambda order: order_line.sum(lambda line: line.ol_amount, ol_d_id=order.o_d_id, ol_o_id=order.o_id),
             lambda order: (order.o_c_id == row.c_id) & (order.o_carrier_id > 0),
@@ -129,7 +125,7 @@ def I5():  # type: ignore[no-untyped-def]  # noqa: N802
 
 
 @app.invariant
-def I6():  # type: ignore[no-untyped-def]  # noqa: N802
+def I6():
     """What is pending is an order without a carrier."""
     return new_orders.all(lambda new: orders.exists(o_d_id=new.no_d_id, o_id=new.no_o_id, o_carrier_id=0))
 

@@ -17,7 +17,7 @@ order_line = app.table("order_line", ol_o_id=Int, ol_i_id=Id)
 
 
 @app.txn(items=ListOf(item=Id))
-def new_order(items):  # type: ignore[no-untyped-def]
+def new_order(items):
     home = district.get(d_id=1)
     district.update(by(d_id=1), d_next_o_id=home.d_next_o_id + 1)
     orders.insert(o_id=home.d_next_o_id, o_ol_cnt=items.size)
@@ -27,7 +27,7 @@ def new_order(items):  # type: ignore[no-untyped-def]
 
 
 @app.txn(amount=Int)
-def payment(amount):  # type: ignore[no-untyped-def]
+def payment(amount):
     warehouse.get(w_id=1)
     district.get(d_id=1)
     warehouse.update(by(w_id=1), w_ytd=lambda row: row.w_ytd + amount)
@@ -35,7 +35,7 @@ def payment(amount):  # type: ignore[no-untyped-def]
 
 
 @app.txn()
-def delivery():  # type: ignore[no-untyped-def]
+def delivery():
     shipped.get(id=1)
     oldest = new_orders.min(lambda row: row.no_o_id)
     require(oldest > 0)
@@ -44,13 +44,13 @@ def delivery():  # type: ignore[no-untyped-def]
 
 
 @app.invariant
-def I1():  # type: ignore[no-untyped-def]  # noqa: N802
+def I1():
     """What the warehouse took in is what its districts took in."""
     return warehouse.all(lambda row: row.w_ytd == district.sum(lambda other: other.d_ytd))
 
 
 @app.invariant
-def I2_I3():  # type: ignore[no-untyped-def]  # noqa: N802
+def I2_I3():
     """Numbers of orders and of new orders are unique, and the next one is free."""
     fresh = district.all(
         lambda row: (
@@ -64,23 +64,25 @@ def I2_I3():  # type: ignore[no-untyped-def]  # noqa: N802
 
 
 @app.invariant
-def I4():  # type: ignore[no-untyped-def]  # noqa: N802
+def I4():
     """An order has as many lines as it says."""
     return orders.all(lambda order: order.o_ol_cnt == order_line.count(ol_o_id=order.o_id))
 
 
 @app.invariant
-def delivered():  # type: ignore[no-untyped-def]
+def delivered():
     """Delivered and pending orders are all that were placed."""
-    return shipped.all(
-        lambda row: district.all(lambda home: row.total + new_orders.count() == home.d_next_o_id - 1)
-    )
+    return shipped.all(lambda row: district.all(lambda home: row.total + new_orders.count() == home.d_next_o_id - 1))
 
 
 @app.enforce
-def one_of_each():  # type: ignore[no-untyped-def]
+def one_of_each():
     """There is one warehouse, one district and one counter."""
-    return warehouse.all(lambda row: row.w_id == 1) & district.all(lambda row: row.d_id == 1) & shipped.all(lambda row: row.id == 1)
+    return (
+        warehouse.all(lambda row: row.w_id == 1)
+        & district.all(lambda row: row.d_id == 1)
+        & shipped.all(lambda row: row.id == 1)
+    )
 
 
 app.explore(

@@ -9,26 +9,26 @@ counter = app.table("counter", key="id", id=Id, next=Int)
 
 
 @app.txn()
-def new_ticket():  # type: ignore[no-untyped-def]
+def new_ticket():
     last = ticket.max(lambda row: row.number)
     ticket.insert(number=last + 1)
 
 
 @app.txn()
-def new_invoice():  # type: ignore[no-untyped-def]
+def new_invoice():
     mine = counter.get(id=1)
     counter.update(by(id=1), next=mine.next + 1)
     invoice.insert(number=mine.next)
 
 
 @app.invariant
-def tickets():  # type: ignore[no-untyped-def]
+def tickets():
     """No two tickets have the same number."""
     return ticket.unique("number")
 
 
 @app.invariant
-def invoices():  # type: ignore[no-untyped-def]
+def invoices():
     """No two invoices have the same number, and the counter is ahead of all of them."""
     ahead = counter.all(lambda row: invoice.all(lambda other: other.number < row.next), id=1)
     return invoice.unique("number") & ahead

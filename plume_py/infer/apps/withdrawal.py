@@ -7,14 +7,14 @@ account = app.table("account", key="id", id=Id, balance=Int)
 
 
 @app.txn(lambda i, amount: amount > 0, i=Id, amount=Int)
-def withdraw(i, amount):  # type: ignore[no-untyped-def]
+def withdraw(i, amount):
     mine = account.get(id=i)
     require(mine.balance >= amount)
     account.update(by(id=i), balance=lambda row: row.balance - amount)
 
 
 @app.invariant
-def not_negative():  # type: ignore[no-untyped-def]
+def not_negative():
     """No account is below zero."""
     return account.all(lambda row: row.balance >= 0)
 
