@@ -1,8 +1,8 @@
 """Bounded symbolic search: at most ``rows`` rows per table at the start, at most ``steps`` commits of others.
 
 The database goes through states D0, D1, … Dsteps, where each step is the commit of some transaction with some
-arguments, or nothing. The transaction in question does not change them before it commits; each of its statements is evaluated
-on one of them, later ones on later ones. So one formula covers all schedules.
+arguments, or nothing. The transaction in question does not change them before it commits; each of its statements
+is evaluated on one of them, later ones on later ones. So one formula covers all schedules.
 """
 
 from dataclasses import dataclass
@@ -261,7 +261,7 @@ class Bounded:
                     for (table, number), (happened, after) in point.writes.items():
                         clash = self._clash(run, table, number, after, step)
                         self._add(not_(and_(before, happened, clash)))
-                if self.level.locks_reads:
+                if self.level.locks_reads or getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
                         self._add(not_(and_(before, point.guard, seen, step.writes.get(place, False))))
 
@@ -279,6 +279,11 @@ class Bounded:
             for (table, number), write in run.writes.items():
                 for step in self.others:
                     self._add(not_(and_(write.happened, self._clash(run, table, number, write.after, step))))
+            for point in run.points:
+                if getattr(point.stmt, "lock", False):
+                    for place, seen in point.reads.items():
+                        changed = or_(*(step.writes.get(place, False) for step in self.others))
+                        self._add(not_(and_(point.guard, seen, changed)))
         for (table, number), happened in run.inserted.items():
             if self.program.tables[table].key:
                 row = run.writes[table, number].after.columns

@@ -4,10 +4,13 @@ The values inside are symbols: they can be added and compared, combined with ``&
 ``if`` or ``and``; ``if_``, ``for_each`` and ``require`` take their place.
 """
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from linecache import getline
+from types import FrameType
+from typing import Any, ClassVar
 
 from plume_py.errors import InputError
 from plume_py.infer import language as ir
@@ -31,12 +34,16 @@ def wrong(problem: str, hint: str = "") -> InputError:
     return InputError(problem, where=f"line {_line()}", hint=hint)
 
 
-def _line() -> int:
-    """The line of the innermost caller outside this file."""
+def _caller() -> FrameType:
+    """The innermost caller outside this file."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextmanager.__code__.co_filename):
         frame = frame.f_back
-    return frame.f_lineno
+    return frame
+
+
+def _line() -> int:
+    return _caller().f_lineno
 
 
 class E:
@@ -164,16 +171,27 @@ class _Recorder:
 
 
 class _State:
-    """The recorder at work, how deep inside row conditions we are, and a source of fresh names."""
+    """The recorder at work, how deep inside row conditions we are, and the names that are taken."""
 
     recorder: _Recorder | None = None
     inside: int = 0
-    names: int = 0
+    names: ClassVar[set[str]] = set()
 
 
 def _fresh(stem: str) -> str:
-    _State.names += 1
-    return f"{stem}_{_State.names}"
+    name, number = stem, 1
+    while name in _State.names:
+        number += 1
+        name = f"{stem}{number}"
+    _State.names.add(name)
+    return name
+
+
+def _assigned() -> str:
+    """The name that the application gives to what it is just reading: the same in its text and in our reports."""
+    frame = _caller()
+    matched = re.match(r"\s*([A-Za-z_]\w*)\s*=[^=]", getline(frame.f_code.co_filename, frame.f_lineno))
+    return matched[1] if matched else ""
 
 
 def _recorder(what: str) -> _Recorder:
@@ -209,8 +227,8 @@ class Source:
         query = Query(kind, self.name, row._name, condition, body, default, self._is_local)
         if self._is_local or _State.inside or _State.recorder is None:
             return E(query)
-        name = _fresh(kind)
-        _State.recorder.add(ir.Let(_line(), name, query))
+        name = _fresh(_assigned() or kind)
+        _State.recorder.add(ir.Let(_line(), (name,), (query,)))
         return E(ir.Local(name))
 
     def exists(self, where: Where | None = None, **equal: object) -> E:
@@ -264,14 +282,21 @@ class TableOf(Source):
 
     def get(self, where: Where | None = None, **equal: object) -> Row:
         """SELECT one row; if there is none, the transaction rolls back."""
-        recorder, row = _recorder("get"), self._row()
-        recorder.add(ir.SelectOne(_line(), row._name, self.name, self._apply(row, where, equal)))
+        return self._get(where, equal, lock=False)
+
+    def get_for_update(self, where: Where | None = None, **equal: object) -> Row:
+        """SELECT one row FOR UPDATE: nobody changes it before the transaction ends."""
+        return self._get(where, equal, lock=True)
+
+    def _get(self, where: Where | None, equal: dict[str, object], lock: bool) -> Row:
+        recorder, row = _recorder("get"), Row(_fresh(_assigned() or self.name), self.columns, self.name)
+        recorder.add(ir.SelectOne(_line(), row._name, self.name, self._apply(row, where, equal), lock))
         return row
 
     def where(self, where: Where | None = None, **equal: object) -> "Source":
         """SELECT all rows that satisfy a condition."""
         recorder, row = _recorder("where"), self._row()
-        name = _fresh(f"{self.name}s")
+        name = _fresh(_assigned() or f"{self.name}_rows")
         recorder.add(ir.SelectAll(_line(), name, self.name, row._name, self._apply(row, where, equal)))
         return Source(name, self.columns, True)
 
@@ -401,6 +426,7 @@ class App:
                 )
             condition = (lift(assume(**symbols)),) if assume else ()
             _State.recorder = _Recorder()
+            _State.names = {*symbols, "row"}
             try:
                 function(**symbols)
                 body = tuple(_State.recorder.blocks[0])

@@ -93,11 +93,15 @@ class Stmt:
 
 @dataclass(frozen=True)
 class SelectOne(Stmt):
-    """Bind ``row`` to the row of ``table`` that satisfies ``where``; if there is none, the transaction rolls back."""
+    """Bind ``row`` to the row of ``table`` that satisfies ``where``; if there is none, the transaction rolls back.
+
+    ``lock`` is FOR UPDATE: the row is looked up as an UPDATE would, and locked as if it had been written.
+    """
 
     row: str
     table: str
     where: Expr
+    lock: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,14 +112,15 @@ class SelectAll(Stmt):
     table: str
     var: str
     where: Expr
+    lock: bool = False
 
 
 @dataclass(frozen=True)
 class Let(Stmt):
-    """Bind a local to a value; reads the database where the value has a query."""
+    """Bind locals to values, all at once; reads the database where a value has a query."""
 
-    name: str
-    value: Expr
+    names: tuple[str, ...]
+    values: tuple[Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -296,7 +301,7 @@ def reads_database(stmt: Stmt) -> bool:
     if isinstance(stmt, SelectOne | SelectAll | Insert | Update | Delete):
         return True
     if isinstance(stmt, Let):
-        return bool(queries(stmt.value))
+        return any(queries(value) for value in stmt.values)
     if isinstance(stmt, If | Require):
         return bool(queries(stmt.condition))
     return False

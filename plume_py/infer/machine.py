@@ -201,7 +201,7 @@ class Code:
 
 def _instruction(stmt: ir.Stmt, shape: Shape, level: Level) -> Instruction:
     touches = ir.reads_database(stmt)
-    writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete)
+    writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete) or getattr(stmt, "lock", False)
     current = touches and (level.write if writes else level.select) == "current"
     return Instruction(type(stmt).__name__, stmt, touches, current, _action(stmt, shape))
 
@@ -217,7 +217,7 @@ def _action(stmt: ir.Stmt, shape: Shape) -> Any:
     if isinstance(stmt, ir.Insert):
         return [compiled(value, shape) for value in stmt.values]
     if isinstance(stmt, ir.Let):
-        return compiled(stmt.value, shape)
+        return [compiled(value, shape) for value in stmt.values]
     assert isinstance(stmt, ir.If | ir.Require)
     return compiled(stmt.condition, shape)
 
@@ -248,7 +248,7 @@ class Rollback(Exception):  # noqa: N818
 class Machine:
     """A transaction in progress. Copies are cheap, so a search can branch."""
 
-    __slots__ = ("code", "frame", "inserted", "log", "pc", "reads", "snapshot", "writes")
+    __slots__ = ("code", "frame", "inserted", "locked", "log", "pc", "reads", "snapshot", "writes")
 
     def __init__(self, code: Code, args: Frame) -> None:
         self.code = code
@@ -256,6 +256,7 @@ class Machine:
         self.pc = 0
         self.writes: Writes = {}
         self.reads: frozenset[tuple[int, Any]] = frozenset()
+        self.locked: frozenset[tuple[int, Any]] = frozenset()  # by FOR UPDATE
         self.inserted: frozenset[tuple[int, Any]] = frozenset()  # rows with a primary key that were not there before
         self.snapshot: State | None = None
         self.log: Any = None
@@ -266,7 +267,7 @@ class Machine:
         twin = object.__new__(Machine)
         twin.code, twin.frame, twin.pc = self.code, dict(self.frame), self.pc
         twin.writes, twin.reads, twin.inserted = dict(self.writes), self.reads, self.inserted
-        twin.snapshot, twin.log = self.snapshot, None
+        twin.snapshot, twin.locked, twin.log = self.snapshot, self.locked, None
         return twin
 
     def fingerprint(self) -> tuple[Any, ...]:
@@ -276,6 +277,7 @@ class Machine:
             tuple(sorted(self.frame.items(), key=lambda item: item[0])),
             tuple(sorted(self.writes.items(), key=lambda item: item[0])),
             self.reads,
+            self.locked,
             self.snapshot,
         )
 
@@ -311,7 +313,13 @@ class Machine:
         assert base is not None
         return overlay(base, self.writes)
 
-    def _see(self, table: int, rows: Iterable[Row]) -> None:
+    def look_up(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
+        """What a SELECT sees; FOR UPDATE looks where an UPDATE would."""
+        return self.view(now, self.code.level.write if stmt.lock else self.code.level.select)
+
+    def _see(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
+        if lock:
+            self.locked |= {(table, key) for key, _ in rows}
         if self.code.level.locks_reads:
             self.reads |= {(table, key) for key, _ in rows}
 
@@ -330,11 +338,11 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectOne)
     table = machine.code.shape.index[stmt.table]
-    found = _matching(machine, instruction.run, stmt.row, table, machine.view(now, machine.code.level.select))
+    found = _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
     machine.log = found[:1]
     if not found:
         raise Rollback(f"no such row in {stmt.table}")
-    machine._see(table, found[:1])
+    machine._see(table, found[:1], stmt.lock)
     machine.frame[stmt.row] = found[0]
 
 
@@ -342,8 +350,8 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectAll)
     table = machine.code.shape.index[stmt.table]
-    found = _matching(machine, instruction.run, stmt.var, table, machine.view(now, machine.code.level.select))
-    machine._see(table, found)
+    found = _matching(machine, instruction.run, stmt.var, table, machine.look_up(stmt, now))
+    machine._see(table, found, stmt.lock)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
 
@@ -351,21 +359,26 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
 def _let(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Let)
-    value = _look(machine, instruction, now, ir.queries(stmt.value))
-    machine.log = machine.frame[stmt.name] = value
+    asked = [query for value in stmt.values for query in ir.queries(value)]
+    values = _look(machine, instruction, now, asked)
+    machine.frame.update(zip(stmt.names, values, strict=True))
+    machine.log = values[0] if len(values) == 1 else values
 
 
 def _look(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
     """Evaluate a value that may ask the database. Rows that a query's outer table gives count as read."""
+    parts = instruction.run if isinstance(instruction.run, list) else [instruction.run]
     if not instruction.touches:
-        return instruction.run((), machine.frame)
+        values = [part((), machine.frame) for part in parts]
+        return values if isinstance(instruction.run, list) else values[0]
     view = machine.view(now, machine.code.level.select)
     if machine.code.level.locks_reads:
         # A query locks the rows it goes through; its condition may speak of rows bound inside, so all of the table.
         for query in queries:
             table = machine.code.shape.index[query.source]
             machine._see(table, _matching_query(machine, query, table, view))
-    return instruction.run(view, machine.frame)
+    values = [part(view, machine.frame) for part in parts]
+    return values if isinstance(instruction.run, list) else values[0]
 
 
 def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) -> list[Row]:

@@ -113,6 +113,8 @@ def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -
 def may_commit_between(machine: Machine, writes: Writes) -> bool:
     """Do the locks of the transaction in progress let another one commit these writes?"""
     level = machine.code.level
+    if not machine.locked.isdisjoint(writes):
+        return False
     if level.locks_writes and not machine.writes.keys().isdisjoint(writes):
         return False
     return not level.locks_reads or machine.reads.isdisjoint(writes)
@@ -120,7 +122,9 @@ def may_commit_between(machine: Machine, writes: Writes) -> bool:
 
 def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
     """The state after the transaction's commit; nothing where it has to roll back."""
-    if machine.code.level.first_committer_wins and not dirty.isdisjoint(machine.writes):
+    if machine.code.level.first_committer_wins and not (
+        dirty.isdisjoint(machine.writes) and dirty.isdisjoint(machine.locked)
+    ):
         return None
     if any(key in dict(now[table]) for table, key in machine.inserted):
         return None

@@ -276,14 +276,18 @@ class Execution:
 
     def value(self, stmt: ir.Stmt, expr: ir.Expr, guard: Term) -> Term:
         """The value of an expression; a point of the schedule if it asks the database."""
-        asked = ir.queries(expr)
+        return self.values(stmt, (expr,), guard)[0]
+
+    def values(self, stmt: ir.Stmt, exprs: tuple[ir.Expr, ...], guard: Term) -> list[Term]:
+        """The values of expressions at the same moment."""
+        asked = [query for expr in exprs for query in ir.queries(expr)]
         if not asked:
-            return self.evaluate(expr, (), self.frame)
+            return [self.evaluate(expr, (), self.frame) for expr in exprs]
         view, point = self.look(stmt, guard)
         if self.tracks:
             for query in asked:
                 self._track(query, view, point)
-        return self.evaluate(expr, view, self.frame)
+        return [self.evaluate(expr, view, self.frame) for expr in exprs]
 
     def _track(self, query: ir.Query, view: State, point: Point) -> None:
         table = self.evaluate.shape.index[query.source]
@@ -328,7 +332,7 @@ def _matches(run: Execution, stmt: Any, var: str, table: int, view: State, guard
 
 def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard)
+    view, point = run.look(stmt, guard, writing=stmt.lock)
     found = _matches(run, stmt, stmt.row, table, view, guard)
     run.live = and_(run.live, or_(not_(guard), or_(*(match for match, _ in found))))
     if not found:
@@ -349,14 +353,16 @@ def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
 
 def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard)
+    view, point = run.look(stmt, guard, writing=stmt.lock)
     found = _matches(run, stmt, stmt.var, table, view, guard)
     point.reads.update({(table, bound.slot): match for match, bound in found})
     run.frame[stmt.rows] = Set(tuple(found))
 
 
 def _let(run: Execution, stmt: ir.Let, guard: Term) -> None:
-    run.frame[stmt.name] = run.value(stmt, stmt.value, guard)
+    for name, value in zip(stmt.names, run.values(stmt, stmt.values, guard), strict=True):
+        # A local that has a value already keeps it on the other paths.
+        run.frame[name] = ite(guard, value, run.frame[name]) if name in run.frame else value
 
 
 def _require(run: Execution, stmt: ir.Require, guard: Term) -> None:
