@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),
     "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
+    "infer": ("infer", "Find the weakest level per transaction that keeps an application's invariant."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

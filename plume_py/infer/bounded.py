@@ -35,6 +35,8 @@ from plume_py.infer.symbolic import (
     overlay,
 )
 
+SMALL = 3  # counterexamples prefer numbers up to this
+
 VIOLATED, NONE, UNKNOWN = "violated", "none", "unknown"
 
 
@@ -80,13 +82,14 @@ class Bounded:
     def __init__(
         self, program: ir.Program, name: str, level: Level, rows: int = 2, steps: int = 2, milliseconds: int = 60_000
     ) -> None:
-        self.program, self.level, self.rows = program, level, rows
+        self.program, self.level, self.rows, self.milliseconds = program, level, rows, milliseconds
         self.steps = 0 if level.is_serial else steps
         self.txn = under(program.transaction(name), level, program)
         self.texts = Texts()
         self.solver = z3.Solver()
         self.solver.set("timeout", milliseconds)
         self._number = 0
+        self._numbers: list[Any] = []
         self._layout()
         self.states = [self._initial()]
         self.others = [self._other(j) for j in range(self.steps)]
@@ -117,7 +120,12 @@ class Bounded:
     def _fresh(self, stem: str, sort: str) -> Any:
         self._number += 1
         name = f"{stem}!{self._number}"
-        return z3.Bool(name) if sort == "bool" else z3.Int(name)
+        if sort == "bool":
+            return z3.Bool(name)
+        term = z3.Int(name)
+        if stem != "moment":
+            self._numbers.append(term)
+        return term
 
     def _initial(self) -> State:
         tables = []
@@ -300,7 +308,16 @@ class Bounded:
         result = self.solver.check()
         answer = Answer(NONE)
         if result == z3.sat:
-            answer = Answer(VIOLATED, self._decoded(self.solver.model(), clause.name))
+            model = self.solver.model()
+            # Small numbers are easier to read, if they will do.
+            self.solver.push()
+            self.solver.add(*(z3.And(term >= 0, term <= SMALL) for term in self._numbers))
+            self.solver.set("timeout", 2_000)
+            if self.solver.check() == z3.sat:
+                model = self.solver.model()
+            self.solver.set("timeout", self.milliseconds)
+            self.solver.pop()
+            answer = Answer(VIOLATED, self._decoded(model, clause.name))
         elif result == z3.unknown:
             answer = Answer(UNKNOWN, reason=self.solver.reason_unknown())
         self.solver.pop()

@@ -382,6 +382,10 @@ def for_each(rows: "Source | ListArgument") -> Iterator[Row]:
     recorder.add(ir.ForEach(line, row._name, rows.name, body))
 
 
+def _words(function: Callable[..., object]) -> str:
+    return " ".join((function.__doc__ or "").split())
+
+
 class App:
     """An application: its tables, transactions and invariant."""
 
@@ -439,13 +443,13 @@ class App:
 
     def invariant(self, function: Callable[[], object]) -> str:
         """Declare a clause of the invariant: ``@app.invariant`` above a function that returns a condition."""
-        clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno)
+        clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno, _words(function))
         self.clauses.append(clause)
         return clause.name
 
     def enforce(self, function: Callable[[], object]) -> str:
         """Declare a constraint that the database itself enforces: a transaction that would break it rolls back."""
-        clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno)
+        clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno, _words(function))
         self.enforced.append(clause)
         return clause.name
 

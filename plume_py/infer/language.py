@@ -227,6 +227,7 @@ class Clause:
     name: str
     condition: Expr
     line: int = 0
+    words: str = ""  # what it means, for people
 
 
 @dataclass(frozen=True)

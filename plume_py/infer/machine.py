@@ -296,7 +296,9 @@ class Machine:
         if self.snapshot is None:
             self.snapshot = now
         self._execute(self.next, now)
+        result = self.log
         self._advance()
+        self.log = result
 
     def _advance(self) -> None:
         while not self.is_done and not self.next.touches:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plume_py.infer import language as ir
+from plume_py.infer.machine import Frame, Shape, compiled
 
 _INFIX = {"+": "+", "-": "-", "*": "*", "<": "<", "<=": "<=", "=": "=", "<>": "<>"}
 
@@ -150,3 +151,15 @@ def _spelled(expr: ir.Expr) -> str:
         return expr.name
     assert isinstance(expr, ir.Field)
     return f"{expr.row}.{expr.column}"
+
+
+def values_in(shape: Shape, frame: Frame) -> Sql:
+    """Renders with values in place of arguments, locals and columns of rows that were read."""
+
+    def value(expr: ir.Expr) -> str | None:
+        try:
+            return literal(compiled(expr, shape)((), frame))
+        except KeyError:  # a row of the statement itself
+            return None
+
+    return Sql(shape.program, value)

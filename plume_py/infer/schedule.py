@@ -48,10 +48,11 @@ class Counterexample:
 class Moment:
     """One line of a replayed schedule."""
 
-    who: str  # "" is the transaction in question
     stmt: ir.Stmt | None  # None: a commit
     result: Any
-    call: Commit | None = None
+    frame: Frame  # arguments and what was read before
+    shape: Shape | None = None
+    call: Commit | None = None  # of another transaction: its statements are ``inner``
     inner: "list[Moment]" = field(default_factory=list)
 
 
@@ -149,9 +150,11 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
         machine = Machine(code, args)
         for event in example.events:
             if event is None:
-                stmt = machine.next.stmt
+                if machine.is_done:
+                    raise ReplayError(f"{example.transaction} has no statement left")
+                stmt, frame = machine.next.stmt, dict(machine.frame)
                 machine.step(now)
-                moments.append(Moment("", stmt, machine.log))
+                moments.append(Moment(stmt, machine.log, frame, code.shape))
                 continue
             commits += 1
             now, writes, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
@@ -160,7 +163,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     except Rollback as reason:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
     final = _committed(rules, machine, now, dirty, commits + 1, example)
-    moments.append(Moment("", None, None))
+    moments.append(Moment(None, None, {}))
     broken = rules.broken(final)
     if example.clause not in broken:
         raise ReplayError(f"{example.clause} holds at the end")
@@ -189,12 +192,12 @@ def _other(
         raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
     other = Machine(code, args)
     while not other.is_done:
-        stmt = other.next.stmt
+        stmt, frame = other.next.stmt, dict(other.frame)
         other.step(now)
-        inner.append(Moment(event.transaction, stmt, other.log))
+        inner.append(Moment(stmt, other.log, frame, code.shape))
     after, writes = installed(rules.program, now, other.writes, number)
     if rules.refused(after):
         raise ReplayError(f"{event.transaction} cannot commit")
     if not may_commit_between(machine, writes):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
-    return after, writes, Moment(event.transaction, None, None, event, inner)
+    return after, writes, Moment(None, None, {}, code.shape, event, inner)

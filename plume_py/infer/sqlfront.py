@@ -17,7 +17,7 @@ def translate(file: sql.File) -> ir.Program:
     tables = tuple(_table(table, file) for table in file.tables)
     enforced = tuple(clause for table in file.tables for clause in _enforced(table, file))
     invariant = tuple(
-        ir.Clause(item.name, _Translator(file, item.condition.line).expr(item.condition.tree), item.condition.line)
+        ir.Clause(item.name, _Translator(file, item.condition.line).expr(item.condition.tree), item.condition.line, item.condition.text)
         for item in file.invariants
     )
     transactions = tuple(_Body(file, txn).transaction() for txn in file.transactions)

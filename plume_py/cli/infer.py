@@ -1,0 +1,110 @@
+"""``isocheck infer``: the weakest level of each transaction that keeps an application's invariant."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import ExitCode
+from plume_py.errors import IsocheckError
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.infer.driver import Inference
+
+STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
+
+
+@click.command("infer")
+@click.argument("app", metavar="APP")
+@click.option("--store", type=click.Choice(STORES), default="postgresql", show_default=True, help="Whose levels.")
+@click.option("--txn", "names", metavar="NAME", multiple=True, help="Only this transaction. Repeatable.")
+@click.option("--rows", type=click.IntRange(1, 6), default=2, show_default=True, help="Rows per table at the start.")
+@click.option("--steps", type=click.IntRange(0, 4), default=2, show_default=True, help="Commits of others in between.")
+@click.option("--prove", is_flag=True, help="Try to prove what no violation was found for, without bounds.")
+@click.option("--serializability", is_flag=True, help="Without invariant: the effect must equal a serial one.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "z3", "explore"]),
+    default="auto",
+    show_default=True,
+    help="Symbolic search, or every state of a small scope.",
+)
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds per question.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
+@click.option("--brief", is_flag=True, help="The levels only, without counterexamples.")
+@click.pass_context
+def command(ctx: click.Context, app: str, folder: str | None, style: str, brief: bool, **given: Any) -> None:
+    """Find the weakest isolation level of each transaction of APP that keeps its invariant.
+
+    APP is a SQL file, a Python file (which is executed), or the name of an example: courseware, tpcc, tpcc_lite, bank,
+    withdrawal, savings, add_interest, doctors, unique_ids, counters.
+
+    Exit code: 0 every transaction has such a level, 1 some has none, 2 wrong usage, 3 undecided, 4 APP cannot be read.
+    """
+    from plume_py.infer.load import load
+
+    program = load(app)
+    result = _infer(program, **given)
+    if style == "json":
+        import msgspec
+
+        from plume_py.infer.report import data
+
+        click.echo(msgspec.json.format(msgspec.json.encode(data(result)), indent=2).decode())
+    else:
+        from plume_py.infer.report import text
+
+        click.echo(text(result, examples=not brief))
+    if folder:
+        _draw(result, folder)
+    ctx.exit(_exit_code(result))
+
+
+def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **given: Any) -> "Inference":
+    from plume_py.infer.driver import Options, infer
+    from plume_py.infer.levels import STORES as CATALOGUE
+
+    known = [txn.name for txn in program.transactions]
+    for name in names:
+        if name not in known:
+            raise IsocheckError(f"{program.name} has no transaction {name}; it has {', '.join(known)}")
+    if not program.invariant and not serializability:
+        raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
+    options = Options(given["rows"], given["steps"], given["engine"], given["prove"], given["timeout"])
+    if serializability:
+        from plume_py.infer.serial import infer_serial
+
+        return infer_serial(program, CATALOGUE[store], names, options)
+    return infer(program, CATALOGUE[store], names, options)
+
+
+def _exit_code(result: "Inference") -> ExitCode:
+    from plume_py.infer.driver import VIOLATED
+
+    if any(all(verdict.answer == VIOLATED for verdict in txn.levels) for txn in result.transactions):
+        return ExitCode.VIOLATION
+    return ExitCode.HOLDS if all(txn.weakest for txn in result.transactions) else ExitCode.UNDECIDED
+
+
+def _draw(result: "Inference", folder: str) -> None:
+    from plume_py.files import write_atomically
+    from plume_py.infer.picture import render
+    from plume_py.report.dot import draw, slug
+
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IsocheckError(f"cannot write {folder}: {error.strerror}") from None
+    hints = set()
+    for txn in result.transactions:
+        for verdict in txn.levels:
+            if verdict.shown:
+                name = slug(f"{result.program.name}-{txn.name}-{verdict.level.name}")
+                target = Path(folder) / f"{name}.dot"
+                picture = render(result, txn, verdict)
+                write_atomically(str(target), [picture.encode()])
+                hints.add(draw(picture, target.with_suffix(".svg")))
+    for hint in sorted(hints - {""}):
+        click.echo(one_line(f"note: {hint}"), err=True)

@@ -1,0 +1,205 @@
+"""For each transaction, each level of a store: violated, proved, or no violation within bounds; the weakest that is kept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from time import monotonic
+
+from plume_py.errors import IsocheckError
+from plume_py.infer import language as ir
+from plume_py.infer.explore import Explorer
+from plume_py.infer.levels import Level, Store
+from plume_py.infer.schedule import Counterexample, Replay, ReplayError, replay
+
+PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
+MISSING = "this needs z3; install it with `pip install 'plume-py[infer]'`, or use --engine explore"
+
+
+@dataclass
+class Shown:
+    """A counterexample that the explorer has replayed."""
+
+    example: Counterexample
+    replay: Replay
+
+
+@dataclass
+class LevelVerdict:
+    """The answer for a transaction at a level; ``note`` says what a bounded answer covers, or why there is none."""
+
+    level: Level
+    answer: str
+    shown: dict[str, Shown] = field(default_factory=dict)
+    proved: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass
+class TransactionVerdict:
+    """All levels of a store for one transaction."""
+
+    name: str
+    levels: list[LevelVerdict]
+
+    @property
+    def weakest(self) -> LevelVerdict | None:
+        """The first level of the store's list that keeps the invariant, as far as is known."""
+        return next((verdict for verdict in self.levels if verdict.answer in (PROVED, BOUNDED)), None)
+
+
+@dataclass
+class Inference:
+    """The answer for a program on a store."""
+
+    program: ir.Program
+    store: Store
+    transactions: list[TransactionVerdict]
+    rows: int
+    steps: int
+    engine: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to look for, and how far."""
+
+    rows: int = 2
+    steps: int = 2
+    engine: str = "auto"
+    prove: bool = False
+    seconds: float = 60.0
+
+
+def has_solver() -> bool:
+    """Is z3 installed?"""
+    return find_spec("z3") is not None
+
+
+def infer(
+    program: ir.Program,
+    store: Store,
+    names: tuple[str, ...] = (),
+    options: Options = Options(),  # noqa: B008
+    progress: Callable[[str], None] = lambda _: None,
+) -> Inference:
+    """The weakest level of each transaction (of those named, or of all)."""
+    engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
+    if (engine == "z3" or options.prove) and not has_solver():
+        raise IsocheckError(MISSING)
+    begin = monotonic()
+    search = _Symbolic(program, options) if engine == "z3" else _Explicit(program, options)
+    found = []
+    for txn in program.transactions:
+        if names and txn.name not in names:
+            continue
+        verdicts = []
+        for level in store.levels:
+            progress(f"{txn.name} at {level.name}")
+            verdicts.append(_verdict(search, program, txn.name, level, options))
+        found.append(TransactionVerdict(txn.name, verdicts))
+    return Inference(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
+
+
+def _verdict(search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options) -> LevelVerdict:
+    verdict = search.verdict(name, level)
+    if options.prove and verdict.answer != VIOLATED:
+        from plume_py.infer.prove import prove
+
+        outcome = prove(program, name, level, options.seconds)
+        verdict.proved = outcome.proved
+        if outcome.is_complete:
+            return replace(verdict, answer=PROVED, note="for any number of rows and of other transactions")
+        verdict.note += f"; not proved: {', '.join(outcome.open)}"
+    return verdict
+
+
+class _Symbolic:
+    """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
+
+    def __init__(self, program: ir.Program, options: Options) -> None:
+        self.program, self.options = program, options
+
+    def verdict(self, name: str, level: Level) -> LevelVerdict:
+        rows, steps = self.options.rows, self.options.steps
+        bounds = [(1, min(1, steps)), (rows, min(1, steps)), (rows, steps)]
+        if level.is_serial:
+            bounds = [(1, 0), (rows, 0)]
+        open_clauses = list(self.program.invariant)
+        found = LevelVerdict(level, BOUNDED)
+        for k, b in dict.fromkeys(bounds):
+            open_clauses = self._ask(name, level, k, b, open_clauses, found)
+        if found.shown:
+            found.answer = VIOLATED
+        elif found.note:
+            found.answer = UNDECIDED
+        else:
+            others = ", alone" if level.is_serial else f" and {steps} environment step{'s' if steps != 1 else ''}"
+            found.note = f"no violation up to {rows} row{'s' if rows != 1 else ''}{others}"
+        return found
+
+    def _ask(
+        self, name: str, level: Level, rows: int, steps: int, clauses: list[ir.Clause], found: LevelVerdict
+    ) -> list[ir.Clause]:
+        from plume_py.infer.bounded import UNKNOWN, Bounded
+
+        if not clauses:
+            return []
+        formula = Bounded(self.program, name, level, rows, steps, int(self.options.seconds * 1000))
+        left, found.note = [], ""
+        for clause in clauses:
+            answer = formula.ask(clause)
+            if answer.example is not None:
+                found.shown[clause.name] = confirmed(self.program, answer.example)
+                continue
+            left.append(clause)
+            if answer.outcome == UNKNOWN:
+                found.note = f"the solver gave up on {clause.name} ({answer.reason})"
+        return left
+
+
+class _Explicit:
+    """The answers of the explorer."""
+
+    def __init__(self, program: ir.Program, options: Options) -> None:
+        self.program, self.options = program, options
+        self.explorer = Explorer(program, options.rows, options.steps, options.seconds)
+
+    def verdict(self, name: str, level: Level) -> LevelVerdict:
+        result = self.explorer.explore(name, level)
+        shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
+        if shown:
+            return LevelVerdict(level, VIOLATED, shown)
+        others = "" if level.is_serial else f" and {self.options.steps} environment steps"
+        if result.complete:
+            note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
+            return LevelVerdict(level, BOUNDED, note=note)
+        return LevelVerdict(level, UNDECIDED, note=f"the time was up after {result.states:,} small states")
+
+
+def confirmed(program: ir.Program, example: Counterexample) -> Shown:
+    """Replay a counterexample, and leave out rows and commits that it does not need."""
+    current = Shown(example, replay(program, example))
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for smaller in _smaller(current.example):
+            try:
+                current = Shown(smaller, replay(program, smaller))
+            except ReplayError:
+                continue
+            shrinking = True
+            break
+    return current
+
+
+def _smaller(example: Counterexample) -> list[Counterexample]:
+    found = []
+    for place, event in enumerate(example.events):
+        if event is not None:
+            found.append(replace(example, events=example.events[:place] + example.events[place + 1 :]))
+    for table, rows in enumerate(example.initial):
+        for place in range(len(rows)):
+            fewer = (*example.initial[:table], rows[:place] + rows[place + 1 :], *example.initial[table + 1 :])
+            found.append(replace(example, initial=fewer))
+    return found
