@@ -30,7 +30,9 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
     show_default=True,
     help="Symbolic search, or every state of a small scope.",
 )
-@click.option("--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds per question.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds per question."
+)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
 @click.option("--brief", is_flag=True, help="The levels only, without counterexamples.")

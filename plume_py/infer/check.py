@@ -32,7 +32,9 @@ class _Sorts:
     def table(self, name: str) -> ir.Table:
         """A table that exists."""
         if name not in [table.name for table in self.program.tables]:
-            raise _wrong(f"there is no table {name}", self.line, f"there is {', '.join(t.name for t in self.program.tables)}")
+            raise _wrong(
+                f"there is no table {name}", self.line, f"there is {', '.join(t.name for t in self.program.tables)}"
+            )
         return self.program.table(name)
 
     def need(self, expr: ir.Expr, sort: str, what: str) -> None:

@@ -101,7 +101,9 @@ def infer(
     return Inference(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
 
 
-def _verdict(search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options) -> LevelVerdict:
+def _verdict(
+    search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options
+) -> LevelVerdict:
     verdict = search.verdict(name, level)
     if options.prove and verdict.answer != VIOLATED:
         from plume_py.infer.prove import prove

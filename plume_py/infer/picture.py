@@ -18,7 +18,9 @@ def render(result: Inference, txn: TransactionVerdict, verdict: LevelVerdict) ->
     """The picture of one level's counterexample in Graphviz's language."""
     clause, found = chosen(verdict)
     title = f"{txn.name} at {verdict.level.name} on {result.store.name} breaks {clause}"
-    rows = "".join(_rows(result.program, found.replay.moments, found.example.initial, found.replay.final, clause, found))
+    rows = "".join(
+        _rows(result.program, found.replay.moments, found.example.initial, found.replay.final, clause, found)
+    )
     table = (
         f'<table border="0" cellborder="0" cellspacing="0" cellpadding="5">'
         f"{_wide(f'<b>{_font(shown(title, 120), point_size=15)}</b>', 'white')}{rows}</table>"
@@ -56,7 +58,9 @@ def _rows(
 
 def _lane(own: str, other: str) -> str:
     left = f'<td align="left" balign="left" bgcolor="{OWN}">{own or " "}</td>'
-    right = f'<td align="left" balign="left"{f" bgcolor={chr(34)}{OTHER}{chr(34)}" if other else ""}>{other or " "}</td>'
+    right = (
+        f'<td align="left" balign="left"{f" bgcolor={chr(34)}{OTHER}{chr(34)}" if other else ""}>{other or " "}</td>'
+    )
     return f"<tr>{left}{right}</tr>"
 
 

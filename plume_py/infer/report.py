@@ -6,7 +6,16 @@ from typing import Any
 import click
 
 from plume_py.infer import language as ir
-from plume_py.infer.driver import BOUNDED, PROVED, UNDECIDED, VIOLATED, Inference, LevelVerdict, Shown, TransactionVerdict
+from plume_py.infer.driver import (
+    BOUNDED,
+    PROVED,
+    UNDECIDED,
+    VIOLATED,
+    Inference,
+    LevelVerdict,
+    Shown,
+    TransactionVerdict,
+)
 from plume_py.infer.machine import State
 from plume_py.infer.render import Sql, literal, values_in
 from plume_py.infer.schedule import Commit, Moment
@@ -70,7 +79,9 @@ def _always_violated(txn: TransactionVerdict) -> bool:
     return all(verdict.answer == VIOLATED for verdict in txn.levels)
 
 
-def example(result: Inference, txn: TransactionVerdict, verdict: LevelVerdict, style: Style = click.style) -> Iterator[str]:
+def example(
+    result: Inference, txn: TransactionVerdict, verdict: LevelVerdict, style: Style = click.style
+) -> Iterator[str]:
     """The counterexample of one level, statement by statement."""
     clause, found = chosen(verdict)
     program = result.program

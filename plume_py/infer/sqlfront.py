@@ -17,7 +17,12 @@ def translate(file: sql.File) -> ir.Program:
     tables = tuple(_table(table, file) for table in file.tables)
     enforced = tuple(clause for table in file.tables for clause in _enforced(table, file))
     invariant = tuple(
-        ir.Clause(item.name, _Translator(file, item.condition.line).expr(item.condition.tree), item.condition.line, item.condition.text)
+        ir.Clause(
+            item.name,
+            _Translator(file, item.condition.line).expr(item.condition.tree),
+            item.condition.line,
+            item.condition.text,
+        )
         for item in file.invariants
     )
     transactions = tuple(_Body(file, txn).transaction() for txn in file.transactions)
@@ -152,7 +157,9 @@ class _Translator:
         try:
             return Const(int(node.this))
         except ValueError:
-            raise wrong(f"{node.this} is no whole number", self.line, "count in the smallest unit, such as cents") from None
+            raise wrong(
+                f"{node.this} is no whole number", self.line, "count in the smallest unit, such as cents"
+            ) from None
 
     def _column(self, node: Any) -> Expr:
         name, owner = str(node.name).lower(), str(node.table).lower()
@@ -193,7 +200,9 @@ class _Translator:
         name = source(select, self.line)
         table = self.file.table(name)
         if table is None:
-            raise wrong(f"there is no table {name}", self.line, f"there is {', '.join(t.name for t in self.file.tables)}")
+            raise wrong(
+                f"there is no table {name}", self.line, f"there is {', '.join(t.name for t in self.file.tables)}"
+            )
         if select.args.get("limit") or select.args.get("order"):
             raise wrong("ORDER BY and LIMIT are not supported", self.line, "use MIN or MAX to choose a row")
         origin = select.args.get("from_") or select.args.get("from")
@@ -302,9 +311,7 @@ class _Body:
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> _Translator:
         """A translator for a statement."""
-        return _Translator(
-            self.file, line, scopes or [], self.params, set(self.known), dict(self.loops), self.names
-        )
+        return _Translator(self.file, line, scopes or [], self.params, set(self.known), dict(self.loops), self.names)
 
     def table(self, name: str, line: int) -> sql.SqlTable:
         """A table that exists."""
