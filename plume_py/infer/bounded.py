@@ -15,6 +15,7 @@ from plume_py.infer import language as ir
 from plume_py.infer.levels import Level, under
 from plume_py.infer.machine import Shape
 from plume_py.infer.schedule import Commit, Counterexample
+from plume_py.infer.serial import CLAUSE
 from plume_py.infer.symbolic import (
     LIST,
     Bound,
@@ -57,6 +58,7 @@ class Step:
     frames: list[Frame]
     writes: dict[tuple[int, int], Term]
     after: State
+    runs: list[Execution]
 
 
 def inserts(body: tuple[ir.Stmt, ...], rows: int) -> dict[str, int]:
@@ -80,11 +82,19 @@ class Bounded:
     """The formula for one transaction at one level; clauses are asked one by one."""
 
     def __init__(
-        self, program: ir.Program, name: str, level: Level, rows: int = 2, steps: int = 2, milliseconds: int = 60_000
+        self,
+        program: ir.Program,
+        name: str,
+        level: Level,
+        rows: int = 2,
+        steps: int = 2,
+        milliseconds: int = 60_000,
+        partners: dict[str, Level] | None = None,
     ) -> None:
         self.program, self.level, self.rows, self.milliseconds = program, level, rows, milliseconds
         self.steps = 0 if level.is_serial else steps
         self.txn = under(program.transaction(name), level, program)
+        self.partners = partners or {}
         self.texts = Texts()
         self.solver = z3.Solver()
         self.solver.set("timeout", milliseconds)
@@ -92,7 +102,10 @@ class Bounded:
         self._numbers: list[Any] = []
         self._layout()
         self.states = [self._initial()]
-        self.others = [self._other(j) for j in range(self.steps)]
+        self.others_so_far: list[Step] = []
+        for j in range(self.steps):
+            self.others_so_far.append(self._other(j))
+        self.others = self.others_so_far
         self._target()
 
     def _layout(self) -> None:
@@ -189,18 +202,23 @@ class Bounded:
         before = self.states[-1]
         choice = z3.Int(f"step{j}")
         self._add(and_(choice >= 0, choice <= len(self.program.transactions)))
-        frames, changes, writes = [], [], dict[tuple[int, int], Term]()
+        frames, changes, runs, writes = [], [], [], dict[tuple[int, int], Term]()
         for number, txn in enumerate(self.program.transactions, 1):
+            level = self.partners.get(txn.name)
+            txn = under(txn, level, self.program) if level else txn
             shape = Shape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
-            run = Execution(
-                Evaluator(shape, self.texts), self.program, frame, lambda _: (before, 0), self.step_slots[j], False
-            )
+            base = self._moments(level, j) if level and not level.is_serial else (lambda _, j=j: (before, j))
+            tracks = level is not None and level.locks_reads
+            run = Execution(Evaluator(shape, self.texts), self.program, frame, base, self.step_slots[j], tracks)
             run.block(txn.body, True)
+            runs.append(run)
             after = overlay(before, run.writes)
             chosen = equal(choice, number)
             enforced = and_(*(self._clause(clause, after) for clause in self.program.enforced))
             goes = and_(self._assumed(txn, shape, frame), run.live, not_(run.short), enforced)
+            if level and not level.is_serial:
+                goes = and_(goes, self._isolated(run, level, j))
             self._add(or_(not_(chosen), goes))
             frames.append(frame)
             changes.append((chosen, run.writes))
@@ -216,14 +234,66 @@ class Bounded:
                 for t, slots in enumerate(after)
             )
         self.states.append(after)
-        return Step(choice, frames, writes, after)
+        return Step(choice, frames, writes, after, runs)
 
-    def _at(self, moment: Any) -> State:
-        """The state after ``moment`` commits, a symbolic number."""
+    def _moments(self, level: Level, j: int) -> Any:
+        """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
+        first: list[Any] = []
+        last: list[Any] = [0]
+
+        def base(writing: bool) -> tuple[State, Any]:
+            which = level.write if writing else level.select
+            if not first or which == "current":
+                moment = self._fresh("moment", "int")
+                self._add(and_(moment >= last[0], moment <= j))
+                last[0] = moment
+                first.append(moment)
+            moment = first[0] if which == "snapshot" else last[0]
+            # A look at the snapshot happens now, but sees what was there at first.
+            return self._at(moment, j), last[0]
+
+        return base
+
+    def _isolated(self, run: Execution, level: Level, j: int) -> Term:
+        """What the level of a partner demands of the commits since its statements."""
+        parts: list[Term] = []
+        begin = run.points[0].moment if run.points else j
+        for i, step in enumerate(self.others_so_far):
+            since = begin <= i
+            for point in run.points:
+                for (table, number), (happened, after) in point.writes.items():
+                    clash = self._clash(run, table, number, after, step)
+                    locked = or_(
+                        and_(level.locks_writes, point.moment <= i), and_(level.first_committer_wins, since)
+                    )
+                    parts.append(not_(and_(happened, locked, clash)))
+                if level.locks_reads or getattr(point.stmt, "lock", False):
+                    for place, seen in point.reads.items():
+                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.writes.get(place, False))))
+            if level.among_themselves:
+                parts.append(not_(and_(since, self._is_watched(step))))
+        before = self.states[j]
+        for (table, number), happened in run.inserted.items():
+            if self.program.tables[table].key:
+                row = run.writes[table, number].after.columns
+                for slot in before[table]:
+                    parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+        return and_(*parts)
+
+    def _is_watched(self, step: Step) -> Term:
+        numbers = [
+            number
+            for number, txn in enumerate(self.program.transactions, 1)
+            if txn.name in self.partners and self.partners[txn.name].among_themselves
+        ]
+        return or_(*(equal(step.choice, number) for number in numbers))
+
+    def _at(self, moment: Any, last: int) -> State:
+        """The state after ``moment`` commits, a symbolic number of at most ``last``."""
         if isinstance(moment, int):
             return self.states[moment]
-        result = self.states[self.steps]
-        for j in range(self.steps - 1, -1, -1):
+        result = self.states[last]
+        for j in range(last - 1, -1, -1):
             result = tuple(
                 tuple(_either(moment == j, old, new) for old, new in zip(olds, news, strict=True))
                 for olds, news in zip(self.states[j], result, strict=True)
@@ -244,7 +314,7 @@ class Bounded:
             moment = self._fresh("moment", "int")
             self._add(and_(moment >= last[0], moment <= self.steps))
             last[0] = moment
-            return self._at(moment), moment
+            return self._at(moment, self.steps), moment
 
         run = Execution(
             Evaluator(shape, self.texts), self.program, self.frame, base, self.own_slots, self.level.locks_reads
@@ -283,6 +353,9 @@ class Bounded:
         return or_(*parts)
 
     def _commit(self, run: Execution, end: State) -> None:
+        if self.level.among_themselves:
+            for step in self.others:
+                self._add(not_(self._is_watched(step)))
         if self.level.first_committer_wins:
             for (table, number), write in run.writes.items():
                 for step in self.others:
@@ -298,9 +371,32 @@ class Bounded:
                 for slot in end[table]:
                     self._add(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
 
+    def _serial(self) -> Term:
+        """Does some serial order of the same calls end in the same state?"""
+        txn = self.program.transaction(self.txn.name)
+        found = []
+        for place in range(self.steps + 1):
+            state = self._alone(txn, self.frame, self.states[place], self.own_slots)
+            for j in range(place, self.steps):
+                step = self.others[j]
+                for number, other in enumerate(self.program.transactions, 1):
+                    after = self._alone(other, step.frames[number - 1], state, self.step_slots[j])
+                    state = _state_either(equal(step.choice, number), after, state)
+            found.append(_same_state(state, self.final))
+        return or_(*found)
+
+    def _alone(self, txn: ir.Transaction, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
+        """The state after a transaction ran alone; unchanged where it rolls back."""
+        shape = Shape(self.program).of_transaction(txn)
+        run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda _: (before, 0), slots, False)
+        run.block(txn.body, True)
+        after = overlay(before, run.writes)
+        goes = and_(run.live, *(self._clause(clause, after) for clause in self.program.enforced))
+        return _state_either(goes, after, before)
+
     def ask(self, clause: ir.Clause) -> Answer:
         """Can the clause be broken?"""
-        broken = not_(self._clause(clause, self.final))
+        broken = not_(self._serial() if clause.name == CLAUSE else self._clause(clause, self.final))
         if broken is False:
             return Answer(NONE)
         self.solver.push()
@@ -346,14 +442,42 @@ class Bounded:
         args = tuple(value.arguments(self.txn, self.frame).items())
         return Counterexample(self.txn.name, self.level, args, tuple(initial), tuple(events), clause)
 
+    def _real(self, value: "_Values", moment: int) -> int:
+        """A moment in numbers of real commits: steps in which nothing happened do not count."""
+        return sum(1 for step in self.others[:moment] if value.of(step.choice, "int"))
+
     def _commits(self, value: "_Values", begin: int, end: int) -> list[Commit]:
         found = []
         for step in self.others[begin:end]:
             number = value.of(step.choice, "int")
             if number:
                 txn = self.program.transactions[number - 1]
-                found.append(Commit(txn.name, tuple(value.arguments(txn, step.frames[number - 1]).items())))
+                args = tuple(value.arguments(txn, step.frames[number - 1]).items())
+                level = self.partners.get(txn.name)
+                points = [point for point in step.runs[number - 1].points if value.of(point.guard, "bool")]
+                if level is None or level.is_serial:
+                    found.append(Commit(txn.name, args))
+                else:
+                    moments = tuple(self._real(value, value.of(point.moment, "int")) for point in points)
+                    found.append(Commit(txn.name, args, level, moments))
         return found
+
+
+def _state_either(test: Term, then: State, other: State) -> State:
+    return tuple(
+        tuple(_either(test, a, b) for a, b in zip(slots, others, strict=True))
+        for slots, others in zip(then, other, strict=True)
+    )
+
+
+def _same_state(left: State, right: State) -> Term:
+    """The same rows, slot by slot: an INSERT has the same slot in any order."""
+    parts = []
+    for slots, others in zip(left, right, strict=True):
+        for a, b in zip(slots, others, strict=True):
+            columns = and_(*(equal(x, y) for x, y in zip(a.columns, b.columns, strict=True)))
+            parts += [equal(a.present, b.present), or_(not_(a.present), columns)]
+    return and_(*parts)
 
 
 def _either(test: Term, then: Slot, other: Slot) -> Slot:

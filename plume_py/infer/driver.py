@@ -9,6 +9,7 @@ from plume_py.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import Level, Store
+from plume_py.infer.serial import CLAUSE
 from plume_py.infer.schedule import Counterexample, Replay, ReplayError, replay
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
@@ -101,6 +102,19 @@ def infer(
     return Inference(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
 
 
+def check_partners(result: Inference, options: Options) -> dict[str, LevelVerdict]:
+    """Each transaction at its inferred level, its partners at theirs instead of one after the other."""
+    levels = {
+        txn.name: result.store.mixed(txn.weakest.level) for txn in result.transactions if txn.weakest is not None
+    }
+    found = {}
+    for txn in result.transactions:
+        if txn.name in levels:
+            search = _Symbolic(result.program, options, levels)
+            found[txn.name] = search.verdict(txn.name, levels[txn.name])
+    return found
+
+
 def _verdict(
     search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options
 ) -> LevelVerdict:
@@ -119,15 +133,16 @@ def _verdict(
 class _Symbolic:
     """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
 
-    def __init__(self, program: ir.Program, options: Options) -> None:
-        self.program, self.options = program, options
+    def __init__(self, program: ir.Program, options: Options, partners: dict[str, Level] | None = None) -> None:
+        self.program, self.options, self.partners = program, options, partners
 
     def verdict(self, name: str, level: Level) -> LevelVerdict:
+        """The answer for one transaction at one level."""
         rows, steps = self.options.rows, self.options.steps
         bounds = [(1, min(1, steps)), (rows, min(1, steps)), (rows, steps)]
         if level.is_serial:
             bounds = [(1, 0), (rows, 0)]
-        open_clauses = list(self.program.invariant)
+        open_clauses = _judged(self.program)
         found = LevelVerdict(level, BOUNDED)
         for k, b in dict.fromkeys(bounds):
             open_clauses = self._ask(name, level, k, b, open_clauses, found)
@@ -147,7 +162,7 @@ class _Symbolic:
 
         if not clauses:
             return []
-        formula = Bounded(self.program, name, level, rows, steps, int(self.options.seconds * 1000))
+        formula = Bounded(self.program, name, level, rows, steps, int(self.options.seconds * 1000), self.partners)
         left, found.note = [], ""
         for clause in clauses:
             answer = formula.ask(clause)
@@ -168,7 +183,8 @@ class _Explicit:
         self.explorer = Explorer(program, options.rows, options.steps, options.seconds)
 
     def verdict(self, name: str, level: Level) -> LevelVerdict:
-        result = self.explorer.explore(name, level)
+        """The answer for one transaction at one level."""
+        result = self.explorer.explore(name, level, tuple(clause.name for clause in _judged(self.program)))
         shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
         if shown:
             return LevelVerdict(level, VIOLATED, shown)
@@ -177,6 +193,12 @@ class _Explicit:
             note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
             return LevelVerdict(level, BOUNDED, note=note)
         return LevelVerdict(level, UNDECIDED, note=f"the time was up after {result.states:,} small states")
+
+
+def _judged(program: ir.Program) -> list[ir.Clause]:
+    """What must hold at the end: the invariant, or, if that is the question, that the order is a serial one."""
+    asked = [clause for clause in program.invariant if clause.name == CLAUSE]
+    return asked or list(program.invariant)
 
 
 def confirmed(program: ir.Program, example: Counterexample) -> Shown:

@@ -8,6 +8,7 @@ from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
 from plume_py.infer.levels import SER, Level
 from plume_py.infer.machine import Code, Machine, Rollback, State, Writes
+from plume_py.infer.serial import CLAUSE, is_serial
 from plume_py.infer.schedule import Commit, Counterexample, Rules, may_commit_between, outcome, serially
 
 # A path is a linked list of events, the first one outside.
@@ -76,6 +77,9 @@ class _Search:
         self.steps = 0 if code.level.is_serial else explorer.steps
         self.known: dict[Any, Found] = {}
         self.result = Exploration()
+        # Only whether an order is serial depends on how a state was reached.
+        self.asks_order = CLAUSE in wanted
+        self.past: tuple[Commit, ...] = ()
 
     def run(self, deadline: float) -> Exploration:
         arguments = self.explorer.domains.arguments(self.code)
@@ -104,7 +108,7 @@ class _Search:
                 )
 
     def _go(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
-        mark = machine.fingerprint(), now, used, dirty
+        mark = machine.fingerprint(), now, used, dirty, self.past
         found = self.known.get(mark)
         if found is None:
             found = self.known[mark] = self._search(machine, now, used, dirty)
@@ -119,8 +123,10 @@ class _Search:
             for commit, after, writes in self.explorer.others(now, used + 1):
                 if may_commit_between(machine, writes):
                     seen = dirty.union(writes) if self.level.first_committer_wins else dirty
+                    self.past = (*self.past, commit) if self.asks_order else ()
                     for clause, path in self._go(machine, after, used + 1, seen).items():
                         found.setdefault(clause, (commit, path))
+                    self.past = self.past[:-1]
         return found
 
     def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
@@ -138,4 +144,13 @@ class _Search:
         broken = self.explorer._broken.get(after)
         if broken is None:
             broken = self.explorer._broken[after] = self.explorer.rules.broken(after)
-        return {clause: END for clause in broken if clause in self.wanted}
+        found: Found = {clause: END for clause in broken if clause in self.wanted}
+        if self.asks_order and CLAUSE in self.wanted and not self._is_serial(machine, after):
+            found[CLAUSE] = END
+        return found
+
+    def _is_serial(self, machine: Machine, final: State) -> bool:
+        initial = machine.snapshot if machine.snapshot is not None else final
+        args = tuple((param.name, machine.frame[param.name]) for param in self.code.txn.params)
+        example = Counterexample(self.code.txn.name, self.level, args, initial, self.past, CLAUSE)
+        return is_serial(self.explorer.program, example, final)

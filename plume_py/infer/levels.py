@@ -23,6 +23,7 @@ class Level:
     first_committer_wins: bool = False
     is_serial: bool = False
     find_then_lock: bool = False
+    among_themselves: bool = False  # serializable against others of this level only
 
 
 RC = Level("RC", "read committed, with write locks")
@@ -31,6 +32,9 @@ RR_INNODB = Level("RR", "repeatable read as in InnoDB: SELECT sees a snapshot, U
 RR_ANSI = Level("RR", "repeatable read as in ANSI SQL: what was read is locked, phantoms happen", locks_reads=True)
 SI = Level("SI", "snapshot isolation", select="snapshot", write="snapshot", first_committer_wins=True)
 SER = Level("SER", "serializable", is_serial=True)
+
+# What PostgreSQL's SERIALIZABLE is among transactions of which some run at weaker levels: it watches its own kind only.
+SER_MIXED = replace(SI, name="SER", title="serializable among its own kind, snapshot isolation", among_themselves=True)
 
 # The specifications as the paper prints them: no write locks, and an UPDATE installs whole rows computed earlier.
 RC_LITERAL = Level("RC0", "read committed as printed: (true, true)", locks_writes=False)
@@ -47,6 +51,11 @@ class Store:
     name: str
     levels: tuple[Level, ...]
     says: dict[str, str]
+    mixed_serializable: Level = SER
+
+    def mixed(self, level: Level) -> Level:
+        """The level where partners run at weaker ones."""
+        return self.mixed_serializable if level.is_serial else level
 
 
 STORES = {
@@ -54,6 +63,7 @@ STORES = {
         "postgresql",
         (RC_PG, SI, SER),
         {"RC": "READ COMMITTED", "SI": "REPEATABLE READ", "SER": "SERIALIZABLE"},
+        SER_MIXED,
     ),
     "mysql": Store(
         "mysql",

@@ -26,10 +26,16 @@ PER_COMMIT = 100
 
 @dataclass(frozen=True)
 class Commit:
-    """Another transaction, executed from beginning to end between two statements of the one in question."""
+    """Another transaction, which commits between two statements of the one in question.
+
+    It was executed from beginning to end just there, or, with a ``level``, its n-th statement when ``moments[n]``
+    commits had happened.
+    """
 
     transaction: str
     args: tuple[tuple[str, Any], ...]
+    level: Level | None = None
+    moments: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -144,6 +150,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     args = dict(example.args)
     if not all(condition((), args) for condition in code.assume):
         raise ReplayError(f"the arguments of {example.transaction} are not those its callers promise")
+    past = _Past([example.initial], [], [])
     now, dirty, commits = example.initial, frozenset[tuple[int, Any]](), 0
     moments: list[Moment] = []
     try:
@@ -157,17 +164,27 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
                 moments.append(Moment(stmt, machine.log, frame, code.shape))
                 continue
             commits += 1
-            now, writes, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
+            if event.level is None:
+                now, writes, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
+            else:
+                now, writes, moment = _weak(rules, event, past, machine)
+            past.note(now, writes, event)
             dirty = dirty.union(writes)
             moments.append(moment)
     except Rollback as reason:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
     final = _committed(rules, machine, now, dirty, commits + 1, example)
     moments.append(Moment(None, None, {}))
-    broken = rules.broken(final)
+    broken = rules.broken(final) + _not_serial(program, example, final)
     if example.clause not in broken:
         raise ReplayError(f"{example.clause} holds at the end")
     return Replay(moments, final, broken)
+
+
+def _not_serial(program: ir.Program, example: Counterexample, final: State) -> list[str]:
+    from plume_py.infer.serial import CLAUSE, judged
+
+    return judged(program, example, final) if example.clause == CLAUSE else []
 
 
 def _committed(
@@ -175,6 +192,8 @@ def _committed(
 ) -> State:
     if not machine.is_done:
         raise ReplayError(f"{example.transaction} has not reached its end")
+    if example.level.among_themselves and any(_watched(event) for event in example.events):
+        raise ReplayError("two serializable transactions overlap")
     if example.level.is_serial and any(event is not None for event in example.events):
         raise ReplayError("nothing can commit in the middle of a serializable transaction")
     final = outcome(rules, machine, now, dirty, number)
@@ -196,6 +215,61 @@ def _other(
         other.step(now)
         inner.append(Moment(stmt, other.log, frame, code.shape))
     after, writes = installed(rules.program, now, other.writes, number)
+    if rules.refused(after):
+        raise ReplayError(f"{event.transaction} cannot commit")
+    if not may_commit_between(machine, writes):
+        raise ReplayError(f"{event.transaction} would have to wait for a lock")
+    return after, writes, Moment(None, None, {}, code.shape, event, inner)
+
+
+@dataclass
+class _Past:
+    """The states so far, and what each commit wrote."""
+
+    states: list[State]
+    writes: list[Writes]
+    events: list[Commit]
+
+    def note(self, state: State, writes: Writes, event: Commit) -> None:
+        """One more commit."""
+        self.states.append(state)
+        self.writes.append(writes)
+        self.events.append(event)
+
+
+def _watched(event: Commit | None) -> bool:
+    return event is not None and event.level is not None and event.level.among_themselves
+
+
+def _weak(rules: Rules, event: Commit, past: _Past, machine: Machine) -> tuple[State, Writes, Moment]:
+    """A partner at its own level: its statements saw the states of their moments; now it commits."""
+    assert event.level is not None
+    code = Code(rules.program, rules.program.transaction(event.transaction), event.level)
+    args, inner, commits = dict(event.args), [], len(past.writes)
+    if not all(condition((), args) for condition in code.assume):
+        raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
+    other = Machine(code, args)
+    locked: dict[tuple[int, Any], int] = {}
+    for moment in event.moments:
+        if other.is_done or not 0 <= moment <= commits:
+            raise ReplayError(f"{event.transaction} has no statement left")
+        stmt, frame = other.next.stmt, dict(other.frame)
+        other.step(past.states[moment])
+        for place in [*other.writes, *other.locked, *other.reads]:
+            locked.setdefault(place, moment)
+        inner.append(Moment(stmt, other.log, frame, code.shape))
+    if not other.is_done or list(event.moments) != sorted(event.moments):
+        raise ReplayError(f"{event.transaction} has not reached its end")
+    begin = event.moments[0] if event.moments else commits
+    for i in range(begin, commits):
+        wins = event.level.first_committer_wins
+        if any(locked.get(place, commits) <= i or (wins and place in locked) for place in past.writes[i]):
+            raise ReplayError(f"{event.transaction} would have to wait for a lock, or to roll back")
+        if event.level.among_themselves and _watched(past.events[i]):
+            raise ReplayError("two serializable transactions overlap")
+    if any(key in dict(past.states[-1][table]) for table, key in other.inserted):
+        raise ReplayError(f"{event.transaction} cannot commit")
+    after, writes = installed(rules.program, past.states[-1], other.writes, commits + 1)
     if rules.refused(after):
         raise ReplayError(f"{event.transaction} cannot commit")
     if not may_commit_between(machine, writes):
