@@ -12,12 +12,13 @@ from plume_py.text import one_line
 if TYPE_CHECKING:
     from plume_py.infer.driver import Inference
 
+SERVERS = ("postgresql", "mariadb")
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 
 
 @click.command("infer")
 @click.argument("app", metavar="APP")
-@click.option("--store", type=click.Choice(STORES), default="postgresql", show_default=True, help="Whose levels.")
+@click.option("--store", type=click.Choice(STORES), help="Whose levels [default: postgresql, or those of --run].")
 @click.option("--txn", "names", metavar="NAME", multiple=True, help="Only this transaction. Repeatable.")
 @click.option("--rows", type=click.IntRange(1, 6), default=2, show_default=True, help="Rows per table at the start.")
 @click.option("--steps", type=click.IntRange(0, 4), default=2, show_default=True, help="Commits of others in between.")
@@ -35,33 +36,110 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
+@click.option("--partners", is_flag=True, help="Then let others run at their own levels, not one after the other.")
+@click.option("--run", "server", type=click.Choice(SERVERS), help="Then run it on a private server, under contention.")
+@click.option("--all-vectors", "every", is_flag=True, help="With --run: every assignment of levels.")
+@click.option(
+    "--run-seconds", type=click.FloatRange(0.1, 600), default=1.0, show_default=True, help="With --run: per assignment."
+)
+@click.option("--clients", type=click.IntRange(1, 100), default=6, show_default=True, help="With --run: connections.")
 @click.option("--brief", is_flag=True, help="The levels only, without counterexamples.")
 @click.pass_context
-def command(ctx: click.Context, app: str, folder: str | None, style: str, brief: bool, **given: Any) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    app: str,
+    folder: str | None,
+    style: str,
+    brief: bool,
+    server: str | None,
+    every: bool,
+    run_seconds: float,
+    clients: int,
+    partners: bool,
+    **given: Any,
+) -> None:
     """Find the weakest isolation level of each transaction of APP that keeps its invariant.
 
     APP is a SQL file, a Python file (which is executed), or the name of an example: courseware, tpcc, tpcc_lite, bank,
     withdrawal, savings, add_interest, doctors, unique_ids, counters.
 
-    Exit code: 0 every transaction has such a level, 1 some has none, 2 wrong usage, 3 undecided, 4 APP cannot be read.
+    Exit code: 0 every transaction has such a level, 1 some has none (or a run at these levels broke the invariant),
+    2 wrong usage, 3 undecided, 4 APP cannot be read.
     """
     from plume_py.infer.load import load
 
+    given["store"] = _store(given["store"], server)
     program = load(app)
     result = _infer(program, **given)
-    if style == "json":
-        import msgspec
-
-        from plume_py.infer.report import data
-
-        click.echo(msgspec.json.format(msgspec.json.encode(data(result)), indent=2).decode())
-    else:
-        from plume_py.infer.report import text
+    extra = {"partners": _partners(result, given)} if partners else {}
+    if style == "text":
+        from plume_py.infer.report import partners_text, text
 
         click.echo(text(result, examples=not brief))
+        if partners:
+            click.echo(partners_text(result, extra["partners"]))
     if folder:
         _draw(result, folder)
-    ctx.exit(_exit_code(result))
+    code = _exit_code(result)
+    if server:
+        extra["run"] = _run(result, server, every, run_seconds, clients, style == "text")
+        code = ExitCode.VIOLATION if any(r["broken"] and r["inferred safe"] for r in extra["run"]["vectors"]) else code
+    if any(verdict.shown for verdict in extra.get("partners", {}).values()):
+        code = ExitCode.VIOLATION
+    if style == "json":
+        _print_json(result, extra)
+    ctx.exit(code)
+
+
+def _store(store: str | None, server: str | None) -> str:
+    """The store that was asked for; that of the server, if there is one."""
+    if server is None:
+        return store or "postgresql"
+    own = {"postgresql": "postgresql", "mariadb": "mysql"}[server]
+    if store not in (None, own):
+        raise click.UsageError(f"--run {server} has the levels of --store {own}")
+    return own
+
+
+def _print_json(result: "Inference", extra: dict[str, Any]) -> None:
+    import msgspec
+
+    from plume_py.infer.report import data, partners_data
+
+    document = data(result)
+    if "partners" in extra:
+        document["partners"] = partners_data(result, extra["partners"])
+    if "run" in extra:
+        document["run"] = extra["run"]
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def _partners(result: "Inference", given: dict[str, Any]) -> Any:
+    from plume_py.infer.driver import MISSING, Options, check_partners, has_solver
+
+    if not has_solver():
+        raise IsocheckError(MISSING)
+    return check_partners(result, Options(given["rows"], given["steps"], "z3", False, given["timeout"]))
+
+
+def _run(result: "Inference", server: str, every: bool, seconds: float, clients: int, tells: bool) -> dict[str, Any]:
+    """The sanity experiment: the inferred levels, and weaker ones, on a real server."""
+    from plume_py.infer.report import run_data, run_line, run_summary
+    from plume_py.infer.server import Load, sanity
+
+    inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
+    if len(inferred) < len(result.program.transactions):
+        raise IsocheckError("--run needs a level for each transaction, and there is none for some")
+
+    def told(outcome: Any, safe: bool) -> None:
+        if tells:
+            click.echo(run_line(result.program, outcome, safe))
+
+    version, found = sanity(result.program, server, inferred, Load(clients, seconds), every, told)
+    if tells:
+        click.echo(run_summary(version, found))
+    return run_data(version, found)
 
 
 def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **given: Any) -> "Inference":
@@ -78,7 +156,8 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
     if serializability:
         from plume_py.infer.serial import infer_serial
 
-        return infer_serial(program, CATALOGUE[store], names, options)
+        result: Inference = infer_serial(program, CATALOGUE[store], names, options)
+        return result
     return infer(program, CATALOGUE[store], names, options)
 
 

@@ -82,14 +82,17 @@ class Base(View):
         self._aggregates: dict[str, Any] = {}
 
     def present(self, table: ir.Table, row: Id) -> Term:
+        """See ``View``."""
         return self._present[table.name](*row)
 
     def column(self, table: ir.Table, row: Id, name: str) -> Term:
+        """See ``View``."""
         if name in table.key:
             return row[table.key.index(name)]
         return self._columns[table.name, name](*row)
 
     def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+        """See ``View``."""
         name, params = outer.canonical(query)
         if name not in self._aggregates:
             self._aggregates[name] = new_function(f"{self.name}.{query.kind}", len(params), "int")
@@ -124,18 +127,21 @@ class Overlaid(View):
         self._unknown: dict[str, Any] = {}
 
     def present(self, table: ir.Table, row: Id) -> Term:
+        """See ``View``."""
         before = self.below.present(table, row)
         if table.name != self.change.table.name:
             return before
         return ite(self.change.hits(row), self.change.present(row), before)
 
     def column(self, table: ir.Table, row: Id, name: str) -> Term:
+        """See ``View``."""
         before = self.below.column(table, row, name)
         if table.name != self.change.table.name or name not in self.change.columns or name in table.key:
             return before
         return ite(self.change.hits(row), self.change.columns[name](row), before)
 
     def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+        """See ``View``."""
         change = self.change
         before = self.below.aggregate(query, outer)
         if not _depends(query, change):

@@ -263,9 +263,7 @@ class Bounded:
             for point in run.points:
                 for (table, number), (happened, after) in point.writes.items():
                     clash = self._clash(run, table, number, after, step)
-                    locked = or_(
-                        and_(level.locks_writes, point.moment <= i), and_(level.first_committer_wins, since)
-                    )
+                    locked = or_(and_(level.locks_writes, point.moment <= i), and_(level.first_committer_wins, since))
                     parts.append(not_(and_(happened, locked, clash)))
                 if level.locks_reads or getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():

@@ -1,4 +1,4 @@
-"""For each transaction, each level of a store: violated, proved, or no violation within bounds; the weakest that is kept."""
+"""For each transaction and level of a store: violated, proved, or no violation within bounds; and the weakest level."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -9,8 +9,8 @@ from plume_py.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import Level, Store
-from plume_py.infer.serial import CLAUSE
 from plume_py.infer.schedule import Counterexample, Replay, ReplayError, replay
+from plume_py.infer.serial import CLAUSE
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
 MISSING = "this needs z3; install it with `pip install 'plume-py[infer]'`, or use --engine explore"
@@ -104,9 +104,7 @@ def infer(
 
 def check_partners(result: Inference, options: Options) -> dict[str, LevelVerdict]:
     """Each transaction at its inferred level, its partners at theirs instead of one after the other."""
-    levels = {
-        txn.name: result.store.mixed(txn.weakest.level) for txn in result.transactions if txn.weakest is not None
-    }
+    levels = {txn.name: result.store.mixed(txn.weakest.level) for txn in result.transactions if txn.weakest is not None}
     found = {}
     for txn in result.transactions:
         if txn.name in levels:

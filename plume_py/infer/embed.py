@@ -396,6 +396,7 @@ class App:
         self.clauses: list[ir.Clause] = []
         self.enforced: list[ir.Clause] = []
         self.scope = ir.Scope()
+        self.rows: list[tuple[str, tuple[ir.Value, ...]]] = []
 
     def table(self, name: str, key: str | tuple[str, ...] = (), **columns: ir.Sort) -> TableOf:
         """Declare a table. ``key`` is a primary key that the database enforces."""
@@ -458,6 +459,17 @@ class App:
         self.scope.rows.update(rows or {})
         self.scope.values.update({name.replace("__", ".", 1): tuple(given) for name, given in values.items()})
 
+    def populate(self, **tables: list[tuple[ir.Value, ...]]) -> None:
+        """Rows to begin with when the program is run on a server, in the order of the columns."""
+        known = {table.name: table for table in self.tables}
+        for name, rows in tables.items():
+            if name not in known:
+                raise wrong(f"there is no table {name}", f"there is {', '.join(known)}")
+            for row in rows:
+                if len(row) != len(known[name].columns):
+                    raise wrong(f"a row of {name} has {len(known[name].columns)} columns, not {len(row)}")
+                self.rows.append((name, tuple(row)))
+
     def program(self) -> ir.Program:
         """What was declared, in the intermediate form."""
         return ir.Program(
@@ -467,4 +479,5 @@ class App:
             tuple(self.clauses),
             tuple(self.enforced),
             self.scope,
+            tuple(self.rows),
         )

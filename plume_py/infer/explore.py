@@ -8,8 +8,8 @@ from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
 from plume_py.infer.levels import SER, Level
 from plume_py.infer.machine import Code, Machine, Rollback, State, Writes
-from plume_py.infer.serial import CLAUSE, is_serial
 from plume_py.infer.schedule import Commit, Counterexample, Rules, may_commit_between, outcome, serially
+from plume_py.infer.serial import CLAUSE, is_serial
 
 # A path is a linked list of events, the first one outside.
 Path = tuple[Commit | None, Any] | None

@@ -4,7 +4,7 @@ Expressions are evaluated on a *view* of the database (what a statement sees) an
 variables. All values are integers, Booleans, or texts, of which only equality is known. There is no NULL.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
@@ -228,6 +228,7 @@ class Clause:
     condition: Expr
     line: int = 0
     words: str = ""  # what it means, for people
+    ddl: tuple[tuple[str, str], ...] = ()  # of an enforced one: tables and their constraints, for CREATE TABLE
 
 
 @dataclass(frozen=True)
@@ -248,7 +249,7 @@ class Program:
     invariant: tuple[Clause, ...]
     enforced: tuple[Clause, ...] = ()
     scope: Scope = field(default_factory=Scope)
-    source: str = ""
+    rows: tuple[tuple[str, tuple[Value, ...]], ...] = ()  # tables and rows to begin with, for runs on servers
 
     def table(self, name: str) -> Table:
         """The table of this name."""
@@ -263,7 +264,7 @@ class Program:
         return replace(self, invariant=tuple(clause for clause in self.invariant if clause.name in clauses))
 
 
-def conjunction(parts: tuple[Expr, ...] | list[Expr]) -> Expr:
+def conjunction(parts: Sequence[Expr]) -> Expr:
     """All of them."""
     real = [part for part in parts if part != TRUE]
     return TRUE if not real else real[0] if len(real) == 1 else Op("and", tuple(real))

@@ -6,6 +6,7 @@ each clause of the invariant must follow there. A solver that finds no countermo
 countermodel included, only means that it is not proved: a countermodel may be a state that cannot be reached.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -232,9 +233,8 @@ class _Prover:
         if isinstance(stmt, ir.SelectOne):
             self.select_one(stmt, guard)
         elif isinstance(stmt, ir.SelectAll):
-            view = self.view(stmt.lock)
             table = self.program.table(stmt.table)
-            rows = RowSet(view, table, stmt.var, stmt.where, dict(self.frame))
+            rows = RowSet(self.view(stmt.lock), table, stmt.var, stmt.where, dict(self.frame))
             self.frame[stmt.rows] = rows
             self.lock(table, lambda row: and_(guard, self.matches(rows, row)), stmt.lock, reading=True)
         elif isinstance(stmt, ir.Let):
@@ -377,7 +377,7 @@ class _Prover:
                     self.add(not_(same(earlier, row)))
         self.inserted.append((table, row, guard))
         self.lock(table, lambda other: and_(guard, same(other, row)), True)
-        columns = {name: (lambda _, v=value: v) for name, value in values.items()}
+        columns = {name: _constant(value) for name, value in values.items()}
         change = Change(table, lambda other: and_(guard, same(other, row)), lambda _: True, columns, row, guard, None)
         self.changes.append(change)
 
@@ -400,10 +400,10 @@ class _Prover:
         columns: dict[str, Any] = {}
         for (name, sort), value in zip(table.columns, stmt.values, strict=True):
             if _names(value) <= outside and not ir.queries(value):
-                columns[name] = lambda _, v=self.evaluate(value, None, self.frame): v
+                columns[name] = _constant(self.evaluate(value, None, self.frame))
             else:
                 unknown = new_function(name, arity(table), sort)
-                columns[name] = lambda row, f=unknown: f(*row)
+                columns[name] = _applied(unknown)
         self.many.append((table, touched))
         self.changes.append(
             Change(table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None)
@@ -416,7 +416,7 @@ class _Prover:
         columns = {}
         for name in written:
             unknown = new_function(name, arity(table), table.sort(name))
-            columns[name] = lambda row, f=unknown: f(*row)
+            columns[name] = _applied(unknown)
         below = len(self.changes)
 
         def there(row: Id) -> Term:
@@ -450,6 +450,14 @@ def _names(expr: ir.Expr) -> set[str]:
         elif isinstance(node, ir.Query):
             found.add(node.source)
     return found
+
+
+def _constant(value: Term) -> Callable[[Id], Term]:
+    return lambda _: value
+
+
+def _applied(function: Any) -> Callable[[Id], Term]:
+    return lambda row: function(*row)
 
 
 def _z(term: Term) -> Any:

@@ -1,10 +1,12 @@
 """Statements and conditions as SQL: for people to read, and, with values in place of names, for a server to run."""
 
 from collections.abc import Callable
-from typing import Any
 
 from plume_py.infer import language as ir
 from plume_py.infer.machine import Frame, Shape, compiled
+
+# The column that numbers the rows of a table without primary key on a server.
+HIDDEN = "isocheck_row"
 
 _INFIX = {"+": "+", "-": "-", "*": "*", "<": "<", "<=": "<=", "=": "=", "<>": "<>"}
 
@@ -22,8 +24,11 @@ def literal(value: ir.Value) -> str:
 class Sql:
     """Renders expressions; ``value`` gives what stands for a name or a column of a row that was read."""
 
-    def __init__(self, program: ir.Program, value: Callable[[ir.Expr], str | None] = lambda _: None) -> None:
-        self.program, self.value = program, value
+    def __init__(
+        self, program: ir.Program, value: Callable[[ir.Expr], str | None] = lambda _: None, server: bool = False
+    ) -> None:
+        self.program, self.value, self.server = program, value, server
+        self._tables: dict[str, ir.Table] = {}
 
     def expr(self, expr: ir.Expr, alias: dict[str, str]) -> str:
         """The text of an expression; ``alias`` has the rows of the statement itself."""
@@ -34,11 +39,19 @@ class Sql:
         if isinstance(expr, ir.Arg | ir.Local | ir.Field):
             return self.value(expr) or _spelled(expr)
         if isinstance(expr, ir.Same):
-            return f"{expr.left} IS {expr.right}"
+            return self._same(expr) if self.server else f"{expr.left} IS {expr.right}"
         if isinstance(expr, ir.Query):
             return self.query(expr, alias)
         assert isinstance(expr, ir.Op)
         return self._operator(expr, [self.expr(arg, alias) for arg in expr.args])
+
+    def _same(self, expr: ir.Same) -> str:
+        names = self._tables[expr.left].key or (HIDDEN,)
+        return " AND ".join(f"{expr.left}.{name} = {expr.right}.{name}" for name in names)
+
+    def _columns(self, name: str) -> str:
+        table = self.program.table(name)
+        return ", ".join([*table.names, *([] if table.key else [HIDDEN])]) if self.server else "*"
 
     def _operator(self, expr: ir.Op, args: list[str]) -> str:
         if expr.op == "not":
@@ -70,6 +83,8 @@ class Sql:
     def query(self, query: ir.Query, alias: dict[str, str]) -> str:
         """A subquery; its row gets an alias of its own."""
         inner = {**alias, query.var: f"{query.var}."}
+        if not query.is_local:
+            self._tables[query.var] = self.program.table(query.source)
         known = self.value(query) if query.is_local else None
         if known is not None:
             return known
@@ -94,9 +109,9 @@ class Sql:
     def statement(self, stmt: ir.Stmt) -> str:
         """The text of a statement that looks at the database or changes it."""
         if isinstance(stmt, ir.SelectOne):
-            return f"SELECT * FROM {stmt.table}{self._where(stmt.where, {stmt.row: ''})}{_lock(stmt)}"
+            return self._select(stmt, stmt.row)
         if isinstance(stmt, ir.SelectAll):
-            return f"SELECT * FROM {stmt.table}{self._where(stmt.where, {stmt.var: ''})}{_lock(stmt)}"
+            return self._select(stmt, stmt.var)
         if isinstance(stmt, ir.Insert):
             names = ", ".join(self.program.table(stmt.table).names)
             return f"INSERT INTO {stmt.table} ({names}) VALUES ({', '.join(self.expr(v, {}) for v in stmt.values)})"
@@ -108,6 +123,10 @@ class Sql:
             own = {stmt.var: "" if not _nested(stmt) else f"{stmt.table}."}
             return f"DELETE FROM {stmt.table}{self._where(stmt.where, own)}"
         return self._local(stmt)
+
+    def _select(self, stmt: ir.SelectOne | ir.SelectAll, var: str) -> str:
+        where = self._where(stmt.where, {var: ""})
+        return f"SELECT {self._columns(stmt.table)} FROM {stmt.table}{where}{' FOR UPDATE' if stmt.lock else ''}"
 
     def _local(self, stmt: ir.Stmt) -> str:
         if isinstance(stmt, ir.Let):
@@ -126,10 +145,6 @@ class Sql:
 
 def _nested(stmt: ir.Update | ir.Delete) -> bool:
     return any(isinstance(node, ir.Query) for node in ir.walk(stmt))
-
-
-def _lock(stmt: Any) -> str:
-    return " FOR UPDATE" if stmt.lock else ""
 
 
 def _unwrapped(text: str) -> str:

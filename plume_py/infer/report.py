@@ -62,10 +62,7 @@ def _summary(result: Inference, txn: TransactionVerdict, width: int, style: Styl
         yield name + style(label, bold=True)
     for verdict in txn.levels:
         lead = f"  {'':<{width}}    {verdict.level.name:<4} "
-        if verdict.answer == VIOLATED:
-            detail = f"by {', '.join(sorted(verdict.shown))} broken"
-        else:
-            detail = verdict.note
+        detail = verdict.note
         answer = style(verdict.answer, fg=_COLOURS[verdict.answer])
         if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
             yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
@@ -89,7 +86,8 @@ def example(
     also = f" (other schedules break {', '.join(shown(name) for name in others)})" if others else ""
     alone = verdict.level.is_serial
     where = "even alone, at" if alone else "at"
-    yield f"  {style(f'{shown(txn.name)} {where} {verdict.level.name} breaks {shown(clause)}', fg='red', bold=True)}{also}"
+    title = f"{shown(txn.name)} {where} {verdict.level.name} breaks {shown(clause)}"
+    yield f"  {style(title, fg='red', bold=True)}{also}"
     yield from wrapped("    first:  ", rows_text(program, found.example.initial), "            ", 100)
     yield f"    {style(call(found.example.transaction, found.example.args), bold=True)}"
     for moment in found.replay.moments:
@@ -111,7 +109,8 @@ def chosen(verdict: LevelVerdict) -> tuple[str, Shown]:
 
 def _moment(program: ir.Program, moment: Moment, style: Style) -> Iterator[str]:
     if moment.call is not None:
-        yield f"        {style('meanwhile', fg='cyan')} {style(call(moment.call.transaction, moment.call.args), bold=True)}"
+        title = style(call(moment.call.transaction, moment.call.args), bold=True)
+        yield f"        {style('meanwhile', fg='cyan')} {title}{_since(moment)}"
         for inner in moment.inner:
             yield from wrapped("          ", _executed(program, inner), " " * 14, 100)
         yield "          COMMIT"
@@ -120,6 +119,15 @@ def _moment(program: ir.Program, moment: Moment, style: Style) -> Iterator[str]:
         yield "      COMMIT"
         return
     yield from wrapped("      ", _executed(program, moment), " " * 10, 100)
+
+
+def _since(moment: Moment) -> str:
+    """When the statements of a partner at its own level were executed."""
+    assert moment.call is not None
+    if moment.call.level is None:
+        return ""
+    seen = ", ".join(map(str, moment.call.moments))
+    return f" at {moment.call.level.name}, its statements after {seen} of these commits"
 
 
 def _executed(program: ir.Program, moment: Moment) -> str:
@@ -233,6 +241,72 @@ def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
         table.name: [dict(zip(table.names, row, strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
         if rows
+    }
+
+
+def partners_text(result: Inference, found: dict[str, LevelVerdict]) -> str:
+    """The second look: partners at their own levels."""
+    lines = ["", "with every transaction at its own level:"]
+    for name, verdict in found.items():
+        answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.shown)}"
+        lines.append(f"  {shown(name)} at {verdict.level.name}: {answer}")
+        if verdict.shown:
+            txn = TransactionVerdict(name, [verdict])
+            lines += list(example(result, txn, verdict))
+    return "\n".join(lines)
+
+
+def partners_data(result: Inference, found: dict[str, LevelVerdict]) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        name: {
+            "level": verdict.level.name,
+            "answer": verdict.answer,
+            "note": verdict.note,
+            "counterexamples": [_example_data(result.program, item) for item in verdict.shown.values()],
+        }
+        for name, verdict in found.items()
+    }
+
+
+def run_line(program: ir.Program, outcome: Any, safe: bool) -> str:
+    """One assignment of levels on a server."""
+    levels = " ".join(f"{shown(name)}={level}" for name, level in outcome.levels.items())
+    verdict = f"broken: {', '.join(map(shown, outcome.broken))}" if outcome.broken else "holds"
+    counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
+    mark = "inferred safe" if safe else "weaker"
+    trouble = "".join(f"; {count} times: {shown(text, 120)}" for text, count in outcome.problems.items())
+    return f"  {levels}  [{mark}]  {verdict}  ({counts}{trouble})"
+
+
+def run_summary(version: str, found: list[tuple[Any, bool]]) -> str:
+    """All assignments of levels on a server."""
+    safe = [outcome for outcome, is_safe in found if is_safe]
+    weak = [outcome for outcome, is_safe in found if not is_safe]
+    broken = sum(bool(outcome.broken) for outcome in weak)
+    wrong = sum(bool(outcome.broken) for outcome in safe)
+    return (
+        f"{shown(version)}: {len(found)} assignments of levels; {wrong} of {len(safe)} at the inferred levels or "
+        f"stronger broke the invariant, {broken} of {len(weak)} weaker ones did"
+    )
+
+
+def run_data(version: str, found: list[tuple[Any, bool]]) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "server": version,
+        "vectors": [
+            {
+                "levels": outcome.levels,
+                "inferred safe": safe,
+                "broken": outcome.broken,
+                "commits": outcome.commits,
+                "rollbacks": outcome.rollbacks,
+                "refused": outcome.refused,
+                "problems": dict(outcome.problems),
+            }
+            for outcome, safe in found
+        ],
     }
 
 

@@ -25,3 +25,4 @@ def not_negative():
 
 
 app.explore(deposit__amount=(1,))
+app.populate(account=[(1, 0), (2, 1)])

@@ -25,3 +25,4 @@ def not_overdrawn():
 
 
 app.explore(account__balance=(-1, 0, 1), withdraw__amount=(1, 2), deposit__amount=(1, 2))
+app.populate(account=[(1, 1), (2, 1)])

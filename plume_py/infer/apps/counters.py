@@ -28,3 +28,4 @@ def counted():
 
 
 app.explore(rows={"event": 2})
+app.populate(counter=[(1, 0), (2, 0)])

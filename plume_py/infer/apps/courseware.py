@@ -58,3 +58,4 @@ def I2():
 
 
 app.explore(rows={"enrollment": 2}, course__c_capacity=(0, 1), add_course__capacity=(1,))
+app.populate(student=[(1,), (2,)], course=[(1, 1), (2, 1)])

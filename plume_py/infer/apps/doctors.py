@@ -22,3 +22,6 @@ def come(i):
 def someone_on_call():
     """Some doctor is on call."""
     return doctor.exists(on_call=True)
+
+
+app.populate(doctor=[(1, True), (2, True)])

@@ -44,3 +44,4 @@ app.explore(
     deposit__i=(1,),
     save__i=(1,),
 )
+app.populate(account=[(1, 2, 0)])

@@ -167,3 +167,9 @@ app.explore(
     stock_level__threshold=(30,),
     **{"new_order__items.item": (1,), "new_order__items.quantity": (1,), "new_order__items.amount": (1,)},
 )
+app.populate(
+    warehouse=[(1, 0)],
+    district=[(1, 1, 0, 1)],
+    customer=[(1, 0, 0)],
+    stock=[(1, 50)],
+)

@@ -35,3 +35,4 @@ def invoices():
 
 
 app.explore(rows={"counter": 1, "invoice": 1}, counter__id=(1,))
+app.populate(counter=[(1, 1)])

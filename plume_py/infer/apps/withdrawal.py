@@ -20,3 +20,4 @@ def not_negative():
 
 
 app.explore(withdraw__amount=(1,))
+app.populate(account=[(1, 1), (2, 1)])
