@@ -84,7 +84,7 @@ def command(
     code = _exit_code(result)
     if server:
         extra["run"] = _run(result, server, every, run_seconds, clients, style == "text")
-        code = ExitCode.VIOLATION if any(r["broken"] and r["inferred safe"] for r in extra["run"]["vectors"]) else code
+        code = ExitCode.VIOLATION if any(r["broken"] and r["found safe"] for r in extra["run"]["vectors"]) else code
     if any(verdict.shown for verdict in extra.get("partners", {}).values()):
         code = ExitCode.VIOLATION
     if style == "json":
@@ -132,11 +132,13 @@ def _run(result: "Inference", server: str, every: bool, seconds: float, clients:
     if len(inferred) < len(result.program.transactions):
         raise IsocheckError("--run needs a level for each transaction, and there is none for some")
 
+    safe = {txn.name: {v.level.name for v in txn.levels if v.answer != "violated"} for txn in result.transactions}
+
     def told(outcome: Any, safe: bool) -> None:
         if tells:
             click.echo(run_line(result.program, outcome, safe))
 
-    version, found = sanity(result.program, server, inferred, Load(clients, seconds), every, told)
+    version, found = sanity(result.program, server, inferred, safe, Load(clients, seconds), every, told)
     if tells:
         click.echo(run_summary(version, found))
     return run_data(version, found)

@@ -59,6 +59,11 @@ class Step:
     writes: dict[tuple[int, int], Term]
     after: State
     runs: list[Execution]
+    locks: dict[tuple[int, int], Term]
+
+    def claims(self, place: tuple[int, int]) -> Term:
+        """Did it write or lock this row?"""
+        return or_(self.writes.get(place, False), self.locks.get(place, False))
 
 
 def inserts(body: tuple[ir.Stmt, ...], rows: int) -> dict[str, int]:
@@ -234,7 +239,17 @@ class Bounded:
                 for t, slots in enumerate(after)
             )
         self.states.append(after)
-        return Step(choice, frames, writes, after, runs)
+        return Step(choice, frames, writes, after, runs, self._locked(choice, runs))
+
+    def _locked(self, choice: Any, runs: list[Execution]) -> dict[tuple[int, int], Term]:
+        """The rows that a step locks by FOR UPDATE."""
+        found: dict[tuple[int, int], Term] = {}
+        for number, run in enumerate(runs, 1):
+            for point in run.points:
+                for place, seen in point.reads.items() if getattr(point.stmt, "lock", False) else ():
+                    took = and_(equal(choice, number), point.guard, seen)
+                    found[place] = or_(found.get(place, False), took)
+        return found
 
     def _moments(self, level: Level, j: int) -> Any:
         """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
@@ -243,7 +258,7 @@ class Bounded:
 
         def base(writing: bool) -> tuple[State, Any]:
             which = level.write if writing else level.select
-            if not first or which == "current":
+            if not first or which == "current" or writing:
                 moment = self._fresh("moment", "int")
                 self._add(and_(moment >= last[0], moment <= j))
                 last[0] = moment
@@ -263,11 +278,14 @@ class Bounded:
             for point in run.points:
                 for (table, number), (happened, after) in point.writes.items():
                     clash = self._clash(run, table, number, after, step)
-                    locked = or_(and_(level.locks_writes, point.moment <= i), and_(level.first_committer_wins, since))
-                    parts.append(not_(and_(happened, locked, clash)))
+                    if level.locks_writes:
+                        taken = or_(clash, step.locks.get((table, number), False))
+                        parts.append(not_(and_(happened, point.moment <= i, taken)))
+                    if level.first_committer_wins:
+                        parts.append(not_(and_(happened, since, clash)))
                 if level.locks_reads or getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
-                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.writes.get(place, False))))
+                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
             if level.among_themselves:
                 parts.append(not_(and_(since, self._is_watched(step))))
         before = self.states[j]
@@ -307,12 +325,14 @@ class Bounded:
 
         def base(writing: bool) -> tuple[State, Any]:
             which = self.level.write if writing else self.level.select
-            if which == "snapshot" or self.steps == 0 or not run.points:
+            # A lock is taken now, even if what is seen is the snapshot.
+            takes_lock = writing and which == "snapshot"
+            if self.steps == 0 or not (takes_lock or (which == "current" and run.points)):
                 return self.states[0], last[0]
             moment = self._fresh("moment", "int")
             self._add(and_(moment >= last[0], moment <= self.steps))
             last[0] = moment
-            return self._at(moment, self.steps), moment
+            return (self.states[0] if takes_lock else self._at(moment, self.steps)), moment
 
         run = Execution(
             Evaluator(shape, self.texts), self.program, self.frame, base, self.own_slots, self.level.locks_reads
@@ -336,10 +356,11 @@ class Bounded:
                 if self.level.locks_writes:
                     for (table, number), (happened, after) in point.writes.items():
                         clash = self._clash(run, table, number, after, step)
-                        self._add(not_(and_(before, happened, clash)))
+                        taken = or_(clash, step.locks.get((table, number), False))
+                        self._add(not_(and_(before, happened, taken)))
                 if self.level.locks_reads or getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
-                        self._add(not_(and_(before, point.guard, seen, step.writes.get(place, False))))
+                        self._add(not_(and_(before, point.guard, seen, step.claims(place))))
 
     def _clash(self, run: Execution, table: int, number: int, row: Slot, step: Step) -> Term:
         """Did a step write this row? Rows with equal primary keys are the same row."""

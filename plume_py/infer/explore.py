@@ -8,7 +8,7 @@ from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
 from plume_py.infer.levels import SER, Level
 from plume_py.infer.machine import Code, Machine, Rollback, State, Writes
-from plume_py.infer.schedule import Commit, Counterexample, Rules, may_commit_between, outcome, serially
+from plume_py.infer.schedule import Commit, Counterexample, Places, Rules, may_commit_between, outcome, serially
 from plume_py.infer.serial import CLAUSE, is_serial
 
 # A path is a linked list of events, the first one outside.
@@ -35,8 +35,10 @@ class Explorer:
         self.domains = Domains(program, rows)
         self.serial = {txn.name: Code(program, txn, SER) for txn in program.transactions}
         self.calls = [(code, args) for code in self.serial.values() for args in self.domains.arguments(code)]
+        everything = (stmt for txn in program.transactions for stmt in ir.statements(txn.body))
+        self.has_locks = any(getattr(stmt, "lock", False) for stmt in everything)
         self._states: list[State] | None = None
-        self._others: dict[tuple[State, int], list[tuple[Commit, State, Writes]]] = {}
+        self._others: dict[tuple[State, int], list[tuple[Commit, State, Writes, Places]]] = {}
         self._broken: dict[State, list[str]] = {}
 
     @property
@@ -46,18 +48,18 @@ class Explorer:
             self._states = list(self.domains.states())
         return self._states
 
-    def others(self, state: State, number: int) -> list[tuple[Commit, State, Writes]]:
+    def others(self, state: State, number: int) -> list[tuple[Commit, State, Writes, Places]]:
         """Every other transaction that changes something if it commits now, one for each effect."""
         known = self._others.get((state, number))
         if known is not None:
             return known
-        found: dict[Any, tuple[Commit, State, Writes]] = {}
+        found: dict[Any, tuple[Commit, State, Writes, Places]] = {}
         for code, args in self.calls:
             result = serially(self.rules, code, args, state, number)
             if result is not None and result[1]:
-                after, writes = result
-                effect = after, frozenset(writes)
-                found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), after, writes))
+                after, writes, locked = result
+                effect = after, frozenset(writes), locked
+                found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), after, writes, locked))
         self._others[state, number] = list(found.values())
         return self._others[state, number]
 
@@ -95,7 +97,9 @@ class _Search:
         return self.result
 
     def _from(self, state: State, args: dict[str, Any]) -> None:
-        found = self._go(Machine(self.code, args), state, 0, frozenset())
+        machine = Machine(self.code, args)
+        machine.snapshot = state if self.level.select == "snapshot" else None
+        found = self._go(machine, state, 0, frozenset())
         for clause, path in found.items():
             if clause in self.wanted:
                 self.wanted.discard(clause)
@@ -117,17 +121,28 @@ class _Search:
     def _search(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
         go_on = self._end if machine.is_done else self._step
         found = go_on(machine, now, used, dirty)
-        # Others matter only where the transaction looks at the present: before that they might as well come later.
-        waits = machine.snapshot is not None and (machine.is_done or machine.next.reads_current)
-        if used < self.steps and waits and not self.wanted <= found.keys():
-            for commit, after, writes in self.explorer.others(now, used + 1):
-                if may_commit_between(machine, writes):
+        if used < self.steps and self._waits(machine) and not self.wanted <= found.keys():
+            for commit, after, writes, locked in self.explorer.others(now, used + 1):
+                if may_commit_between(machine, writes, locked):
                     seen = dirty.union(writes) if self.level.first_committer_wins else dirty
                     self.past = (*self.past, commit) if self.asks_order else ()
                     for clause, path in self._go(machine, after, used + 1, seen).items():
                         found.setdefault(clause, (commit, path))
                     self.past = self.past[:-1]
         return found
+
+    def _waits(self, machine: Machine) -> bool:
+        """Is this a place for others to commit?
+
+        They matter only where the transaction looks at the present, or takes a lock that they might want: elsewhere
+        they may as well come later. Before its first statement only a snapshot older than its first lock counts.
+        """
+        if machine.is_done:
+            return machine.begun
+        locks = self.explorer.has_locks and machine.next.locks
+        if not machine.begun:
+            return locks and self.level.write == "snapshot"
+        return machine.next.reads_current or locks
 
     def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
         moved = machine.copy()
@@ -145,12 +160,13 @@ class _Search:
         if broken is None:
             broken = self.explorer._broken[after] = self.explorer.rules.broken(after)
         found: Found = {clause: END for clause in broken if clause in self.wanted}
-        if self.asks_order and CLAUSE in self.wanted and not self._is_serial(machine, after):
+        if self.asks_order and CLAUSE in self.wanted and machine.begun and not self._is_serial(machine, after):
             found[CLAUSE] = END
         return found
 
     def _is_serial(self, machine: Machine, final: State) -> bool:
-        initial = machine.snapshot if machine.snapshot is not None else final
+        initial = machine.snapshot
+        assert initial is not None  # it has executed a statement
         args = tuple((param.name, machine.frame[param.name]) for param in self.code.txn.params)
         example = Counterexample(self.code.txn.name, self.level, args, initial, self.past, CLAUSE)
         return is_serial(self.explorer.program, example, final)

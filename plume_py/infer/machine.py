@@ -146,6 +146,7 @@ class Instruction:
     stmt: ir.Stmt
     touches: bool
     reads_current: bool
+    locks: bool = False
     run: Any = None  # its expressions, compiled
     target: int = -1
     name: str = ""
@@ -195,7 +196,7 @@ class Code:
     def _aim(self, at: int, target: int) -> None:
         old = self.instructions[at]
         self.instructions[at] = Instruction(
-            old.kind, old.stmt, old.touches, old.reads_current, old.run, target, old.name
+            old.kind, old.stmt, old.touches, old.reads_current, old.locks, old.run, target, old.name
         )
 
 
@@ -203,7 +204,7 @@ def _instruction(stmt: ir.Stmt, shape: Shape, level: Level) -> Instruction:
     touches = ir.reads_database(stmt)
     writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete) or getattr(stmt, "lock", False)
     current = touches and (level.write if writes else level.select) == "current"
-    return Instruction(type(stmt).__name__, stmt, touches, current, _action(stmt, shape))
+    return Instruction(type(stmt).__name__, stmt, touches, current, bool(writes), _action(stmt, shape))
 
 
 def _action(stmt: ir.Stmt, shape: Shape) -> Any:
@@ -248,7 +249,7 @@ class Rollback(Exception):  # noqa: N818
 class Machine:
     """A transaction in progress. Copies are cheap, so a search can branch."""
 
-    __slots__ = ("code", "frame", "inserted", "locked", "log", "pc", "reads", "snapshot", "writes")
+    __slots__ = ("begun", "code", "frame", "inserted", "locked", "log", "pc", "reads", "snapshot", "writes")
 
     def __init__(self, code: Code, args: Frame) -> None:
         self.code = code
@@ -259,6 +260,7 @@ class Machine:
         self.locked: frozenset[tuple[int, Any]] = frozenset()  # by FOR UPDATE
         self.inserted: frozenset[tuple[int, Any]] = frozenset()  # rows with a primary key that were not there before
         self.snapshot: State | None = None
+        self.begun = False
         self.log: Any = None
         self._advance()
 
@@ -267,6 +269,7 @@ class Machine:
         twin = object.__new__(Machine)
         twin.code, twin.frame, twin.pc = self.code, dict(self.frame), self.pc
         twin.writes, twin.reads, twin.inserted = dict(self.writes), self.reads, self.inserted
+        twin.begun = self.begun
         twin.snapshot, twin.locked, twin.log = self.snapshot, self.locked, None
         return twin
 
@@ -295,6 +298,7 @@ class Machine:
         """Execute the next statement while the database is in state ``now``, and all local ones after it."""
         if self.snapshot is None:
             self.snapshot = now
+        self.begun = True
         self._execute(self.next, now)
         result = self.log
         self._advance()

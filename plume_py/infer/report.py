@@ -274,7 +274,7 @@ def run_line(program: ir.Program, outcome: Any, safe: bool) -> str:
     levels = " ".join(f"{shown(name)}={level}" for name, level in outcome.levels.items())
     verdict = f"broken: {', '.join(map(shown, outcome.broken))}" if outcome.broken else "holds"
     counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
-    mark = "inferred safe" if safe else "weaker"
+    mark = "found safe" if safe else "found unsafe"
     trouble = "".join(f"; {count} times: {shown(text, 120)}" for text, count in outcome.problems.items())
     return f"  {levels}  [{mark}]  {verdict}  ({counts}{trouble})"
 
@@ -286,8 +286,8 @@ def run_summary(version: str, found: list[tuple[Any, bool]]) -> str:
     broken = sum(bool(outcome.broken) for outcome in weak)
     wrong = sum(bool(outcome.broken) for outcome in safe)
     return (
-        f"{shown(version)}: {len(found)} assignments of levels; {wrong} of {len(safe)} at the inferred levels or "
-        f"stronger broke the invariant, {broken} of {len(weak)} weaker ones did"
+        f"{shown(version)}: {len(found)} assignments of levels; of {len(safe)} where every transaction is at a level "
+        f"found safe, {wrong} broke the invariant; of the {len(weak)} others, {broken} did"
     )
 
 
@@ -298,7 +298,7 @@ def run_data(version: str, found: list[tuple[Any, bool]]) -> dict[str, Any]:
         "vectors": [
             {
                 "levels": outcome.levels,
-                "inferred safe": safe,
+                "found safe": safe,
                 "broken": outcome.broken,
                 "commits": outcome.commits,
                 "rollbacks": outcome.rollbacks,

@@ -105,8 +105,11 @@ def installed(program: ir.Program, state: State, writes: Writes, number: int) ->
     return overlay(state, renumbered), renumbered
 
 
-def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes] | None:
-    """Run a transaction alone; nothing where it rolls back."""
+Places = frozenset[tuple[int, Any]]
+
+
+def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes, Places] | None:
+    """Run a transaction alone: the state after it, its writes, and the rows it locked; nothing where it rolls back."""
     try:
         machine = Machine(code, args)
         while not machine.is_done:
@@ -114,17 +117,18 @@ def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -
     except Rollback:
         return None
     after, writes = installed(rules.program, state, machine.writes, number)
-    return None if rules.refused(after) else (after, writes)
+    return None if rules.refused(after) else (after, writes, machine.locked)
 
 
-def may_commit_between(machine: Machine, writes: Writes) -> bool:
-    """Do the locks of the transaction in progress let another one commit these writes?"""
+def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool:
+    """Do the locks of the transaction in progress let another one commit these writes, and take these locks?"""
     level = machine.code.level
-    if not machine.locked.isdisjoint(writes):
+    claimed = locked.union(writes)
+    if not machine.locked.isdisjoint(claimed):
         return False
-    if level.locks_writes and not machine.writes.keys().isdisjoint(writes):
+    if level.locks_writes and not machine.writes.keys().isdisjoint(claimed):
         return False
-    return not level.locks_reads or machine.reads.isdisjoint(writes)
+    return not level.locks_reads or machine.reads.isdisjoint(claimed)
 
 
 def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
@@ -155,6 +159,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     moments: list[Moment] = []
     try:
         machine = Machine(code, args)
+        machine.snapshot = example.initial if example.level.select == "snapshot" else None
         for event in example.events:
             if event is None:
                 if machine.is_done:
@@ -217,7 +222,7 @@ def _other(
     after, writes = installed(rules.program, now, other.writes, number)
     if rules.refused(after):
         raise ReplayError(f"{event.transaction} cannot commit")
-    if not may_commit_between(machine, writes):
+    if not may_commit_between(machine, writes, other.locked):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
     return after, writes, Moment(None, None, {}, code.shape, event, inner)
 
@@ -272,6 +277,6 @@ def _weak(rules: Rules, event: Commit, past: _Past, machine: Machine) -> tuple[S
     after, writes = installed(rules.program, past.states[-1], other.writes, commits + 1)
     if rules.refused(after):
         raise ReplayError(f"{event.transaction} cannot commit")
-    if not may_commit_between(machine, writes):
+    if not may_commit_between(machine, writes, other.locked):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
     return after, writes, Moment(None, None, {}, code.shape, event, inner)

@@ -26,7 +26,24 @@ def translate(file: sql.File) -> ir.Program:
         for item in file.invariants
     )
     transactions = tuple(_Body(file, txn).transaction() for txn in file.transactions)
-    return ir.Program(file.name, tables, transactions, invariant, enforced)
+    rows = tuple(row for insert in file.rows for row in _rows(file, insert))
+    return ir.Program(file.name, tables, transactions, invariant, enforced, rows=rows)
+
+
+def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
+    """The rows of an INSERT beside the tables: constants only."""
+    found = []
+    empty = sql.SqlTransaction("", (), (), (), insert.line)
+    for stmt in _Body(file, empty).insert(insert):
+        assert isinstance(stmt, ir.Insert)
+        values = [value.args[0] if isinstance(value, Op) and value.op == "neg" else value for value in stmt.values]
+        row = []
+        for value, inner in zip(stmt.values, values, strict=True):
+            if not isinstance(inner, Const):
+                raise wrong("an INSERT beside the tables can have constants only", insert.line)
+            row.append(inner.value if inner is value else -int(inner.value))
+        found.append((stmt.table, tuple(row)))
+    return found
 
 
 def _table(table: sql.SqlTable, file: sql.File) -> ir.Table:
@@ -45,7 +62,8 @@ def _enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
         same = ir.conjunction([Op("=", (Field("b", c), Field("a", c))) for c in columns])
         alone = ir.Query("forall", table.name, "b", same, ir.Same("b", "a"))
         name = f"unique {table.name}({', '.join(columns)})"
-        found.append(ir.Clause(name, ir.Query("forall", table.name, "a", ir.TRUE, alone), table.line))
+        ddl = ((table.name, f"UNIQUE ({', '.join(columns)})"),)
+        found.append(ir.Clause(name, ir.Query("forall", table.name, "a", ir.TRUE, alone), table.line, ddl=ddl))
     for key in table.foreign_keys:
         parent = file.table(key.table)
         if parent is None:
@@ -56,11 +74,13 @@ def _enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
         match = [Op("=", (Field("p", b), Field("c", a))) for a, b in zip(key.columns, to, strict=True)]
         there = ir.Query("exists", parent.name, "p", ir.conjunction(match))
         name = f"foreign key {table.name}({', '.join(key.columns)})"
-        found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line))
+        ddl = ((table.name, f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {parent.name} ({', '.join(to)})"),)
+        found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line, ddl=ddl))
     for number, check in enumerate(table.checks, 1):
         translator = _Translator(file, check.line, [("", table, "r")])
         condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
-        found.append(ir.Clause(f"check {number} of {table.name}", condition, check.line))
+        ddl = ((table.name, f"CHECK ({check.text})"),)
+        found.append(ir.Clause(f"check {number} of {table.name}", condition, check.line, ddl=ddl))
     return found
 
 
@@ -83,7 +103,7 @@ class _Translator:
     params: tuple[str, ...] = ()
     known: set[str] = field(default_factory=set)
     loops: dict[str, tuple[str, sql.SqlTable]] = field(default_factory=dict)
-    names: list[int] = field(default_factory=lambda: [0])
+    names: set[str] = field(default_factory=set)
     aggregates: _Aggregates | None = None
 
     def unsupported(self, node: Any) -> Any:
@@ -91,9 +111,13 @@ class _Translator:
         raise wrong(f"not supported: {node.sql()[:80]}", self.line, HINT)
 
     def fresh(self, stem: str) -> str:
-        """A name that nothing else has; SQL names have no dots."""
-        self.names[0] += 1
-        return f"{stem}.{self.names[0]}"
+        """A name that nothing else has."""
+        name, number = stem, 1
+        while name in self.names or name in self.params or name in self.known:
+            number += 1
+            name = f"{stem}{number}"
+        self.names.add(name)
+        return name
 
     def expr(self, node: Any) -> Expr:
         """The expression of a sqlglot tree."""
@@ -301,7 +325,7 @@ class _Body:
         self.params = tuple(param.name for param in txn.params)
         self.known: set[str] = set()
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
-        self.names = [0]
+        self.names = _assigned(txn.body)
 
     def transaction(self) -> ir.Transaction:
         """The transaction in the intermediate form."""
@@ -421,6 +445,21 @@ class _Body:
             values = dict(zip(columns, (self.at(stmt.line).expr(value) for value in row), strict=True))
             found.append(ir.Insert(stmt.line, table.name, tuple(values[name] for name in table.names)))
         return found
+
+
+def _assigned(body: tuple[sql.Statement, ...]) -> set[str]:
+    """The variables that a transaction assigns anywhere."""
+    found: set[str] = set()
+    for stmt in body:
+        if isinstance(stmt, sql.Select):
+            found.update(stmt.into)
+        elif isinstance(stmt, sql.Assign):
+            found.add(stmt.name)
+        elif isinstance(stmt, sql.If):
+            found |= _assigned(stmt.then) | _assigned(stmt.otherwise)
+        elif isinstance(stmt, sql.Loop):
+            found |= _assigned(stmt.body)
+    return found
 
 
 def _ends(body: tuple[sql.Statement, ...]) -> bool:

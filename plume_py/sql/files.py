@@ -12,7 +12,7 @@ from typing import Any
 from plume_py.errors import InputError
 from plume_py.sql.model import Assertion, Condition, File, If, Loop, Param, Rollback, SqlTransaction, Statement
 from plume_py.sql.schema import table, type_of
-from plume_py.sql.statements import select, simple
+from plume_py.sql.statements import first_rows, select, simple
 from plume_py.sql.syntax import condition, tokens, wrong
 
 MAX_BYTES = 1 << 20
@@ -51,9 +51,13 @@ class _Section:
 def parse(text: str, name: str = "app") -> File:
     """The content of a file."""
     sections = _sections(text)
-    tables = [
-        table(part, line) for section in sections if section.kind == "schema" for part, line in _statements(section)
-    ]
+    tables, rows = [], []
+    for section in sections:
+        for part, line in _statements(section) if section.kind == "schema" else ():
+            if part[:6].upper() == "INSERT":
+                rows.append(first_rows(part, line))
+            else:
+                tables.append(table(part, line))
     transactions = [_transaction(section) for section in sections if section.kind == "transaction"]
     invariants = [_invariant(section, i) for i, section in enumerate(sections) if section.kind == "invariant"]
     for what, names in (
@@ -62,7 +66,7 @@ def parse(text: str, name: str = "app") -> File:
         ("invariant", [(a.name, a.condition.line) for a in invariants]),
     ):
         _distinct(what, names)
-    return File(name, tuple(tables), tuple(transactions), tuple(invariants))
+    return File(name, tuple(tables), tuple(transactions), tuple(invariants), tuple(rows))
 
 
 def _distinct(what: str, names: list[tuple[str, int]]) -> None:

@@ -160,6 +160,7 @@ class File:
     tables: tuple[SqlTable, ...]
     transactions: tuple[SqlTransaction, ...]
     invariants: tuple[Assertion, ...]
+    rows: tuple[Insert, ...] = ()  # INSERT statements beside the tables: what the database holds at first
 
     def table(self, name: str) -> SqlTable | None:
         """The table of this name, in any case."""

@@ -27,6 +27,11 @@ def simple(tokens: list[Any], text: str, line: int) -> Statement:
     return {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line)
 
 
+def first_rows(text: str, line: int) -> Insert:
+    """An INSERT among the tables."""
+    return _insert(statement(text, line), text, line)
+
+
 def select(tokens: list[Any], text: str, line: int) -> Select:
     """SELECT … INTO a, b FROM table WHERE …, with or without FOR UPDATE."""
     base = tokens[0].start
