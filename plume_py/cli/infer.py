@@ -10,7 +10,7 @@ from plume_py.errors import IsocheckError
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
-    from plume_py.infer.driver import Inference
+    from plume_py.infer.driver import Inference, Together
 
 SERVERS = ("postgresql", "mariadb")
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
@@ -72,23 +72,24 @@ def command(
     given["store"] = _store(given["store"], server)
     program = load(app)
     result = _infer(program, **given)
-    extra = {"partners": _partners(result, given)} if partners else {}
+    together = _together(result, partners, given)
+    extra: dict[str, Any] = {}
     if style == "text":
-        from plume_py.infer.report import partners_text, text
+        from plume_py.infer.report import text, together_text
 
         click.echo(text(result, examples=not brief))
-        if partners:
-            click.echo(partners_text(result, extra["partners"]))
+        if together is not None:
+            click.echo(together_text(result, together, not brief))
     if folder:
         _draw(result, folder)
     code = _exit_code(result)
     if server:
-        extra["run"] = _run(result, server, every, run_seconds, clients, style == "text")
+        extra["run"] = _run(result, together, server, every, run_seconds, clients, style == "text")
         code = ExitCode.VIOLATION if any(r["broken"] and r["found safe"] for r in extra["run"]["vectors"]) else code
-    if any(verdict.shown for verdict in extra.get("partners", {}).values()):
+    if together is not None and any(verdict.shown for verdict in together.verdicts.values()):
         code = ExitCode.VIOLATION
     if style == "json":
-        _print_json(result, extra)
+        _print_json(result, together, extra)
     ctx.exit(code)
 
 
@@ -102,28 +103,37 @@ def _store(store: str | None, server: str | None) -> str:
     return own
 
 
-def _print_json(result: "Inference", extra: dict[str, Any]) -> None:
+def _print_json(result: "Inference", together: "Together | None", extra: dict[str, Any]) -> None:
     import msgspec
 
-    from plume_py.infer.report import data, partners_data
+    from plume_py.infer.report import data, together_data
 
-    document = data(result)
-    if "partners" in extra:
-        document["partners"] = partners_data(result, extra["partners"])
-    if "run" in extra:
-        document["run"] = extra["run"]
+    document = {**data(result), **extra}
+    if together is not None:
+        document["together"] = together_data(result, together)
     click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
-def _partners(result: "Inference", given: dict[str, Any]) -> Any:
-    from plume_py.infer.driver import MISSING, Options, check_partners, has_solver
+def _together(result: "Inference", wanted: bool, given: dict[str, Any]) -> "Together | None":
+    """Partners at their own levels: if wanted, and always where SERIALIZABLE beside weaker levels promises less."""
+    from plume_py.infer.driver import MISSING, Options, check_together, has_solver, mixes_serializable
 
+    if not wanted and (given["serializability"] or not mixes_serializable(result) or not has_solver()):
+        return None
     if not has_solver():
         raise IsocheckError(MISSING)
-    return check_partners(result, Options(given["rows"], given["steps"], "z3", False, given["timeout"]))
+    return check_together(result, Options(given["rows"], given["steps"], "z3", False, given["timeout"]))
 
 
-def _run(result: "Inference", server: str, every: bool, seconds: float, clients: int, tells: bool) -> dict[str, Any]:
+def _run(
+    result: "Inference",
+    together: "Together | None",
+    server: str,
+    every: bool,
+    seconds: float,
+    clients: int,
+    tells: bool,
+) -> dict[str, Any]:
     """The sanity experiment: the inferred levels, and weaker ones, on a real server."""
     from plume_py.infer.report import run_data, run_line, run_summary
     from plume_py.infer.server import Load, sanity
@@ -131,6 +141,7 @@ def _run(result: "Inference", server: str, every: bool, seconds: float, clients:
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
     if len(inferred) < len(result.program.transactions):
         raise IsocheckError("--run needs a level for each transaction, and there is none for some")
+    inferred = together.levels if together is not None else inferred
 
     safe = {txn.name: {v.level.name for v in txn.levels if v.answer != "violated"} for txn in result.transactions}
 

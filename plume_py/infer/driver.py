@@ -9,7 +9,7 @@ from plume_py.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import Level, Store
-from plume_py.infer.schedule import Counterexample, Replay, ReplayError, replay
+from plume_py.infer.schedule import Commit, Counterexample, Replay, ReplayError, replay
 from plume_py.infer.serial import CLAUSE
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
@@ -102,15 +102,51 @@ def infer(
     return Inference(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
 
 
-def check_partners(result: Inference, options: Options) -> dict[str, LevelVerdict]:
-    """Each transaction at its inferred level, its partners at theirs instead of one after the other."""
-    levels = {txn.name: result.store.mixed(txn.weakest.level) for txn in result.transactions if txn.weakest is not None}
-    found = {}
-    for txn in result.transactions:
-        if txn.name in levels:
-            search = _Symbolic(result.program, options, levels)
-            found[txn.name] = search.verdict(txn.name, levels[txn.name])
-    return found
+@dataclass
+class Together:
+    """Levels at which all were checked with partners at their own levels, and what was wrong on the way."""
+
+    levels: dict[str, Level]
+    raised: dict[str, str]  # transaction -> the level it would have alone
+    troubles: list[tuple[str, LevelVerdict]]  # what made us raise levels
+    verdicts: dict[str, LevelVerdict]
+
+
+def mixes_serializable(result: Inference) -> bool:
+    """Is SERIALIZABLE used beside weaker levels, on a store where it then promises less?"""
+    levels = [txn.weakest.level for txn in result.transactions if txn.weakest is not None]
+    weaker = any(not level.is_serial for level in levels)
+    return weaker and any(level.is_serial and result.store.mixed(level) is not level for level in levels)
+
+
+def check_together(result: Inference, options: Options) -> Together:
+    """Each transaction at its inferred level, its partners at theirs; where that fails, all become serializable."""
+    levels = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
+    alone, troubles = dict(levels), list[tuple[str, LevelVerdict]]()
+    strongest = result.store.levels[-1]
+    while True:
+        verdicts = _with_partners(result, levels, options)
+        broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.shown]
+        partners = {
+            event.transaction
+            for name, verdict in broken
+            for found in verdict.shown.values()
+            for event in (*found.example.events, Commit(name, ()))
+            if event is not None
+        }
+        raised = {name for name in partners if levels[name] != strongest}
+        if not raised:
+            changed = {name: alone[name].name for name in levels if levels[name] != alone[name]}
+            return Together(levels, changed, troubles, verdicts)
+        troubles += broken
+        levels.update(dict.fromkeys(raised, strongest))
+
+
+def _with_partners(result: Inference, levels: dict[str, Level], options: Options) -> dict[str, LevelVerdict]:
+    all_serial = all(level.is_serial for level in levels.values())
+    mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
+    search = _Symbolic(result.program, options, mixed)
+    return {name: search.verdict(name, level) for name, level in mixed.items()}
 
 
 def _verdict(

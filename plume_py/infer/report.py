@@ -14,6 +14,7 @@ from plume_py.infer.driver import (
     Inference,
     LevelVerdict,
     Shown,
+    Together,
     TransactionVerdict,
 )
 from plume_py.infer.machine import State
@@ -244,28 +245,35 @@ def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
     }
 
 
-def partners_text(result: Inference, found: dict[str, LevelVerdict]) -> str:
+def together_text(result: Inference, found: Together, examples: bool) -> str:
     """The second look: partners at their own levels."""
-    lines = ["", "with every transaction at its own level:"]
-    for name, verdict in found.items():
+    lines = ["", "together, each transaction at its own level:"]
+    for name, verdict in found.troubles if examples else ():
+        lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    for name, verdict in found.verdicts.items():
+        was = f" instead of {found.raised[name]}" if name in found.raised else ""
         answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.shown)}"
-        lines.append(f"  {shown(name)} at {verdict.level.name}: {answer}")
-        if verdict.shown:
-            txn = TransactionVerdict(name, [verdict])
-            lines += list(example(result, txn, verdict))
+        lines.append(f"  {shown(name)} at {found.levels[name].name}{was}: {answer}")
+        if verdict.shown and examples:
+            lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    if found.raised:
+        weaker = ", ".join(shown(name) for name in found.raised)
+        why = f"{weaker} must be serializable too: this store's SERIALIZABLE watches only its own kind."
+        lines += wrapped("  ", why, "  ", 100)
     return "\n".join(lines)
 
 
-def partners_data(result: Inference, found: dict[str, LevelVerdict]) -> dict[str, Any]:
+def together_data(result: Inference, found: Together) -> dict[str, Any]:
     """The same as plain data."""
     return {
-        name: {
-            "level": verdict.level.name,
-            "answer": verdict.answer,
-            "note": verdict.note,
-            "counterexamples": [_example_data(result.program, item) for item in verdict.shown.values()],
-        }
-        for name, verdict in found.items()
+        "levels": {name: level.name for name, level in found.levels.items()},
+        "raised": found.raised,
+        "answers": {name: verdict.answer for name, verdict in found.verdicts.items()},
+        "counterexamples": [
+            _example_data(result.program, item)
+            for verdict in (*(verdict for _, verdict in found.troubles), *found.verdicts.values())
+            for item in verdict.shown.values()
+        ],
     }
 
 
