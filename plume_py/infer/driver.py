@@ -159,7 +159,9 @@ def _verdict(
         outcome = prove(program, name, level, options.seconds)
         verdict.proved = outcome.proved
         if outcome.is_complete:
-            return replace(verdict, answer=PROVED, note="for any number of rows and of other transactions")
+            return replace(
+                verdict, answer=PROVED, note="for any number of rows, and of other transactions that keep the invariant"
+            )
         verdict.note += f"; not proved: {', '.join(outcome.open)}"
     return verdict
 

@@ -1,6 +1,6 @@
 """From SQL files to the intermediate form."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plume_py import sql
@@ -105,6 +105,7 @@ class _Translator:
     loops: dict[str, tuple[str, sql.SqlTable]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     aggregates: _Aggregates | None = None
+    placeholders: frozenset[str] = frozenset()
 
     def unsupported(self, node: Any) -> Any:
         """Always an error."""
@@ -197,7 +198,8 @@ class _Translator:
             raise wrong(f"there is no row {owner} here", self.line)
         for _, table, var in reversed(self.scopes):
             if name in table.names:
-                if name in self.params or name in self.known:
+                # Who writes :k for the variable means the column by k.
+                if (name in self.params or name in self.known) and name not in self.placeholders:
                     hint = f"write :{name} for the variable, {table.name}.{name} for the column"
                     raise wrong(f"{name} is a column of {table.name} and also a variable", self.line, hint)
                 return Field(var, name)
@@ -232,9 +234,7 @@ class _Translator:
         origin = select.args.get("from_") or select.args.get("from")
         var = self.fresh(name[:1])
         scope = str(origin.this.alias or "").lower(), table, var
-        below = _Translator(
-            self.file, self.line, [*self.scopes, scope], self.params, self.known, self.loops, self.names
-        )
+        below = replace(self, scopes=[*self.scopes, scope], aggregates=None)
         where = select.args.get("where")
         condition = below.expr(where.this) if where else ir.TRUE
         return below, _Aggregates(name, var, condition)
@@ -335,7 +335,16 @@ class _Body:
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> _Translator:
         """A translator for a statement."""
-        return _Translator(self.file, line, scopes or [], self.params, set(self.known), dict(self.loops), self.names)
+        return _Translator(
+            self.file,
+            line,
+            scopes or [],
+            self.params,
+            set(self.known),
+            dict(self.loops),
+            self.names,
+            placeholders=self.txn.placeholders,
+        )
 
     def table(self, name: str, line: int) -> sql.SqlTable:
         """A table that exists."""

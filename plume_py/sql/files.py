@@ -20,6 +20,7 @@ DEPTH = 50  # IF inside IF inside …
 
 _HEADER = re.compile(r"\s*--\s*(transaction|invariant|assume|schema)\s*:\s*(.*)", re.IGNORECASE)
 _SIGNATURE = re.compile(r"([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*;?\s*")
+_PLACEHOLDER = re.compile(r":([A-Za-z_]\w*)")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*(?::(?!=)\s*(.*))?$", re.DOTALL)
 
 
@@ -143,7 +144,8 @@ def _transaction(section: _Section) -> SqlTransaction:
     assume = tuple(Condition(condition(text.rstrip("; "), line), text, line) for line, text in section.assume)
     text, first = _body(section)
     body = _Parser(text, first).whole()
-    return SqlTransaction(matched[1], tuple(params), body, assume, section.line)
+    colons = frozenset(name.lower() for name in _PLACEHOLDER.findall(text))
+    return SqlTransaction(matched[1], tuple(params), body, assume, section.line, colons)
 
 
 class _Parser:

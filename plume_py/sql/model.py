@@ -142,6 +142,7 @@ class SqlTransaction:
     body: tuple[Statement, ...]
     assume: tuple[Condition, ...]
     line: int
+    placeholders: frozenset[str] = frozenset()  # the names that are written with a colon somewhere in it
 
 
 @dataclass(frozen=True)
