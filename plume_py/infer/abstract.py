@@ -12,8 +12,8 @@ from typing import Any
 import z3
 
 from plume_py.infer import language as ir
-from plume_py.infer.machine import Shape
-from plume_py.infer.symbolic import Term, Texts, and_, equal, ite, not_, or_
+from plume_py.infer.evaluate import Shape
+from plume_py.infer.terms import Term, Texts, and_, equal, ite, not_, operator, or_
 
 Id = tuple[Term, ...]
 _numbers = count()
@@ -291,18 +291,3 @@ class Evaluator:
 
 def _formula(term: Term) -> Any:
     return z3.BoolVal(term) if isinstance(term, bool) else term
-
-
-def operator(op: str, args: list[Term]) -> Term:
-    """An operator applied to terms."""
-    from plume_py.infer.symbolic import _BINARY
-
-    if op == "and":
-        return and_(*args)
-    if op == "or":
-        return or_(*args)
-    if op == "not":
-        return not_(args[0])
-    if op == "ite":
-        return ite(*args)
-    return -args[0] if op == "neg" else _BINARY[op](*args)

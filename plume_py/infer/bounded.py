@@ -12,29 +12,14 @@ from typing import Any
 import z3
 
 from plume_py.infer import language as ir
+from plume_py.infer.evaluate import Shape
 from plume_py.infer.levels import Level, under
-from plume_py.infer.machine import Shape
+from plume_py.infer.models import Values, either, same_state, state_either
+from plume_py.infer.partners import Partners
 from plume_py.infer.schedule import Commit, Counterexample
 from plume_py.infer.serial import CLAUSE
-from plume_py.infer.symbolic import (
-    LIST,
-    Bound,
-    Evaluator,
-    Execution,
-    Frame,
-    Point,
-    Set,
-    Slot,
-    State,
-    Term,
-    Texts,
-    and_,
-    equal,
-    ite,
-    not_,
-    or_,
-    overlay,
-)
+from plume_py.infer.symbolic import LIST, Bound, Evaluator, Execution, Frame, Point, Set, Slot, State, overlay
+from plume_py.infer.terms import Term, Texts, and_, equal, not_, or_
 
 SMALL = 3  # counterexamples prefer numbers up to this
 
@@ -83,7 +68,7 @@ def inserts(body: tuple[ir.Stmt, ...], rows: int) -> dict[str, int]:
     return counts
 
 
-class Bounded:
+class Bounded(Partners):
     """The formula for one transaction at one level; clauses are asked one by one."""
 
     def __init__(
@@ -233,7 +218,7 @@ class Bounded:
         for chosen, made in changes:
             after = tuple(
                 tuple(
-                    _either(and_(chosen, made[t, n].happened), made[t, n].after, slot) if (t, n) in made else slot
+                    either(and_(chosen, made[t, n].happened), made[t, n].after, slot) if (t, n) in made else slot
                     for n, slot in enumerate(slots)
                 )
                 for t, slots in enumerate(after)
@@ -251,59 +236,6 @@ class Bounded:
                     found[place] = or_(found.get(place, False), took)
         return found
 
-    def _moments(self, level: Level, j: int) -> Any:
-        """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
-        first: list[Any] = []
-        last: list[Any] = [0]
-
-        def base(writing: bool) -> tuple[State, Any]:
-            which = level.write if writing else level.select
-            if not first or which == "current" or writing:
-                moment = self._fresh("moment", "int")
-                self._add(and_(moment >= last[0], moment <= j))
-                last[0] = moment
-                first.append(moment)
-            moment = first[0] if which == "snapshot" else last[0]
-            # A look at the snapshot happens now, but sees what was there at first.
-            return self._at(moment, j), last[0]
-
-        return base
-
-    def _isolated(self, run: Execution, level: Level, j: int) -> Term:
-        """What the level of a partner demands of the commits since its statements."""
-        parts: list[Term] = []
-        begin = run.points[0].moment if run.points else j
-        for i, step in enumerate(self.others_so_far):
-            since = begin <= i
-            for point in run.points:
-                for (table, number), (happened, after) in point.writes.items():
-                    clash = self._clash(run, table, number, after, step)
-                    if level.locks_writes:
-                        taken = or_(clash, step.locks.get((table, number), False))
-                        parts.append(not_(and_(happened, point.moment <= i, taken)))
-                    if level.first_committer_wins:
-                        parts.append(not_(and_(happened, since, clash)))
-                if level.locks_reads or getattr(point.stmt, "lock", False):
-                    for place, seen in point.reads.items():
-                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
-            if level.among_themselves:
-                parts.append(not_(and_(since, self._is_watched(step))))
-        before = self.states[j]
-        for (table, number), happened in run.inserted.items():
-            if self.program.tables[table].key:
-                row = run.writes[table, number].after.columns
-                for slot in before[table]:
-                    parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
-        return and_(*parts)
-
-    def _is_watched(self, step: Step) -> Term:
-        numbers = [
-            number
-            for number, txn in enumerate(self.program.transactions, 1)
-            if txn.name in self.partners and self.partners[txn.name].among_themselves
-        ]
-        return or_(*(equal(step.choice, number) for number in numbers))
-
     def _at(self, moment: Any, last: int) -> State:
         """The state after ``moment`` commits, a symbolic number of at most ``last``."""
         if isinstance(moment, int):
@@ -311,7 +243,7 @@ class Bounded:
         result = self.states[last]
         for j in range(last - 1, -1, -1):
             result = tuple(
-                tuple(_either(moment == j, old, new) for old, new in zip(olds, news, strict=True))
+                tuple(either(moment == j, old, new) for old, new in zip(olds, news, strict=True))
                 for olds, news in zip(self.states[j], result, strict=True)
             )
         return result
@@ -400,8 +332,8 @@ class Bounded:
                 step = self.others[j]
                 for number, other in enumerate(self.program.transactions, 1):
                     after = self._alone(other, step.frames[number - 1], state, self.step_slots[j])
-                    state = _state_either(equal(step.choice, number), after, state)
-            found.append(_same_state(state, self.final))
+                    state = state_either(equal(step.choice, number), after, state)
+            found.append(same_state(state, self.final))
         return or_(*found)
 
     def _alone(self, txn: ir.Transaction, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
@@ -411,7 +343,7 @@ class Bounded:
         run.block(txn.body, True)
         after = overlay(before, run.writes)
         goes = and_(run.live, *(self._clause(clause, after) for clause in self.program.enforced))
-        return _state_either(goes, after, before)
+        return state_either(goes, after, before)
 
     def ask(self, clause: ir.Clause) -> Answer:
         """Can the clause be broken?"""
@@ -440,7 +372,7 @@ class Bounded:
 
     def _decoded(self, model: z3.ModelRef, clause: str) -> Counterexample:
         """The model as a counterexample."""
-        value = _Values(model, self.texts)
+        value = Values(model, self.texts)
         initial = []
         for table, slots in zip(self.program.tables, self.states[0], strict=True):
             rows = []
@@ -461,11 +393,11 @@ class Bounded:
         args = tuple(value.arguments(self.txn, self.frame).items())
         return Counterexample(self.txn.name, self.level, args, tuple(initial), tuple(events), clause)
 
-    def _real(self, value: "_Values", moment: int) -> int:
+    def _real(self, value: "Values", moment: int) -> int:
         """A moment in numbers of real commits: steps in which nothing happened do not count."""
         return sum(1 for step in self.others[:moment] if value.of(step.choice, "int"))
 
-    def _commits(self, value: "_Values", begin: int, end: int) -> list[Commit]:
+    def _commits(self, value: "Values", begin: int, end: int) -> list[Commit]:
         found = []
         for step in self.others[begin:end]:
             number = value.of(step.choice, "int")
@@ -479,58 +411,6 @@ class Bounded:
                 else:
                     moments = tuple(self._real(value, value.of(point.moment, "int")) for point in points)
                     found.append(Commit(txn.name, args, level, moments))
-        return found
-
-
-def _state_either(test: Term, then: State, other: State) -> State:
-    return tuple(
-        tuple(_either(test, a, b) for a, b in zip(slots, others, strict=True))
-        for slots, others in zip(then, other, strict=True)
-    )
-
-
-def _same_state(left: State, right: State) -> Term:
-    """The same rows, slot by slot: an INSERT has the same slot in any order."""
-    parts = []
-    for slots, others in zip(left, right, strict=True):
-        for a, b in zip(slots, others, strict=True):
-            columns = and_(*(equal(x, y) for x, y in zip(a.columns, b.columns, strict=True)))
-            parts += [equal(a.present, b.present), or_(not_(a.present), columns)]
-    return and_(*parts)
-
-
-def _either(test: Term, then: Slot, other: Slot) -> Slot:
-    if then is other:
-        return then
-    columns = tuple(ite(test, a, b) for a, b in zip(then.columns, other.columns, strict=True))
-    return Slot(ite(test, then.present, other.present), columns)
-
-
-class _Values:
-    """Values of terms in a model."""
-
-    def __init__(self, model: z3.ModelRef, texts: Texts) -> None:
-        self.model, self.texts = model, texts
-
-    def of(self, term: Term, sort: str) -> Any:
-        """The value of a term."""
-        if z3.is_expr(term):
-            found = self.model.eval(term, model_completion=True)
-            term = z3.is_true(found) if z3.is_bool(found) else found.as_long()
-        return self.texts.text(term) if sort == "text" and not isinstance(term, str) else term
-
-    def arguments(self, txn: ir.Transaction, frame: Frame) -> dict[str, Any]:
-        """The arguments of a call."""
-        found: dict[str, Any] = {}
-        for param in txn.params:
-            if param.fields:
-                members = [bound for there, bound in frame[param.name].members if self.of(there, "bool")]
-                found[param.name] = tuple(
-                    (n, tuple(self.of(c, s) for c, (_, s) in zip(bound.columns, param.fields, strict=True)))
-                    for n, bound in enumerate(members, 1)
-                )
-            else:
-                found[param.name] = self.of(frame[param.name], param.sort)
         return found
 
 

@@ -5,7 +5,8 @@ from itertools import combinations, combinations_with_replacement, product
 from typing import Any
 
 from plume_py.infer import language as ir
-from plume_py.infer.machine import Code, Evaluate, Frame, Row, Shape, State, compiled
+from plume_py.infer.evaluate import Evaluate, Frame, Row, Shape, State, compiled
+from plume_py.infer.machine import Code
 
 # A list argument has at most this many elements, here as in the symbolic engine.
 LIST = 2

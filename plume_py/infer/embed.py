@@ -5,16 +5,15 @@ The values inside are symbols: they can be added and compared, combined with ``&
 """
 
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from linecache import getline
-from types import FrameType
 from typing import Any, ClassVar
 
 from plume_py.errors import InputError
 from plume_py.infer import language as ir
-from plume_py.infer.language import Const, Expr, Field, Op, Query
+from plume_py.infer.language import Const, Expr, Query
+from plume_py.infer.symbols import E, Row, Where, by, caller, ite, lift, line_now, wrong
 
 Int: ir.Sort = "int"
 Id: ir.Sort = "id"
@@ -27,135 +26,6 @@ class ListOf:
 
     def __init__(self, **fields: ir.Sort) -> None:
         self.fields = tuple(fields.items())
-
-
-def wrong(problem: str, hint: str = "") -> InputError:
-    """An error at the line of the application that is being executed."""
-    return InputError(problem, where=f"line {_line()}", hint=hint)
-
-
-def _caller() -> FrameType:
-    """The innermost caller outside this file."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in (__file__, contextmanager.__code__.co_filename):
-        frame = frame.f_back
-    return frame
-
-
-def _line() -> int:
-    return _caller().f_lineno
-
-
-class E:
-    """A symbolic value."""
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, node: Expr) -> None:
-        self.node = node
-
-    def _op(self, op: str, *others: object) -> "E":
-        return E(Op(op, (self.node, *(lift(other) for other in others))))
-
-    def __add__(self, other: object) -> "E":
-        return self._op("+", other)
-
-    def __radd__(self, other: object) -> "E":
-        return E(lift(other))._op("+", self)
-
-    def __sub__(self, other: object) -> "E":
-        return self._op("-", other)
-
-    def __rsub__(self, other: object) -> "E":
-        return E(lift(other))._op("-", self)
-
-    def __mul__(self, other: object) -> "E":
-        return self._op("*", other)
-
-    __rmul__ = __mul__
-
-    def __neg__(self) -> "E":
-        return self._op("neg")
-
-    def __eq__(self, other: object) -> "E":  # type: ignore[override]
-        return self._op("=", other)
-
-    def __ne__(self, other: object) -> "E":  # type: ignore[override]
-        return self._op("<>", other)
-
-    def __lt__(self, other: object) -> "E":
-        return self._op("<", other)
-
-    def __le__(self, other: object) -> "E":
-        return self._op("<=", other)
-
-    def __gt__(self, other: object) -> "E":
-        return E(lift(other))._op("<", self)
-
-    def __ge__(self, other: object) -> "E":
-        return E(lift(other))._op("<=", self)
-
-    def __and__(self, other: object) -> "E":
-        return self._op("and", other)
-
-    def __or__(self, other: object) -> "E":
-        return self._op("or", other)
-
-    def __invert__(self) -> "E":
-        return self._op("not")
-
-    def implies(self, other: object) -> "E":
-        """If this, then that."""
-        return (~self) | other
-
-    def __bool__(self) -> bool:
-        raise wrong(
-            "a symbolic value is neither true nor false yet", "use if_, require, & | ~ instead of if, and, or, not"
-        )
-
-
-def lift(value: object) -> Expr:
-    """The expression of a value of the application."""
-    if isinstance(value, E):
-        return value.node
-    if isinstance(value, bool | int | str):
-        return Const(value)
-    raise wrong(f"{type(value).__name__} cannot be used in an expression", "use numbers, texts, arguments and columns")
-
-
-def ite(condition: object, then: object, otherwise: object) -> E:
-    """``then`` where the condition holds, else ``otherwise``."""
-    return E(Op("ite", (lift(condition), lift(then), lift(otherwise))))
-
-
-class Row:
-    """A row variable; its columns are attributes."""
-
-    def __init__(self, name: str, columns: tuple[str, ...], what: str) -> None:
-        self._name, self._columns, self._what = name, columns, what
-
-    def __getattr__(self, column: str) -> E:
-        if column.startswith("__"):
-            raise AttributeError(column)
-        if column not in self._columns:
-            raise wrong(f"{self._what} has no column {column}", f"it has {', '.join(self._columns)}")
-        return E(Field(self._name, column))
-
-    def is_(self, other: "Row") -> E:
-        """Is it the very same row?"""
-        return E(ir.Same(self._name, other._name))
-
-
-Where = Callable[[Row], object]
-
-
-def by(**equal: object) -> Where:
-    """The condition that these columns have these values."""
-
-    def where(row: Row) -> E:
-        return E(ir.conjunction([Op("=", (getattr(row, name).node, lift(value))) for name, value in equal.items()]))
-
-    return where
 
 
 class _Recorder:
@@ -189,7 +59,7 @@ def _fresh(stem: str) -> str:
 
 def _assigned() -> str:
     """The name that the application gives to what it is just reading: the same in its text and in our reports."""
-    frame = _caller()
+    frame = caller()
     matched = re.match(r"\s*([A-Za-z_]\w*)\s*=[^=]", getline(frame.f_code.co_filename, frame.f_lineno))
     return matched[1] if matched else ""
 
@@ -228,7 +98,7 @@ class Source:
         if self._is_local or _State.inside or _State.recorder is None:
             return E(query)
         name = _fresh(_assigned() or kind)
-        _State.recorder.add(ir.Let(_line(), (name,), (query,)))
+        _State.recorder.add(ir.Let(line_now(), (name,), (query,)))
         return E(ir.Local(name))
 
     def exists(self, where: Where | None = None, **equal: object) -> E:
@@ -290,14 +160,14 @@ class TableOf(Source):
 
     def _get(self, where: Where | None, equal: dict[str, object], lock: bool) -> Row:
         recorder, row = _recorder("get"), Row(_fresh(_assigned() or self.name), self.columns, self.name)
-        recorder.add(ir.SelectOne(_line(), row._name, self.name, self._apply(row, where, equal), lock))
+        recorder.add(ir.SelectOne(line_now(), row._name, self.name, self._apply(row, where, equal), lock))
         return row
 
     def where(self, where: Where | None = None, **equal: object) -> "Source":
         """SELECT all rows that satisfy a condition."""
         recorder, row = _recorder("where"), self._row()
         name = _fresh(_assigned() or f"{self.name}_rows")
-        recorder.add(ir.SelectAll(_line(), name, self.name, row._name, self._apply(row, where, equal)))
+        recorder.add(ir.SelectAll(line_now(), name, self.name, row._name, self._apply(row, where, equal)))
         return Source(name, self.columns, True)
 
     def insert(self, **values: object) -> None:
@@ -309,7 +179,7 @@ class TableOf(Source):
         missing = [name for name in self.columns if name not in values]
         if missing:
             raise wrong(f"insert into {self.name} gives no value for {missing[0]}", "give every column a value")
-        recorder.add(ir.Insert(_line(), self.name, tuple(lift(values[name]) for name in self.columns)))
+        recorder.add(ir.Insert(line_now(), self.name, tuple(lift(values[name]) for name in self.columns)))
 
     def update(self, where: Where | None = None, **sets: object) -> None:
         """UPDATE the rows that satisfy ``where``; a new value may be a function of the row."""
@@ -319,12 +189,12 @@ class TableOf(Source):
             if column not in self.columns:
                 raise wrong(f"{self.name} has no column {column}", f"it has {', '.join(self.columns)}")
             changes.append((column, self._apply(row, value, {}) if callable(value) else lift(value)))
-        recorder.add(ir.Update(_line(), self.name, row._name, self._apply(row, where, {}), tuple(changes)))
+        recorder.add(ir.Update(line_now(), self.name, row._name, self._apply(row, where, {}), tuple(changes)))
 
     def delete(self, where: Where | None = None, **equal: object) -> None:
         """DELETE the rows that satisfy a condition."""
         recorder, row = _recorder("delete"), self._row()
-        recorder.add(ir.Delete(_line(), self.name, row._name, self._apply(row, where, equal)))
+        recorder.add(ir.Delete(line_now(), self.name, row._name, self._apply(row, where, equal)))
 
 
 class ListArgument:
@@ -341,13 +211,13 @@ class ListArgument:
 
 def require(condition: object) -> None:
     """Roll back unless this holds."""
-    _recorder("require").add(ir.Require(_line(), lift(condition)))
+    _recorder("require").add(ir.Require(line_now(), lift(condition)))
 
 
 @contextmanager
 def if_(condition: object) -> Iterator[None]:
     """``with if_(condition):`` the statements below happen only where it holds."""
-    recorder, line, node = _recorder("if_"), _line(), lift(condition)
+    recorder, line, node = _recorder("if_"), line_now(), lift(condition)
     recorder.blocks.append([])
     yield
     then = tuple(recorder.blocks.pop())
@@ -372,7 +242,7 @@ def else_() -> Iterator[None]:
 @contextmanager
 def for_each(rows: "Source | ListArgument") -> Iterator[Row]:
     """``with for_each(rows) as row:`` once for each row that was read, or each element of a list argument."""
-    recorder, line = _recorder("for_each"), _line()
+    recorder, line = _recorder("for_each"), line_now()
     if isinstance(rows, TableOf):
         raise wrong(f"for_each goes over rows that were read, not over the table {rows.name}", "use where() first")
     row = Row(_fresh("each"), rows.columns, rows.name)
@@ -404,7 +274,7 @@ class App:
         for column in keys:
             if column not in columns:
                 raise wrong(f"the key {column} is no column of {name}", f"it has {', '.join(columns)}")
-        table = ir.Table(name, tuple(columns.items()), keys, _line())
+        table = ir.Table(name, tuple(columns.items()), keys, line_now())
         self.tables.append(table)
         return TableOf(table)
 
@@ -481,3 +351,19 @@ class App:
             self.scope,
             tuple(self.rows),
         )
+
+
+__all__ = [
+    "App",
+    "Bool",
+    "Id",
+    "Int",
+    "ListOf",
+    "Text",
+    "by",
+    "else_",
+    "for_each",
+    "if_",
+    "ite",
+    "require",
+]

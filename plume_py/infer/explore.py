@@ -6,8 +6,9 @@ from typing import Any
 
 from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
+from plume_py.infer.evaluate import State
 from plume_py.infer.levels import SER, Level
-from plume_py.infer.machine import Code, Machine, Rollback, State, Writes
+from plume_py.infer.machine import Code, Machine, Rollback, Writes
 from plume_py.infer.schedule import Commit, Counterexample, Places, Rules, may_commit_between, outcome, serially
 from plume_py.infer.serial import CLAUSE, is_serial
 

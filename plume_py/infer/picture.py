@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from plume_py.infer import language as ir
 from plume_py.infer.driver import Inference, LevelVerdict, TransactionVerdict
-from plume_py.infer.machine import State
+from plume_py.infer.evaluate import State
 from plume_py.infer.report import call, chosen, meaning, outcome, row_text, statement
 from plume_py.infer.schedule import Moment
 from plume_py.report.dot import FONT, MONO, PALE, _attributes, _font

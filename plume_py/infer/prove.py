@@ -27,10 +27,10 @@ from plume_py.infer.abstract import (
     new_function,
     same,
 )
+from plume_py.infer.evaluate import Shape
 from plume_py.infer.frame import frames
 from plume_py.infer.levels import Level, under
-from plume_py.infer.machine import Shape
-from plume_py.infer.symbolic import Term, Texts, and_, not_, or_
+from plume_py.infer.terms import Term, Texts, and_, ite, not_, or_
 
 
 @dataclass
@@ -256,8 +256,6 @@ class _Prover:
 
     def value(self, expr: ir.Expr, view: View | None, guard: Term, before: Term = None) -> Term:
         """The value of an expression, with what is known of its aggregates."""
-        from plume_py.infer.symbolic import ite
-
         for query in ir.queries(expr):
             if query.kind in ("count", "min", "max") and view is not None:
                 self.describe(query, view)

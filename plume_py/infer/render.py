@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from plume_py.infer import language as ir
-from plume_py.infer.machine import Frame, Shape, compiled
+from plume_py.infer.evaluate import Frame, Shape, compiled
 
 # The column that numbers the rows of a table without primary key on a server.
 HIDDEN = "isocheck_row"

@@ -17,7 +17,7 @@ from plume_py.infer.driver import (
     Together,
     TransactionVerdict,
 )
-from plume_py.infer.machine import State
+from plume_py.infer.evaluate import State
 from plume_py.infer.render import Sql, literal, values_in
 from plume_py.infer.schedule import Commit, Moment
 from plume_py.text import shown, wrapped

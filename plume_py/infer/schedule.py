@@ -5,20 +5,9 @@ from typing import Any
 
 from plume_py.errors import IsocheckError
 from plume_py.infer import language as ir
+from plume_py.infer.evaluate import Evaluate, Frame, Shape, State, compiled
 from plume_py.infer.levels import SER, Level
-from plume_py.infer.machine import (
-    OWN_ROWS,
-    Code,
-    Evaluate,
-    Frame,
-    Machine,
-    Rollback,
-    Shape,
-    State,
-    Writes,
-    compiled,
-    overlay,
-)
+from plume_py.infer.machine import OWN_ROWS, Code, Machine, Rollback, Writes, overlay
 
 # Hidden row numbers of what the n-th commit inserts begin at n times this, so that no number is used twice.
 PER_COMMIT = 100

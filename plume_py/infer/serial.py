@@ -7,8 +7,9 @@ from collections import Counter
 from typing import Any
 
 from plume_py.infer import language as ir
+from plume_py.infer.evaluate import State
 from plume_py.infer.levels import SER, Level, Store
-from plume_py.infer.machine import Code, State
+from plume_py.infer.machine import Code
 from plume_py.infer.schedule import Commit, Counterexample, ReplayError, Rules, serially
 
 CLAUSE = "serial order"

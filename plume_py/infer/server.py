@@ -12,8 +12,9 @@ from typing import Any
 from plume_py.errors import InputError, IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
+from plume_py.infer.evaluate import Shape, compiled
 from plume_py.infer.levels import STORES, Level, Store
-from plume_py.infer.machine import Code, Machine, Rollback, Shape, compiled
+from plume_py.infer.machine import Code, Machine, Rollback
 from plume_py.infer.render import HIDDEN, Sql, literal
 
 STORE_OF = {"postgresql": "postgresql", "mariadb": "mysql"}

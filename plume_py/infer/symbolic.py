@@ -1,6 +1,6 @@
 """Symbolic execution over tables of a few slots, each with a flag that says whether a row is there (z3 terms).
 
-Constants are folded on the way, so that formulas stay as small as the program is simple. A new row gets a slot that was
+A new row gets a slot that was
 set aside for its INSERT; so two rows never compete for a slot, and slots can stand for row identities.
 """
 
@@ -8,82 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import z3
-
 from plume_py.infer import language as ir
-from plume_py.infer.machine import Shape
+from plume_py.infer.evaluate import Shape
+from plume_py.infer.terms import Term, Texts, and_, equal, ite, not_, operator, or_, sum_
 
 LIST = 2  # elements of a list argument, at most
-
-Term = Any  # a z3 term, or a Python constant
-
-
-def and_(*parts: Term) -> Term:
-    """All of them, folded."""
-    left = []
-    for part in parts:
-        if part is False:
-            return False
-        if part is not True:
-            left.append(part)
-    return True if not left else left[0] if len(left) == 1 else z3.And(*left)
-
-
-def or_(*parts: Term) -> Term:
-    """Any of them, folded."""
-    left = []
-    for part in parts:
-        if part is True:
-            return True
-        if part is not False:
-            left.append(part)
-    return False if not left else left[0] if len(left) == 1 else z3.Or(*left)
-
-
-def not_(part: Term) -> Term:
-    """Not so, folded."""
-    if isinstance(part, bool):
-        return not part
-    return part.arg(0) if z3.is_not(part) else z3.Not(part)
-
-
-def ite(test: Term, then: Term, other: Term) -> Term:
-    """A choice, folded."""
-    if isinstance(test, bool):
-        return then if test else other
-    if isinstance(then, bool) and isinstance(other, bool):
-        return then if then == other else test if then else not_(test)
-    if isinstance(then, bool):
-        return or_(test, other) if then else and_(not_(test), other)
-    if isinstance(other, bool):
-        return or_(not_(test), then) if other else and_(test, then)
-    if then is other or (isinstance(then, int) and isinstance(other, int) and then == other):
-        return then
-    return z3.If(test, then, other)
-
-
-def equal(left: Term, right: Term) -> Term:
-    """Equality, folded."""
-    if left is right or (not z3.is_expr(left) and not z3.is_expr(right)):
-        return left is right or left == right
-    return left == right
-
-
-def sum_(parts: list[Term]) -> Term:
-    """The sum, zeros left out."""
-    left = [part for part in parts if not (isinstance(part, int) and part == 0)]
-    return 0 if not left else left[0] if len(left) == 1 else z3.Sum(*left)
-
-
-_BINARY: dict[str, Callable[[Term, Term], Term]] = {
-    "+": lambda a, b: a + b,
-    "-": lambda a, b: a - b,
-    "*": lambda a, b: a * b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    "=": equal,
-    "<>": lambda a, b: not_(equal(a, b)),
-}
 
 
 @dataclass(frozen=True)
@@ -115,21 +44,6 @@ class Set:
 Frame = dict[str, Any]
 
 
-class Texts:
-    """Texts as numbers: only equality is known of them."""
-
-    def __init__(self) -> None:
-        self.numbers: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        """The number of a text."""
-        return self.numbers.setdefault(text, len(self.numbers) + 1)
-
-    def text(self, number: int) -> str:
-        """A text for any number."""
-        return next((text for text, known in self.numbers.items() if known == number), f"text {number}")
-
-
 class Evaluator:
     """Expressions as terms."""
 
@@ -149,20 +63,7 @@ class Evaluator:
         if isinstance(expr, ir.Query):
             return self._query(expr, view, frame)
         assert isinstance(expr, ir.Op)
-        return self._operator(expr.op, [self(arg, view, frame) for arg in expr.args])
-
-    def _operator(self, op: str, args: list[Term]) -> Term:
-        if op == "and":
-            return and_(*args)
-        if op == "or":
-            return or_(*args)
-        if op == "not":
-            return not_(args[0])
-        if op == "ite":
-            return ite(*args)
-        if op == "neg":
-            return -args[0]
-        return _BINARY[op](*args)
+        return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
     def rows(self, query: ir.Query, view: State, frame: Frame) -> Iterator[tuple[Term, Frame]]:
         """The rows a query goes over: whether each one counts, and the frame with it."""
