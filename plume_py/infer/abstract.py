@@ -5,7 +5,7 @@ counts over a base are uninterpreted too, but a write to a single row changes th
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -80,6 +80,7 @@ class Base(View):
             for c, sort in t.columns
         }
         self._aggregates: dict[str, Any] = {}
+        self.axioms: list[Any] = []  # about counts
 
     def present(self, table: ir.Table, row: Id) -> Term:
         """See ``View``."""
@@ -96,6 +97,8 @@ class Base(View):
         name, params = outer.canonical(query)
         if name not in self._aggregates:
             self._aggregates[name] = new_function(f"{self.name}.{query.kind}", len(params), "int")
+            if query.kind == "count" and is_plain(query):
+                self.axioms.append(outer.counted(query, self, self._aggregates[name]))
         function = self._aggregates[name]
         return function(*(ite(p, 1, 0) if isinstance(p, bool) or z3.is_bool(p) else p for p in params))
 
@@ -116,6 +119,8 @@ class Change:
     single: Id | None
     guard: Term
     affects: frozenset[str] | None  # the columns that differ from what is below; None: rows come or go
+    times: Term = None  # that many new rows, all with the values of ``alike``
+    alike: dict[str, Term] = field(default_factory=dict)
 
 
 class Overlaid(View):
@@ -146,6 +151,12 @@ class Overlaid(View):
         before = self.below.aggregate(query, outer)
         if not _depends(query, change):
             return before
+        if change.times is not None and query.source == change.table.name and query.kind == "count" and is_plain(query):
+            used = {node.column for node in ir.walk(query) if isinstance(node, ir.Field) and node.row == query.var}
+            if used <= change.alike.keys():
+                inner = {**outer.frame, query.var: Bound((), change.alike)}
+                counts = and_(change.guard, outer.evaluate(query.where, None, inner))
+                return before + ite(counts, change.times, 0)
         nested = [node for node in ir.queries(query) if node is not query]
         simple = query.source == change.table.name and not nested and query.kind in ("sum", "count")
         if change.single is None or not simple:
@@ -167,6 +178,11 @@ def _depends(query: ir.Query, change: Change) -> bool:
         return True
     used = {node.column for node in ir.walk(query) if isinstance(node, ir.Field)}
     return bool(used & change.affects)
+
+
+def is_plain(query: ir.Query) -> bool:
+    """Has its condition neither queries nor comparisons of identities?"""
+    return not any(isinstance(node, ir.Query | ir.Same) and node is not query for node in ir.walk(query))
 
 
 @dataclass
@@ -214,6 +230,27 @@ class Outer:
 
         return spelled(query), params
 
+    def counted(self, query: ir.Query, view: View, function: Any) -> Any:
+        """A count is never negative, and where it is positive there is such a row, whatever the parameters."""
+        free = {
+            repr(node): node
+            for node in ir.walk(query)
+            if isinstance(node, ir.Arg | ir.Local) or (isinstance(node, ir.Field) and node.row != query.var)
+        }
+        _, params = self.canonical(query)
+        if any(isinstance(p, bool) or z3.is_bool(p) for p in params):
+            return z3.BoolVal(True)
+        places = [fresh("p", "int") for _ in params]
+        # The parameters come in the order in which the condition mentions them.
+        given = Evaluator(self.evaluate.shape, self.evaluate.texts, dict(zip(free, places, strict=True)))
+        table = view.program.table(query.source)
+        row = tuple(fresh("r", "int") for _ in range(arity(table)))
+        where = given(query.where, view, {query.var: view.bound(table, row)})
+        some = z3.Exists(list(row), _formula(and_(view.present(table, row), where)))
+        total = function(*places)
+        fact = z3.And(total >= 0, z3.Implies(total >= 1, some))
+        return z3.ForAll(places, fact, patterns=[total]) if places else fact
+
     def contribution(self, query: ir.Query, view: View, row: Id) -> Term:
         """What one row adds to a sum or count."""
         table = view.program.table(query.source)
@@ -237,11 +274,13 @@ class RowSet:
 class Evaluator:
     """Expressions as formulas, with quantifiers over rows."""
 
-    def __init__(self, shape: Shape, texts: Texts) -> None:
-        self.shape, self.texts = shape, texts
+    def __init__(self, shape: Shape, texts: Texts, given: dict[str, Term] | None = None) -> None:
+        self.shape, self.texts, self.given = shape, texts, given or {}
 
     def __call__(self, expr: ir.Expr, view: View | None, frame: dict[str, Any]) -> Term:
         """The value of an expression in a view."""
+        if self.given and repr(expr) in self.given:
+            return self.given[repr(expr)]
         if isinstance(expr, ir.Const):
             return self.texts.number(expr.value) if isinstance(expr.value, str) else expr.value
         if isinstance(expr, ir.Arg | ir.Local):

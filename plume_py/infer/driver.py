@@ -175,7 +175,7 @@ class _Symbolic:
     def verdict(self, name: str, level: Level) -> LevelVerdict:
         """The answer for one transaction at one level."""
         rows, steps = self.options.rows, self.options.steps
-        bounds = [(1, min(1, steps)), (rows, min(1, steps)), (rows, steps)]
+        bounds = [(1, min(1, steps)), (rows, steps)]
         if level.is_serial:
             bounds = [(1, 0), (rows, 0)]
         open_clauses = _judged(self.program)

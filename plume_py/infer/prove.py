@@ -193,7 +193,7 @@ class _Prover:
             return goal
         solver = z3.Solver()
         solver.set("timeout", int(seconds * 1000))
-        solver.add(*self.facts)
+        solver.add(*self.facts, *(axiom for state in self.states for axiom in state.axioms))
         solver.add(z3.Not(goal))
         return bool(solver.check() == z3.unsat)
 
@@ -388,23 +388,27 @@ class _Prover:
             raise _OutOfReach  # a value carried from one iteration to the next
         for inner in ir.statements(stmt.body):
             if isinstance(inner, ir.Insert):
-                self._any_inserts(inner, guard, set(self.frame))
+                source = self.frame[stmt.source]
+                always = inner in stmt.body and isinstance(source, Element)
+                self._any_inserts(inner, guard, set(self.frame), source.count if always else None)
             elif isinstance(inner, ir.Update | ir.Delete):
                 self._any_changes(inner, guard)
 
-    def _any_inserts(self, stmt: ir.Insert, guard: Term, outside: set[str]) -> None:
+    def _any_inserts(self, stmt: ir.Insert, guard: Term, outside: set[str], times: Term) -> None:
         table = self.program.table(stmt.table)
         touched = new_function("touched", arity(table), "bool")
         columns: dict[str, Any] = {}
+        alike: dict[str, Term] = {}
         for (name, sort), value in zip(table.columns, stmt.values, strict=True):
             if _names(value) <= outside and not ir.queries(value):
-                columns[name] = _constant(self.evaluate(value, None, self.frame))
+                alike[name] = self.evaluate(value, None, self.frame)
+                columns[name] = _constant(alike[name])
             else:
                 unknown = new_function(name, arity(table), sort)
                 columns[name] = _applied(unknown)
         self.many.append((table, touched))
         self.changes.append(
-            Change(table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None)
+            Change(table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None, times, alike)
         )
 
     def _any_changes(self, stmt: ir.Update | ir.Delete, guard: Term) -> None:
