@@ -23,8 +23,8 @@ def run(*args):
     return CliRunner().invoke(command, [str(arg) for arg in args], catch_exceptions=False)
 
 
-def levels(app, store, rows=2):
-    result = infer(load(app), STORES[store], (), Options(rows=rows))
+def levels(app, store, rows=2):  # and as many steps
+    result = infer(load(app), STORES[store], (), Options(rows=rows, steps=rows))
     return {txn.name: txn.weakest.level.name for txn in result.transactions}
 
 
@@ -241,6 +241,27 @@ def test_wrong_programs(tmp_path, case):
     assert result.returncode == 4
     assert said in result.stderr
     assert result.stderr.count("\n") == 1
+
+
+def test_expressions_have_a_depth(tmp_path):
+    from plume_py.errors import InputError
+
+    path = tmp_path / "deep.sql"
+    for deep in ("+".join(["v"] * 5000), "(" * 3000 + "v" + ")" * 3000, "NOT " * 3000 + "v > 0"):
+        path.write_text(f"CREATE TABLE t (v INT);\n-- transaction: f\nDELETE FROM t WHERE {deep} > 0;\n")
+        with pytest.raises(InputError):
+            load(str(path))
+
+
+def test_the_explorer_says_when_it_cannot_try_everything(tmp_path):
+    path = tmp_path / "wide.sql"
+    columns = ", ".join(f"c{i} INT" for i in range(12))
+    path.write_text(
+        f"CREATE TABLE t ({columns});\n-- transaction: f\nDELETE FROM t;\n"
+        "-- invariant: i: NOT EXISTS (SELECT 1 FROM t WHERE c0 < 0)\n"
+    )
+    result = infer(load(str(path)), STORES["mysql"], (), Options(engine="explore", steps=0, rows=1, seconds=20))
+    assert {verdict.answer for verdict in result.transactions[0].levels} == {"undecided"}
 
 
 def test_usage():

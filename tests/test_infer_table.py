@@ -114,7 +114,7 @@ def test_two_pending_orders_break_the_printed_repeatable_read():
 def test_proofs(app, name):
     program = load(app)
     for place, level in enumerate(LEVELS):
-        proof = prove(program, name, level, 10)
+        proof = prove(program, name, level, 5)
         for clause in program.invariant:
             is_safe = TABLE[app][name, clause.name][place] == "."
             wanted = is_safe and (app, name, clause.name, level.name) not in UNPROVED

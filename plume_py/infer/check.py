@@ -4,6 +4,7 @@ from plume_py.errors import InputError
 from plume_py.infer import language as ir
 
 _NUMBERS = ("int", "id")
+DEPTH = 150  # of an expression: every engine follows it by recursion
 
 
 def validate(program: ir.Program) -> ir.Program:
@@ -26,6 +27,7 @@ class _Sorts:
 
     def __init__(self, program: ir.Program, line: int) -> None:
         self.program, self.line = program, line
+        self.depth = 0
         self.names: dict[str, str] = {}
         self.rows: dict[str, dict[str, ir.Sort]] = {}
 
@@ -45,6 +47,14 @@ class _Sorts:
 
     def of(self, expr: ir.Expr) -> str:
         """The sort of an expression."""
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise _wrong(f"an expression is more than {DEPTH} levels deep", self.line, "split it")
+        found = self._of(expr)
+        self.depth -= 1
+        return found
+
+    def _of(self, expr: ir.Expr) -> str:
         if isinstance(expr, ir.Const):
             return "bool" if isinstance(expr.value, bool) else "int" if isinstance(expr.value, int) else "text"
         if isinstance(expr, ir.Arg | ir.Local):

@@ -1,15 +1,21 @@
 """Small domains for the explorer: every state of a few rows that satisfies the invariant, every choice of arguments."""
 
-from collections.abc import Iterator
-from itertools import combinations, combinations_with_replacement, product
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import combinations, combinations_with_replacement, islice, product
+from typing import Any, TypeVar
 
 from plume_py.infer import language as ir
 from plume_py.infer.evaluate import Evaluate, Frame, Row, Shape, State, compiled
 from plume_py.infer.machine import Code
 
+# More rows that a table could have, contents of a table, or calls than this are not tried.
+MOST_ROWS, MOST_CONTENTS, MOST_CALLS = 2_000, 20_000, 2_000
+
 # A list argument has at most this many elements, here as in the symbolic engine.
 LIST = 2
+
+
+T = TypeVar("T")
 
 
 class Domains:
@@ -17,6 +23,7 @@ class Domains:
 
     def __init__(self, program: ir.Program, rows: int) -> None:
         self.program, self.rows = program, rows
+        self.is_cut = False  # were there more than we try?
 
     def values(self, owner: str, name: str, sort: ir.Sort) -> tuple[ir.Value, ...]:
         """The values of a column or an argument."""
@@ -31,10 +38,10 @@ class Domains:
         """Every small content of a table."""
         most = min(self.program.scope.rows.get(table.name, self.rows), 99)
         places = [table.index(column) for column in table.key]
-        every = list(product(*(self.values(table.name, name, sort) for name, sort in table.columns)))
+        every = self.some(product(*(self.values(table.name, name, sort) for name, sort in table.columns)), MOST_ROWS)
         if not places:
             chosen = (rows for n in range(most + 1) for rows in combinations_with_replacement(every, n))
-            return [tuple(enumerate(rows, 1)) for rows in chosen]
+            return [tuple(enumerate(rows, 1)) for rows in self.some(chosen, MOST_CONTENTS)]
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in every:
             key = tuple(row[i] for i in places)
@@ -45,7 +52,13 @@ class Domains:
             for keys in combinations(groups, n)
             for rows in product(*(groups[key] for key in keys))
         )
-        return [tuple(sorted(rows)) for rows in keyed]
+        return [tuple(sorted(rows)) for rows in self.some(keyed, MOST_CONTENTS)]
+
+    def some(self, items: Iterable[T], most: int) -> list[T]:
+        """The first of them; whether there are more is remembered."""
+        found = list(islice(items, most + 1))
+        self.is_cut |= len(found) > most
+        return found[:most]
 
     def states(self) -> Iterator[State]:
         """Every small state in which the invariant and the enforced constraints hold."""
@@ -82,10 +95,12 @@ class Domains:
         for param in txn.params:
             names.append(param.name)
             if param.fields:
-                records = list(product(*(self.values(txn.name, f"{param.name}.{n}", s) for n, s in param.fields)))
+                records = self.some(
+                    product(*(self.values(txn.name, f"{param.name}.{n}", s) for n, s in param.fields)), 50
+                )
                 lists = (rows for n in range(LIST + 1) for rows in combinations(records, n))
                 choices.append([tuple(enumerate(rows, 1)) for rows in lists])
             else:
                 choices.append(list(self.values(txn.name, param.name, param.sort)))
-        frames = [dict(zip(names, chosen, strict=True)) for chosen in product(*choices)]
+        frames = [dict(zip(names, chosen, strict=True)) for chosen in self.some(product(*choices), MOST_CALLS)]
         return [frame for frame in frames if all(condition((), frame) for condition in code.assume)]

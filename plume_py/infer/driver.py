@@ -228,7 +228,8 @@ class _Explicit:
         if result.complete:
             note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
             return LevelVerdict(level, BOUNDED, note=note)
-        return LevelVerdict(level, UNDECIDED, note=f"the time was up after {result.states:,} small states")
+        why = f"no violation from {result.states:,} small states, but there are more than could be tried"
+        return LevelVerdict(level, UNDECIDED, note=why)
 
 
 def _judged(program: ir.Program) -> list[ir.Clause]:

@@ -12,6 +12,8 @@ from plume_py.infer.machine import Code, Machine, Rollback, Writes
 from plume_py.infer.schedule import Commit, Counterexample, Places, Rules, may_commit_between, outcome, serially
 from plume_py.infer.serial import CLAUSE, is_serial
 
+MOST_STATES = 20_000
+
 # A path is a linked list of events, the first one outside.
 Path = tuple[Commit | None, Any] | None
 Found = dict[str, Path]
@@ -46,7 +48,7 @@ class Explorer:
     def states(self) -> list[State]:
         """The start states."""
         if self._states is None:
-            self._states = list(self.domains.states())
+            self._states = self.domains.some(self.domains.states(), MOST_STATES)
         return self._states
 
     def others(self, state: State, number: int) -> list[tuple[Commit, State, Writes, Places]]:
@@ -95,6 +97,7 @@ class _Search:
                     return self.result
                 self._from(state, args)
             self.result.states += 1
+        self.result.complete = not self.explorer.domains.is_cut
         return self.result
 
     def _from(self, state: State, args: dict[str, Any]) -> None:

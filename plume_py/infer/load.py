@@ -36,6 +36,8 @@ def load(name: str) -> Program:
         return validate(_python(name) if name.endswith(".py") else _sql(name))
     except InputError as error:
         raise error.in_source(name) from None
+    except RecursionError:
+        raise InputError("an expression is nested too deeply", hint="split it").in_source(name) from None
 
 
 def _sql(path: str) -> Program:

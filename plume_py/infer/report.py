@@ -234,12 +234,20 @@ def _moment_data(program: ir.Program, moment: Moment) -> dict[str, Any]:
 
 
 def _arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return {key: [list(row) for _, row in value] if isinstance(value, tuple) else value for key, value in args}
+    return {
+        key: [[_plain(v) for v in row] for _, row in value] if isinstance(value, tuple) else _plain(value)
+        for key, value in args
+    }
+
+
+def _plain(value: ir.Value) -> ir.Value:
+    """JSON numbers have 64 bits here; larger ones are written as text."""
+    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
     return {
-        table.name: [dict(zip(table.names, row, strict=True)) for _, row in rows]
+        table.name: [dict(zip(table.names, map(_plain, row), strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
         if rows
     }
