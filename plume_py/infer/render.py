@@ -168,7 +168,7 @@ def _spelled(expr: ir.Expr) -> str:
     return f"{expr.row}.{expr.column}"
 
 
-def values_in(shape: Shape, frame: Frame) -> Sql:
+def values_in(shape: Shape, frame: Frame, server: bool = False) -> Sql:
     """Renders with values in place of arguments, locals and columns of rows that were read."""
 
     def value(expr: ir.Expr) -> str | None:
@@ -177,4 +177,4 @@ def values_in(shape: Shape, frame: Frame) -> Sql:
         except KeyError:  # a row of the statement itself
             return None
 
-    return Sql(shape.program, value)
+    return Sql(shape.program, value, server)

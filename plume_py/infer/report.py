@@ -42,7 +42,9 @@ def _lines(result: Inference, style: Style, examples: bool) -> Iterator[str]:
         yield from _summary(result, txn, width, style)
     if examples:
         for txn in result.transactions:
-            for verdict in txn.levels:
+            # What breaks alone breaks in the same way at every level.
+            alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.shown]
+            for verdict in alone or txn.levels:
                 if verdict.shown:
                     yield ""
                     yield from example(result, txn, verdict, style)

@@ -12,10 +12,9 @@ from typing import Any
 from plume_py.errors import InputError, IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
-from plume_py.infer.evaluate import Shape, compiled
 from plume_py.infer.levels import STORES, Level, Store
 from plume_py.infer.machine import Code, Machine, Rollback
-from plume_py.infer.render import HIDDEN, Sql, literal
+from plume_py.infer.render import HIDDEN, Sql, literal, values_in
 
 STORE_OF = {"postgresql": "postgresql", "mariadb": "mysql"}
 _TYPES = {"int": "BIGINT", "id": "BIGINT", "bool": "BOOLEAN", "text": "VARCHAR(200)"}
@@ -261,7 +260,7 @@ def execute(machine: Machine, cursor: Any) -> None:
     """Execute the next statement of a transaction on a server, and what follows locally."""
     instruction = machine.next
     stmt, frame, shape = instruction.stmt, machine.frame, machine.code.shape
-    render = _rendering(shape, frame)
+    render = values_in(shape, frame, server=True)
     machine.pc += 1
     if isinstance(stmt, ir.Let):
         cursor.execute(render.statement(stmt))
@@ -287,16 +286,6 @@ def execute(machine: Machine, cursor: Any) -> None:
     else:
         cursor.execute(render.statement(stmt))
     machine._advance()
-
-
-def _rendering(shape: Shape, frame: dict[str, Any]) -> Sql:
-    def value(expr: ir.Expr) -> str | None:
-        try:
-            return literal(compiled(expr, shape)((), frame))
-        except KeyError:
-            return None
-
-    return Sql(shape.program, value, server=True)
 
 
 def _row(table: ir.Table, found: tuple[Any, ...]) -> tuple[Any, tuple[ir.Value, ...]]:
