@@ -184,12 +184,23 @@ class _Symbolic:
             open_clauses = self._ask(name, level, k, b, open_clauses, found)
         if found.shown:
             found.answer = VIOLATED
+            self._shorten(name, level, found)
         elif found.note:
             found.answer = UNDECIDED
         else:
             others = ", alone" if level.is_serial else f" and {steps} environment step{'s' if steps != 1 else ''}"
             found.note = f"no violation up to {rows} row{'s' if rows != 1 else ''}{others}"
         return found
+
+    def _shorten(self, name: str, level: Level, found: LevelVerdict) -> None:
+        """Where several commits of others were needed, one may do with other rows."""
+        long = [
+            clause
+            for clause in self.program.invariant
+            if clause.name in found.shown
+            and sum(event is not None for event in found.shown[clause.name].example.events) > 1
+        ]
+        self._ask(name, level, self.options.rows, 1, long, found)
 
     def _ask(
         self, name: str, level: Level, rows: int, steps: int, clauses: list[ir.Clause], found: LevelVerdict
