@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hierarchy": ("hierarchy", "Order levels by strength, each step with a history."),
     "predict": ("predict", "From one good run, predict runs that could have gone wrong."),
     "explore": ("explore", "Run a program with random legal reads, and see what goes wrong."),
+    "infer": ("infer", "Find the weakest level per transaction that keeps an application's invariant."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

@@ -1,0 +1,204 @@
+"""``isocheck infer``: the weakest level of each transaction that keeps an application's invariant."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import ExitCode
+from plume_py.errors import IsocheckError
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.infer.driver import Inference, Together
+
+SERVERS = ("postgresql", "mariadb")
+STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
+
+
+@click.command("infer")
+@click.argument("app", metavar="APP")
+@click.option("--store", type=click.Choice(STORES), help="Whose levels [default: postgresql, or those of --run].")
+@click.option("--txn", "names", metavar="NAME", multiple=True, help="Only this transaction. Repeatable.")
+@click.option("--rows", type=click.IntRange(1, 6), default=2, show_default=True, help="Rows per table at the start.")
+@click.option("--steps", type=click.IntRange(0, 4), default=2, show_default=True, help="Commits of others in between.")
+@click.option("--prove", is_flag=True, help="Try to prove what no violation was found for, without bounds.")
+@click.option("--serializability", is_flag=True, help="Without invariant: the effect must equal a serial one.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "z3", "explore"]),
+    default="auto",
+    show_default=True,
+    help="Symbolic search, or every state of a small scope.",
+)
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds per question."
+)
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
+@click.option("--partners", is_flag=True, help="Then let others run at their own levels, not one after the other.")
+@click.option("--run", "server", type=click.Choice(SERVERS), help="Then run it on a private server, under contention.")
+@click.option("--all-vectors", "every", is_flag=True, help="With --run: every assignment of levels.")
+@click.option(
+    "--run-seconds", type=click.FloatRange(0.1, 600), default=1.0, show_default=True, help="With --run: per assignment."
+)
+@click.option("--clients", type=click.IntRange(1, 100), default=6, show_default=True, help="With --run: connections.")
+@click.option("--brief", is_flag=True, help="The levels only, without counterexamples.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    app: str,
+    folder: str | None,
+    style: str,
+    brief: bool,
+    server: str | None,
+    every: bool,
+    run_seconds: float,
+    clients: int,
+    partners: bool,
+    **given: Any,
+) -> None:
+    """Find the weakest isolation level of each transaction of APP that keeps its invariant.
+
+    APP is a SQL file, a Python file (which is executed), or the name of an example: courseware, tpcc, tpcc_lite, bank,
+    withdrawal, savings, add_interest, doctors, unique_ids, counters.
+
+    Exit code: 0 every transaction has such a level, 1 some has none (or a run at these levels broke the invariant),
+    2 wrong usage, 3 undecided, 4 APP cannot be read.
+    """
+    from plume_py.infer.load import load
+
+    given["store"] = _store(given["store"], server)
+    program = load(app)
+    result = _infer(program, **given)
+    together = _together(result, partners, given)
+    extra: dict[str, Any] = {}
+    if style == "text":
+        from plume_py.infer.report import text, together_text
+
+        click.echo(text(result, examples=not brief))
+        if together is not None:
+            click.echo(together_text(result, together, not brief))
+    if folder:
+        _draw(result, folder)
+    code = _exit_code(result)
+    if server:
+        extra["run"] = _run(result, together, server, every, run_seconds, clients, style == "text")
+        code = ExitCode.VIOLATION if any(r["broken"] and r["found safe"] for r in extra["run"]["vectors"]) else code
+    if together is not None and any(verdict.shown for verdict in together.verdicts.values()):
+        code = ExitCode.VIOLATION
+    if style == "json":
+        _print_json(result, together, extra)
+    ctx.exit(code)
+
+
+def _store(store: str | None, server: str | None) -> str:
+    """The store that was asked for; that of the server, if there is one."""
+    if server is None:
+        return store or "postgresql"
+    own = {"postgresql": "postgresql", "mariadb": "mysql"}[server]
+    if store not in (None, own):
+        raise click.UsageError(f"--run {server} has the levels of --store {own}")
+    return own
+
+
+def _print_json(result: "Inference", together: "Together | None", extra: dict[str, Any]) -> None:
+    import msgspec
+
+    from plume_py.infer.report import data, together_data
+
+    document = {**data(result), **extra}
+    if together is not None:
+        document["together"] = together_data(result, together)
+    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+
+
+def _together(result: "Inference", wanted: bool, given: dict[str, Any]) -> "Together | None":
+    """Partners at their own levels: if wanted, and always where SERIALIZABLE beside weaker levels promises less."""
+    from plume_py.infer.driver import MISSING, Options, check_together, has_solver, mixes_serializable
+
+    if not wanted and (given["serializability"] or not mixes_serializable(result) or not has_solver()):
+        return None
+    if not has_solver():
+        raise IsocheckError(MISSING)
+    return check_together(result, Options(given["rows"], given["steps"], "z3", False, given["timeout"]))
+
+
+def _run(
+    result: "Inference",
+    together: "Together | None",
+    server: str,
+    every: bool,
+    seconds: float,
+    clients: int,
+    tells: bool,
+) -> dict[str, Any]:
+    """The sanity experiment: the inferred levels, and weaker ones, on a real server."""
+    from plume_py.infer.report import run_data, run_line, run_summary
+    from plume_py.infer.server import Load, sanity
+
+    inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
+    if len(inferred) < len(result.program.transactions):
+        raise IsocheckError("--run needs a level for each transaction, and there is none for some")
+    inferred = together.levels if together is not None else inferred
+
+    safe = {txn.name: {v.level.name for v in txn.levels if v.answer != "violated"} for txn in result.transactions}
+
+    def told(outcome: Any, safe: bool) -> None:
+        if tells:
+            click.echo(run_line(result.program, outcome, safe))
+
+    version, found = sanity(result.program, server, inferred, safe, Load(clients, seconds), every, told)
+    if tells:
+        click.echo(run_summary(version, found))
+    return run_data(version, found)
+
+
+def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **given: Any) -> "Inference":
+    from plume_py.infer.driver import Options, infer
+    from plume_py.infer.levels import STORES as CATALOGUE
+
+    known = [txn.name for txn in program.transactions]
+    for name in names:
+        if name not in known:
+            raise IsocheckError(f"{program.name} has no transaction {name}; it has {', '.join(known)}")
+    if not program.invariant and not serializability:
+        raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
+    options = Options(given["rows"], given["steps"], given["engine"], given["prove"], given["timeout"])
+    if serializability:
+        from plume_py.infer.serial import infer_serial
+
+        result: Inference = infer_serial(program, CATALOGUE[store], names, options)
+        return result
+    return infer(program, CATALOGUE[store], names, options)
+
+
+def _exit_code(result: "Inference") -> ExitCode:
+    from plume_py.infer.driver import VIOLATED
+
+    if any(all(verdict.answer == VIOLATED for verdict in txn.levels) for txn in result.transactions):
+        return ExitCode.VIOLATION
+    return ExitCode.HOLDS if all(txn.weakest for txn in result.transactions) else ExitCode.UNDECIDED
+
+
+def _draw(result: "Inference", folder: str) -> None:
+    from plume_py.files import write_atomically
+    from plume_py.infer.picture import render
+    from plume_py.report.dot import draw, slug
+
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IsocheckError(f"cannot write {folder}: {error.strerror}") from None
+    hints = set()
+    for txn in result.transactions:
+        for verdict in txn.levels:
+            if verdict.shown:
+                name = slug(f"{result.program.name}-{txn.name}-{verdict.level.name}")
+                target = Path(folder) / f"{name}.dot"
+                picture = render(result, txn, verdict)
+                write_atomically(str(target), [picture.encode()])
+                hints.add(draw(picture, target.with_suffix(".svg")))
+    for hint in sorted(hints - {""}):
+        click.echo(one_line(f"note: {hint}"), err=True)

@@ -1,0 +1,277 @@
+"""For each transaction and level of a store: violated, proved, or no violation within bounds; and the weakest level."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from time import monotonic
+
+from plume_py.errors import IsocheckError
+from plume_py.infer import language as ir
+from plume_py.infer.explore import Explorer
+from plume_py.infer.levels import Level, Store
+from plume_py.infer.schedule import Commit, Counterexample, Replay, ReplayError, replay
+from plume_py.infer.serial import CLAUSE
+
+PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
+MISSING = "this needs z3; install it with `pip install 'plume-py[infer]'`, or use --engine explore"
+
+
+@dataclass
+class Shown:
+    """A counterexample that the explorer has replayed."""
+
+    example: Counterexample
+    replay: Replay
+
+
+@dataclass
+class LevelVerdict:
+    """The answer for a transaction at a level; ``note`` says what a bounded answer covers, or why there is none."""
+
+    level: Level
+    answer: str
+    shown: dict[str, Shown] = field(default_factory=dict)
+    proved: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass
+class TransactionVerdict:
+    """All levels of a store for one transaction."""
+
+    name: str
+    levels: list[LevelVerdict]
+
+    @property
+    def weakest(self) -> LevelVerdict | None:
+        """The first level of the store's list that keeps the invariant, as far as is known."""
+        return next((verdict for verdict in self.levels if verdict.answer in (PROVED, BOUNDED)), None)
+
+
+@dataclass
+class Inference:
+    """The answer for a program on a store."""
+
+    program: ir.Program
+    store: Store
+    transactions: list[TransactionVerdict]
+    rows: int
+    steps: int
+    engine: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to look for, and how far."""
+
+    rows: int = 2
+    steps: int = 2
+    engine: str = "auto"
+    prove: bool = False
+    seconds: float = 60.0
+
+
+def has_solver() -> bool:
+    """Is z3 installed?"""
+    return find_spec("z3") is not None
+
+
+def infer(
+    program: ir.Program,
+    store: Store,
+    names: tuple[str, ...] = (),
+    options: Options = Options(),  # noqa: B008
+    progress: Callable[[str], None] = lambda _: None,
+) -> Inference:
+    """The weakest level of each transaction (of those named, or of all)."""
+    engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
+    if (engine == "z3" or options.prove) and not has_solver():
+        raise IsocheckError(MISSING)
+    begin = monotonic()
+    search = _Symbolic(program, options) if engine == "z3" else _Explicit(program, options)
+    found = []
+    for txn in program.transactions:
+        if names and txn.name not in names:
+            continue
+        verdicts = []
+        for level in store.levels:
+            progress(f"{txn.name} at {level.name}")
+            verdicts.append(_verdict(search, program, txn.name, level, options))
+        found.append(TransactionVerdict(txn.name, verdicts))
+    return Inference(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
+
+
+@dataclass
+class Together:
+    """Levels at which all were checked with partners at their own levels, and what was wrong on the way."""
+
+    levels: dict[str, Level]
+    raised: dict[str, str]  # transaction -> the level it would have alone
+    troubles: list[tuple[str, LevelVerdict]]  # what made us raise levels
+    verdicts: dict[str, LevelVerdict]
+
+
+def mixes_serializable(result: Inference) -> bool:
+    """Is SERIALIZABLE used beside weaker levels, on a store where it then promises less?"""
+    levels = [txn.weakest.level for txn in result.transactions if txn.weakest is not None]
+    weaker = any(not level.is_serial for level in levels)
+    return weaker and any(level.is_serial and result.store.mixed(level) is not level for level in levels)
+
+
+def check_together(result: Inference, options: Options) -> Together:
+    """Each transaction at its inferred level, its partners at theirs; where that fails, all become serializable."""
+    levels = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
+    alone, troubles = dict(levels), list[tuple[str, LevelVerdict]]()
+    strongest = result.store.levels[-1]
+    while True:
+        verdicts = _with_partners(result, levels, options)
+        broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.shown]
+        partners = {
+            event.transaction
+            for name, verdict in broken
+            for found in verdict.shown.values()
+            for event in (*found.example.events, Commit(name, ()))
+            if event is not None
+        }
+        raised = {name for name in partners if levels[name] != strongest}
+        if not raised:
+            changed = {name: alone[name].name for name in levels if levels[name] != alone[name]}
+            return Together(levels, changed, troubles, verdicts)
+        troubles += broken
+        levels.update(dict.fromkeys(raised, strongest))
+
+
+def _with_partners(result: Inference, levels: dict[str, Level], options: Options) -> dict[str, LevelVerdict]:
+    all_serial = all(level.is_serial for level in levels.values())
+    mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
+    search = _Symbolic(result.program, options, mixed)
+    return {name: search.verdict(name, level) for name, level in mixed.items()}
+
+
+def _verdict(
+    search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options
+) -> LevelVerdict:
+    verdict = search.verdict(name, level)
+    if options.prove and verdict.answer != VIOLATED:
+        from plume_py.infer.prove import prove
+
+        outcome = prove(program, name, level, options.seconds)
+        verdict.proved = outcome.proved
+        if outcome.is_complete:
+            return replace(
+                verdict, answer=PROVED, note="for any number of rows, and of other transactions that keep the invariant"
+            )
+        verdict.note += f"; not proved: {', '.join(outcome.open)}"
+    return verdict
+
+
+class _Symbolic:
+    """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
+
+    def __init__(self, program: ir.Program, options: Options, partners: dict[str, Level] | None = None) -> None:
+        self.program, self.options, self.partners = program, options, partners
+
+    def verdict(self, name: str, level: Level) -> LevelVerdict:
+        """The answer for one transaction at one level."""
+        rows, steps = self.options.rows, self.options.steps
+        bounds = [(1, min(1, steps)), (rows, steps)]
+        if level.is_serial:
+            bounds = [(1, 0), (rows, 0)]
+        open_clauses = _judged(self.program)
+        found = LevelVerdict(level, BOUNDED)
+        for k, b in dict.fromkeys(bounds):
+            open_clauses = self._ask(name, level, k, b, open_clauses, found)
+        if found.shown:
+            found.answer = VIOLATED
+            self._shorten(name, level, found)
+        elif found.note:
+            found.answer = UNDECIDED
+        else:
+            others = ", alone" if level.is_serial else f" and {steps} environment step{'s' if steps != 1 else ''}"
+            found.note = f"no violation up to {rows} row{'s' if rows != 1 else ''}{others}"
+        return found
+
+    def _shorten(self, name: str, level: Level, found: LevelVerdict) -> None:
+        """Where several commits of others were needed, one may do with other rows."""
+        long = [
+            clause
+            for clause in self.program.invariant
+            if clause.name in found.shown
+            and sum(event is not None for event in found.shown[clause.name].example.events) > 1
+        ]
+        self._ask(name, level, self.options.rows, 1, long, found)
+
+    def _ask(
+        self, name: str, level: Level, rows: int, steps: int, clauses: list[ir.Clause], found: LevelVerdict
+    ) -> list[ir.Clause]:
+        from plume_py.infer.bounded import UNKNOWN, Bounded
+
+        if not clauses:
+            return []
+        formula = Bounded(self.program, name, level, rows, steps, int(self.options.seconds * 1000), self.partners)
+        left, found.note = [], ""
+        for clause in clauses:
+            answer = formula.ask(clause)
+            if answer.example is not None:
+                found.shown[clause.name] = confirmed(self.program, answer.example)
+                continue
+            left.append(clause)
+            if answer.outcome == UNKNOWN:
+                found.note = f"the solver gave up on {clause.name} ({answer.reason})"
+        return left
+
+
+class _Explicit:
+    """The answers of the explorer."""
+
+    def __init__(self, program: ir.Program, options: Options) -> None:
+        self.program, self.options = program, options
+        self.explorer = Explorer(program, options.rows, options.steps, options.seconds)
+
+    def verdict(self, name: str, level: Level) -> LevelVerdict:
+        """The answer for one transaction at one level."""
+        result = self.explorer.explore(name, level, tuple(clause.name for clause in _judged(self.program)))
+        shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
+        if shown:
+            return LevelVerdict(level, VIOLATED, shown)
+        others = "" if level.is_serial else f" and {self.options.steps} environment steps"
+        if result.complete:
+            note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
+            return LevelVerdict(level, BOUNDED, note=note)
+        why = f"no violation from {result.states:,} small states, but there are more than could be tried"
+        return LevelVerdict(level, UNDECIDED, note=why)
+
+
+def _judged(program: ir.Program) -> list[ir.Clause]:
+    """What must hold at the end: the invariant, or, if that is the question, that the order is a serial one."""
+    asked = [clause for clause in program.invariant if clause.name == CLAUSE]
+    return asked or list(program.invariant)
+
+
+def confirmed(program: ir.Program, example: Counterexample) -> Shown:
+    """Replay a counterexample, and leave out rows and commits that it does not need."""
+    current = Shown(example, replay(program, example))
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for smaller in _smaller(current.example):
+            try:
+                current = Shown(smaller, replay(program, smaller))
+            except ReplayError:
+                continue
+            shrinking = True
+            break
+    return current
+
+
+def _smaller(example: Counterexample) -> list[Counterexample]:
+    found = []
+    for place, event in enumerate(example.events):
+        if event is not None:
+            found.append(replace(example, events=example.events[:place] + example.events[place + 1 :]))
+    for table, rows in enumerate(example.initial):
+        for place in range(len(rows)):
+            fewer = (*example.initial[:table], rows[:place] + rows[place + 1 :], *example.initial[table + 1 :])
+            found.append(replace(example, initial=fewer))
+    return found

@@ -1,0 +1,331 @@
+"""The answers as text and as JSON data. Everything from the program is shown through ``plume_py.text``."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from plume_py.infer import language as ir
+from plume_py.infer.driver import (
+    BOUNDED,
+    PROVED,
+    UNDECIDED,
+    VIOLATED,
+    Inference,
+    LevelVerdict,
+    Shown,
+    Together,
+    TransactionVerdict,
+)
+from plume_py.infer.evaluate import State
+from plume_py.infer.render import Sql, literal, values_in
+from plume_py.infer.schedule import Commit, Moment
+from plume_py.text import shown, wrapped
+
+Style = Callable[..., str]
+_COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
+
+
+def text(result: Inference, style: Style = click.style, examples: bool = True) -> str:
+    """The whole report."""
+    return "\n".join(_lines(result, style, examples))
+
+
+def _lines(result: Inference, style: Style, examples: bool) -> Iterator[str]:
+    clauses = ", ".join(clause.name for clause in result.program.invariant)
+    yield f"{style(shown(result.program.name), bold=True)} on {result.store.name}, invariant {shown(clauses, 200)}"
+    if result.program.enforced:
+        names = ", ".join(clause.name for clause in result.program.enforced)
+        yield from wrapped("  the database itself enforces: ", shown(names, 400), "    ")
+    width = max((len(shown(txn.name)) for txn in result.transactions), default=0)
+    for txn in result.transactions:
+        yield from _summary(result, txn, width, style)
+    if examples:
+        for txn in result.transactions:
+            # What breaks alone breaks in the same way at every level.
+            alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.shown]
+            for verdict in alone or txn.levels:
+                if verdict.shown:
+                    yield ""
+                    yield from example(result, txn, verdict, style)
+    yield ""
+    engine = "symbolic search (z3)" if result.engine == "z3" else "explicit exploration"
+    yield f"{engine}, every counterexample replayed; {result.seconds:.1f} s"
+
+
+def _summary(result: Inference, txn: TransactionVerdict, width: int, style: Style) -> Iterator[str]:
+    weakest = txn.weakest
+    name = f"  {shown(txn.name):<{width}}  "
+    if weakest is None:
+        none = "no level keeps the invariant" if _always_violated(txn) else "undecided"
+        yield name + style(none, fg="red", bold=True)
+    else:
+        said = result.store.says.get(weakest.level.name, weakest.level.name)
+        label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
+        yield name + style(label, bold=True)
+    for verdict in txn.levels:
+        lead = f"  {'':<{width}}    {verdict.level.name:<4} "
+        detail = verdict.note
+        answer = style(verdict.answer, fg=_COLOURS[verdict.answer])
+        if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
+            yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
+        elif verdict.answer == VIOLATED:
+            yield f"{lead}{answer}: {', '.join(shown(name) for name in verdict.shown)}"
+        else:
+            yield from wrapped(f"{lead}{answer}", f"{'' if not detail else ' ' + detail}", " " * (width + 12), 100)
+
+
+def _always_violated(txn: TransactionVerdict) -> bool:
+    return all(verdict.answer == VIOLATED for verdict in txn.levels)
+
+
+def example(
+    result: Inference, txn: TransactionVerdict, verdict: LevelVerdict, style: Style = click.style
+) -> Iterator[str]:
+    """The counterexample of one level, statement by statement."""
+    clause, found = chosen(verdict)
+    program = result.program
+    others = [name for name in verdict.shown if name != clause]
+    also = f" (other schedules break {', '.join(shown(name) for name in others)})" if others else ""
+    alone = verdict.level.is_serial
+    where = "even alone, at" if alone else "at"
+    title = f"{shown(txn.name)} {where} {verdict.level.name} breaks {shown(clause)}"
+    yield f"  {style(title, fg='red', bold=True)}{also}"
+    yield from wrapped("    first:  ", rows_text(program, found.example.initial), "            ", 100)
+    yield f"    {style(call(found.example.transaction, found.example.args), bold=True)}"
+    for moment in found.replay.moments:
+        yield from _moment(program, moment, style)
+    yield from wrapped("    last:   ", rows_text(program, found.replay.final), "            ", 100)
+    broken = next(item for item in program.invariant if item.name == clause)
+    yield from wrapped(f"    broken: {shown(clause)}: ", meaning(program, broken), " " * 12, 100)
+
+
+def meaning(program: ir.Program, clause: ir.Clause) -> str:
+    """What a clause says, in the words of its author or as SQL."""
+    return shown(clause.words or Sql(program).expr(clause.condition, {}), 600)
+
+
+def chosen(verdict: LevelVerdict) -> tuple[str, Shown]:
+    """The example to show: the shortest schedule."""
+    return min(verdict.shown.items(), key=lambda item: (len(item[1].example.events), item[0]))
+
+
+def _moment(program: ir.Program, moment: Moment, style: Style) -> Iterator[str]:
+    if moment.call is not None:
+        title = style(call(moment.call.transaction, moment.call.args), bold=True)
+        yield f"        {style('meanwhile', fg='cyan')} {title}{_since(moment)}"
+        for inner in moment.inner:
+            yield from wrapped("          ", _executed(program, inner), " " * 14, 100)
+        yield "          COMMIT"
+        return
+    if moment.stmt is None:
+        yield "      COMMIT"
+        return
+    yield from wrapped("      ", _executed(program, moment), " " * 10, 100)
+
+
+def _since(moment: Moment) -> str:
+    """When the statements of a partner at its own level were executed."""
+    assert moment.call is not None
+    if moment.call.level is None:
+        return ""
+    seen = ", ".join(map(str, moment.call.moments))
+    return f" at {moment.call.level.name}, its statements after {seen} of these commits"
+
+
+def _executed(program: ir.Program, moment: Moment) -> str:
+    assert moment.stmt is not None
+    return f"{statement(program, moment)}  →  {outcome(program, moment)}"
+
+
+def statement(program: ir.Program, moment: Moment) -> str:
+    """A statement with the values it was executed with."""
+    assert moment.stmt is not None
+    assert moment.shape is not None
+    return shown(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
+
+
+def outcome(program: ir.Program, moment: Moment) -> str:
+    """What a statement gave or did."""
+    stmt, result = moment.stmt, moment.result
+    if isinstance(stmt, ir.Let | ir.If | ir.Require):
+        return ", ".join(literal(value) for value in (result if isinstance(result, list) else [result]))
+    table = program.table(stmt.table)  # type: ignore[union-attr]
+    if not result:
+        return "no row"
+    texts = [row_text(table, row) for _, row in result]
+    return ("removes " if isinstance(stmt, ir.Delete) else "") + ", ".join(texts)
+
+
+def row_text(table: ir.Table, row: tuple[ir.Value, ...]) -> str:
+    """table(column=value, …)."""
+    inside = ", ".join(f"{name}={literal(value)}" for name, value in zip(table.names, row, strict=True))
+    return shown(f"{table.name}({inside})", 200)
+
+
+def rows_text(program: ir.Program, state: State) -> str:
+    """All rows of a state."""
+    rows = [row_text(table, row) for table, rows in zip(program.tables, state, strict=True) for _, row in rows]
+    return "; ".join(rows) or "no rows at all"
+
+
+def call(name: str, args: tuple[tuple[str, Any], ...]) -> str:
+    """name(argument=value, …)."""
+    return shown(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join('(' + ', '.join(literal(v) for v in row) + ')' for _, row in value)}]"
+    return literal(value)
+
+
+def data(result: Inference) -> dict[str, Any]:
+    """The whole report as plain data."""
+    return {
+        "program": result.program.name,
+        "store": result.store.name,
+        "invariant": [clause.name for clause in result.program.invariant],
+        "enforced": [clause.name for clause in result.program.enforced],
+        "engine": result.engine,
+        "bounds": {"rows": result.rows, "steps": result.steps},
+        "transactions": [_transaction_data(result, txn) for txn in result.transactions],
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def _transaction_data(result: Inference, txn: TransactionVerdict) -> dict[str, Any]:
+    weakest = txn.weakest
+    return {
+        "name": txn.name,
+        "level": weakest.level.name if weakest else None,
+        "answer": weakest.answer if weakest else VIOLATED if _always_violated(txn) else UNDECIDED,
+        "levels": {
+            verdict.level.name: {
+                "answer": verdict.answer,
+                "note": verdict.note,
+                "proved": list(verdict.proved),
+                "counterexamples": [_example_data(result.program, found) for found in verdict.shown.values()],
+            }
+            for verdict in txn.levels
+        },
+    }
+
+
+def _example_data(program: ir.Program, found: Shown) -> dict[str, Any]:
+    return {
+        "clause": found.example.clause,
+        "arguments": _arguments_data(found.example.args),
+        "initial": _state_data(program, found.example.initial),
+        "schedule": [_moment_data(program, moment) for moment in found.replay.moments],
+        "final": _state_data(program, found.replay.final),
+    }
+
+
+def _moment_data(program: ir.Program, moment: Moment) -> dict[str, Any]:
+    if moment.call is not None:
+        steps = [statement(program, inner) for inner in moment.inner]
+        return {"by": moment.call.transaction, "arguments": _arguments_data(moment.call.args), "statements": steps}
+    if moment.stmt is None:
+        return {"statement": "COMMIT"}
+    return {
+        "statement": statement(program, moment),
+        "line": moment.stmt.line,
+        "result": outcome(program, moment),
+    }
+
+
+def _arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    return {
+        key: [[_plain(v) for v in row] for _, row in value] if isinstance(value, tuple) else _plain(value)
+        for key, value in args
+    }
+
+
+def _plain(value: ir.Value) -> ir.Value:
+    """JSON numbers have 64 bits here; larger ones are written as text."""
+    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
+def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
+    return {
+        table.name: [dict(zip(table.names, map(_plain, row), strict=True)) for _, row in rows]
+        for table, rows in zip(program.tables, state, strict=True)
+        if rows
+    }
+
+
+def together_text(result: Inference, found: Together, examples: bool) -> str:
+    """The second look: partners at their own levels."""
+    lines = ["", "together, each transaction at its own level:"]
+    for name, verdict in found.troubles if examples else ():
+        lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    for name, verdict in found.verdicts.items():
+        was = f" instead of {found.raised[name]}" if name in found.raised else ""
+        answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.shown)}"
+        lines.append(f"  {shown(name)} at {found.levels[name].name}{was}: {answer}")
+        if verdict.shown and examples:
+            lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    if found.raised:
+        weaker = ", ".join(shown(name) for name in found.raised)
+        why = f"{weaker} must be serializable too: this store's SERIALIZABLE watches only its own kind."
+        lines += wrapped("  ", why, "  ", 100)
+    return "\n".join(lines)
+
+
+def together_data(result: Inference, found: Together) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "levels": {name: level.name for name, level in found.levels.items()},
+        "raised": found.raised,
+        "answers": {name: verdict.answer for name, verdict in found.verdicts.items()},
+        "counterexamples": [
+            _example_data(result.program, item)
+            for verdict in (*(verdict for _, verdict in found.troubles), *found.verdicts.values())
+            for item in verdict.shown.values()
+        ],
+    }
+
+
+def run_line(program: ir.Program, outcome: Any, safe: bool) -> str:
+    """One assignment of levels on a server."""
+    levels = " ".join(f"{shown(name)}={level}" for name, level in outcome.levels.items())
+    verdict = f"broken: {', '.join(map(shown, outcome.broken))}" if outcome.broken else "holds"
+    counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
+    mark = "found safe" if safe else "found unsafe"
+    trouble = "".join(f"; {count} times: {shown(text, 120)}" for text, count in outcome.problems.items())
+    return f"  {levels}  [{mark}]  {verdict}  ({counts}{trouble})"
+
+
+def run_summary(version: str, found: list[tuple[Any, bool]]) -> str:
+    """All assignments of levels on a server."""
+    safe = [outcome for outcome, is_safe in found if is_safe]
+    weak = [outcome for outcome, is_safe in found if not is_safe]
+    broken = sum(bool(outcome.broken) for outcome in weak)
+    wrong = sum(bool(outcome.broken) for outcome in safe)
+    return (
+        f"{shown(version)}: {len(found)} assignments of levels; of {len(safe)} where every transaction is at a level "
+        f"found safe, {wrong} broke the invariant; of the {len(weak)} others, {broken} did"
+    )
+
+
+def run_data(version: str, found: list[tuple[Any, bool]]) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "server": version,
+        "vectors": [
+            {
+                "levels": outcome.levels,
+                "found safe": safe,
+                "broken": outcome.broken,
+                "commits": outcome.commits,
+                "rollbacks": outcome.rollbacks,
+                "refused": outcome.refused,
+                "problems": dict(outcome.problems),
+            }
+            for outcome, safe in found
+        ],
+    }
+
+
+__all__ = ["Commit", "call", "chosen", "data", "example", "outcome", "row_text", "rows_text", "statement", "text"]

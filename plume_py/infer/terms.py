@@ -1,0 +1,104 @@
+"""Terms of the solver, folded: constants stay Python values, so formulas are as small as programs are simple."""
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+Term = Any  # a z3 term, or a Python constant
+
+
+def and_(*parts: Term) -> Term:
+    """All of them, folded."""
+    left = []
+    for part in parts:
+        if part is False:
+            return False
+        if part is not True:
+            left.append(part)
+    return True if not left else left[0] if len(left) == 1 else z3.And(*left)
+
+
+def or_(*parts: Term) -> Term:
+    """Any of them, folded."""
+    left = []
+    for part in parts:
+        if part is True:
+            return True
+        if part is not False:
+            left.append(part)
+    return False if not left else left[0] if len(left) == 1 else z3.Or(*left)
+
+
+def not_(part: Term) -> Term:
+    """Not so, folded."""
+    if isinstance(part, bool):
+        return not part
+    return part.arg(0) if z3.is_not(part) else z3.Not(part)
+
+
+def ite(test: Term, then: Term, other: Term) -> Term:
+    """A choice, folded."""
+    if isinstance(test, bool):
+        return then if test else other
+    if isinstance(then, bool) and isinstance(other, bool):
+        return then if then == other else test if then else not_(test)
+    if isinstance(then, bool):
+        return or_(test, other) if then else and_(not_(test), other)
+    if isinstance(other, bool):
+        return or_(not_(test), then) if other else and_(test, then)
+    if then is other or (isinstance(then, int) and isinstance(other, int) and then == other):
+        return then
+    return z3.If(test, then, other)
+
+
+def equal(left: Term, right: Term) -> Term:
+    """Equality, folded."""
+    if left is right or (not z3.is_expr(left) and not z3.is_expr(right)):
+        return left is right or left == right
+    return left == right
+
+
+def sum_(parts: list[Term]) -> Term:
+    """The sum, zeros left out."""
+    left = [part for part in parts if not (isinstance(part, int) and part == 0)]
+    return 0 if not left else left[0] if len(left) == 1 else z3.Sum(*left)
+
+
+BINARY: dict[str, Callable[[Term, Term], Term]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    "=": equal,
+    "<>": lambda a, b: not_(equal(a, b)),
+}
+
+
+def operator(op: str, args: list[Term]) -> Term:
+    """An operator of the language, applied to terms."""
+    if op == "and":
+        return and_(*args)
+    if op == "or":
+        return or_(*args)
+    if op == "not":
+        return not_(args[0])
+    if op == "ite":
+        return ite(*args)
+    return -args[0] if op == "neg" else BINARY[op](*args)
+
+
+class Texts:
+    """Texts as numbers: only equality is known of them."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The number of a text."""
+        return self.numbers.setdefault(text, len(self.numbers) + 1)
+
+    def text(self, number: int) -> str:
+        """A text for any number."""
+        return next((text for text, known in self.numbers.items() if known == number), f"text {number}")
