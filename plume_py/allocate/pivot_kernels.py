@@ -9,10 +9,10 @@ Levels come as numbers: 0 RC, 1 RA (and TCC), 2 PC, 3 PSI, 4 SI, 5 SER. What P2 
 
 - SER: everything that committed before it, so it is never a pivot.
 - PSI, SI: whoever surely wrote a common cell and committed before it, so such a P3 is none.
-- PC, SI: a prefix of the commit order; P3 commits before P1, so a P1 that P2 sees (WR, SO; WW under SI) brings it along.
+- PC, SI: a prefix of the commit order; P3 commits before P1, so a P1 that P2 sees (WR, SO; WW under SI) brings in P3.
 - RA: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; under PSI, by RW only.
-- RC: each statement sees what is committed. An update statement holds its row from reading to commit, so it is no RW
-  edge out of P2; all else is possible, except that P2 misses a P3 of its own session.
+- RC, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's session. An update
+  statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only if P2 sees it.
 - always: P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first.
 - SI: where P1 surely shares a written cell with P2, and the level of P1 looks out for that (PSI and up), one sees
   the other, so P1 -RW-> P2 is no way in.
@@ -26,27 +26,29 @@ PSI = 3
 SI = 4
 SER = 5
 
+# How an instance guards what it writes: not at all, in update statements, or by its level.
+UNGUARDED = 0
+BY_STATEMENT = 1
+BY_LEVEL = 2
+
 RW = 1
 WW = 2
 WR = 3
 SO = 4
 
 
-def levels(g, choices, guarded, mark, found, level):
-    """The first of ``choices`` at which each instance is no pivot, else SER."""
-    for p in range(len(level)):
-        level[p] = SER
+def safe(g, choices, guarded, mark, found, table):
+    """For each instance and each of ``choices``: is it no pivot at that level?"""
+    for p in range(len(table)):
         for c in range(len(choices)):
-            if not pivot(g, p, choices[c], guarded, mark, found):
-                level[p] = choices[c]
-                break
+            table[p, c] = not pivot(g, p, choices[c], guarded, mark, found)
 
 
-def unsafe(g, level, guarded, mark, found):
-    """The first instance that is a pivot at its ``level``, told in ``found``; -1 if none is."""
-    for p in range(len(level)):
-        if pivot(g, p, level[p], guarded, mark, found):
-            return p
+def unsafe(g, level, judged, guarded, mark, found):
+    """The first of ``judged`` that is a pivot at its ``level``, told in ``found``; -1 if none is."""
+    for i in range(len(judged)):
+        if pivot(g, judged[i], level[judged[i]], guarded, mark, found):
+            return judged[i]
     return -1
 
 
@@ -88,6 +90,13 @@ def conflict(g, q, p, mark):
     return False
 
 
+def sees_other(g, p1, entry, p, guarded, mark):
+    """p is at SI: does it see p1, or p1 see it, if p overwrites what p1 read there?"""
+    if guarded[p1] == BY_STATEMENT:
+        return not g.plain[entry]
+    return guarded[p1] == BY_LEVEL and conflict(g, p1, p, mark)
+
+
 def before(g, q, p):
     """Does q precede p in a session?"""
     return g.session[q] == g.session[p] and g.place[q] < g.place[p]
@@ -106,7 +115,7 @@ def way_in(g, p, p3, y, block, model, guarded, mark, found):
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             if g.kw[j] != p and (g.kw[j] != p3 or model == RC):
                 return told(found, g.kw[j], WR, x)
-    if g.place[p] > 0 and g.session_block[g.session[p]] == block:
+    if model != RC and g.place[p] > 0 and g.session_block[g.session[p]] == block:
         return told(found, g.before[p], SO, -1)
     return False
 
@@ -123,7 +132,7 @@ def by_overwriting(g, p, p3, block, model, guarded, mark, found):
                 continue
             if (model == PC or model == SI) and before(g, p1, p):
                 continue
-            if model == SI and guarded[p1] and conflict(g, p1, p, mark):
+            if model == SI and sees_other(g, p1, g.kr_place[j], p, guarded, mark):
                 continue
             return told(found, p1, RW, x)
         if model == SI or g.cell_block[x] < 0:
@@ -170,7 +179,7 @@ def overwritten(g, p, block, guarded, mark, raised):
             p1 = g.kr[j]
             if p1 == p or before(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
                 continue
-            if not (guarded[p1] and conflict(g, p1, p, mark)):
+            if not sees_other(g, p1, g.kr_place[j], p, guarded, mark):
                 raised[p1] = True
                 some = True
     return some

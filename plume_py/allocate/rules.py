@@ -13,7 +13,7 @@ from plume_py import accel
 from plume_py.allocate import pivot_kernels as kernels
 from plume_py.allocate.graph import Graph, build
 from plume_py.allocate.sets import Sets
-from plume_py.history.model import Int32s
+from plume_py.history.model import Bools, Int8s
 
 # Numbers of the kernels; TCC asks for as much as RA where serializability is the aim.
 CODES = {
@@ -26,7 +26,6 @@ CODES = {
     "SER": kernels.SER,
 }
 RULES = ("refined", "repaired", "paper")
-MIXISO = ("RA", "PC", "PSI", "SI", "SER")
 
 
 def simple_rules(sets: Sets, *, repaired: bool) -> list[str]:
@@ -73,30 +72,25 @@ class Refined:
         self._mark = np.full(sets.cells, -1, np.int32)
         self.found = np.full(5, -1, np.int32)
 
-    def allocate(self, offered: Sequence[str] = MIXISO) -> list[str]:
-        """The first of ``offered``, from the cheapest on, that is safe for each instance; else SER."""
-        choices = np.array([CODES[name] for name in offered if name != "SER"], np.int32)
-        everybody = np.ones(self.sets.instances, np.bool_)
-        level = np.empty(self.sets.instances, np.int32)
-        kernels.levels(self.graph, choices, everybody, self._mark, self.found, level)
-        names = {CODES[name]: name for name in reversed(offered)} | {kernels.SER: "SER"}
-        return self.raise_unguarded([names[code] for code in level.tolist()])
+    def safe(self, offered: Sequence[str]) -> Bools:
+        """For each instance and each level: is it no pivot there, if all others look out for common writes?"""
+        choices = np.array([CODES[name] for name in offered], np.int32)
+        everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
+        table = np.empty((self.sets.instances, len(choices)), np.bool_)
+        kernels.safe(self.graph, choices, everybody, self._mark, self.found, table)
+        return table
 
-    def raise_unguarded(self, levels: list[str]) -> list[str]:
-        """SI counts on partners that look out for common writes; without such partners it has to be SER."""
-        guarded = guards(levels)
-        return ["SER" if level == "SI" and self.pivot(p, "SI", guarded) else level for p, level in enumerate(levels)]
-
-    def pivot(self, p: int, level: str, guarded: Int32s) -> bool:
+    def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
         """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
         return bool(kernels.pivot(self.graph, p, CODES[level], guarded, self._mark, self.found))
 
-    def unsafe(self, levels: Sequence[str]) -> int:
-        """The first instance that is a pivot at its level, or -1; ``found`` then describes the cycle."""
+    def unsafe(self, levels: Sequence[str], judged: Sequence[int]) -> int:
+        """The first of ``judged`` that is a pivot at its level, or -1; ``found`` then describes the cycle."""
         codes = np.array([CODES[level] for level in levels], np.int32)
-        return int(kernels.unsafe(self.graph, codes, guards(levels), self._mark, self.found))
+        chosen = np.array(judged, np.int32)
+        return int(kernels.unsafe(self.graph, codes, chosen, guards(levels), self._mark, self.found))
 
-    def dangerous(self, pivots: Sequence[int], guarded: Int32s) -> list[int]:
+    def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> list[int]:
         """All partners in the pairs of RW edges at these pivots."""
         raised = np.zeros(self.sets.instances, np.bool_)
         for p in pivots:
@@ -105,11 +99,7 @@ class Refined:
         return partners
 
 
-def guards(levels: Sequence[str]) -> Int32s:
-    """Which instances see every earlier writer of what they surely write."""
-    return np.array([level in ("PSI", "SI", "SER") for level in levels], np.bool_)
-
-
-def allocate(sets: Sets, rules: str = "refined") -> list[str]:
-    """A level for each instance, by one of the sets of rules."""
-    return Refined(sets).allocate() if rules == "refined" else simple_rules(sets, repaired=rules == "repaired")
+def guards(levels: Sequence[str]) -> Int8s:
+    """How instances at these levels guard what they write."""
+    own = {"RC": kernels.BY_STATEMENT, "PSI": kernels.BY_LEVEL, "SI": kernels.BY_LEVEL, "SER": kernels.BY_LEVEL}
+    return np.array([own.get(level, kernels.UNGUARDED) for level in levels], np.uint8)

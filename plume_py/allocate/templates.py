@@ -9,9 +9,7 @@ from plume_py.allocate.workload import Instance, Program, Workload, read, update
 from plume_py.errors import InputError
 
 SMALLBANK = (
-    Program(
-        "Balance", ("N",), (read("Account_C", "N"), read("Savings_B", "N"), read("Checking_B", "N")), share=0.2
-    ),
+    Program("Balance", ("N",), (read("Account_C", "N"), read("Savings_B", "N"), read("Checking_B", "N")), share=0.2),
     Program("DepositChecking", ("N",), (read("Account_C", "N"), update("Checking_B", "N")), share=0.2),
     Program("TransactSavings", ("N",), (read("Account_C", "N"), update("Savings_B", "N")), share=0.2),
     Program(

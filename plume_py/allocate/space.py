@@ -1,0 +1,174 @@
+"""What an allocation ranges over: the groups that get a level, and the workloads in which each must be safe.
+
+For a workload the groups are its instances, or its programs. For templates the groups are the programs, and every
+workload of theirs counts, however many instances it has. That is decided on small ones: a critical cycle at P2 needs
+P1 and P3, and a way back that avoids P2; a second instance with the parameters of P2 shares with P1 and P3 whatever P2
+shares with them, so in all workloads together the way back always exists. What is left depends only on which of their
+parameters P1 and P3 share with P2. So P2 is judged in the company of every program with every choice of parameters,
+each P2's own or a fresh value, twice over, and after a session predecessor: whoever is no pivot there is none anywhere.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from plume_py.allocate.rules import Refined, guards
+from plume_py.allocate.sets import gather
+from plume_py.allocate.workload import Instance, Program, Workload
+from plume_py.errors import LimitError
+from plume_py.history.model import Bools, Int8s
+
+# A neighbourhood beyond this is not looked at: "too large" is said instead.
+MOST_INSTANCES = 200_000
+
+
+@dataclass
+class Case:
+    """A workload, the group of each of its instances, and those that are judged in it."""
+
+    workload: Workload
+    group: list[int]
+    judged: list[int]
+
+    def __post_init__(self) -> None:
+        self.rules = Refined(gather(self.workload))
+
+    def guards(self, levels: Sequence[str]) -> Int8s:
+        """How the instances guard what they write when the groups run at ``levels``."""
+        by_group: Int8s = guards(levels)[np.array(self.group, np.int64)]
+        return by_group
+
+
+@dataclass
+class Space:
+    """The groups by name, and all cases."""
+
+    groups: list[str]
+    cases: list[Case]
+    scope: str  # what the answer is about, for people
+
+    def safe(self, offered: Sequence[str]) -> Bools:
+        """For each group and each level: safe in all cases?"""
+        table = np.ones((len(self.groups), len(offered)), np.bool_)
+        for case in self.cases:
+            judged = np.array(case.judged, np.int64)
+            np.logical_and.at(table, np.array(case.group, np.int64)[judged], case.rules.safe(offered)[judged])
+        return table
+
+    def pivot(self, group: int, level: str, levels: Sequence[str]) -> "tuple[Case, int] | None":
+        """Where an instance of the group is the pivot of a critical cycle (described by the case's rules)."""
+        for case in self.cases:
+            guarded = case.guards(levels)
+            for p in case.judged:
+                if case.group[p] == group and case.rules.pivot(p, level, guarded):
+                    return case, p
+        return None
+
+    def unsafe(self, levels: Sequence[str]) -> "tuple[Case, int] | None":
+        """An instance that is a pivot when every group runs at its level."""
+        for case in self.cases:
+            by_instance = [levels[g] for g in case.group]
+            p = case.rules.unsafe(by_instance, case.judged)
+            if p >= 0:
+                return case, p
+        return None
+
+    def partners(self, pivots: Sequence[int], levels: Sequence[str]) -> set[int]:
+        """The groups of all partners in pairs of RW edges at instances of these groups."""
+        found: set[int] = set()
+        chosen = set(pivots)
+        for case in self.cases:
+            judged = [p for p in case.judged if case.group[p] in chosen]
+            found |= {case.group[q] for q in case.rules.dangerous(judged, case.guards(levels))}
+        return found
+
+
+def of_instances(workload: Workload) -> Space:
+    """A level for each instance."""
+    everyone = list(range(len(workload.instances)))
+    names = [instance.name for instance in workload.instances]
+    return Space(names, [Case(workload, everyone, everyone)], f"this workload of {len(everyone):,} instances")
+
+
+def of_programs(workload: Workload) -> Space:
+    """A level for each program of one workload."""
+    names = list(dict.fromkeys(instance.program for instance in workload.instances))
+    number = {name: g for g, name in enumerate(names)}
+    group = [number[instance.program] for instance in workload.instances]
+    case = Case(workload, group, list(range(len(group))))
+    return Space(names, [case], f"this workload of {len(group):,} instances")
+
+
+def of_templates(programs: Sequence[Program], *, sessions: bool = True) -> Space:
+    """A level for each program, for all workloads; ``sessions``: may instances follow each other in a session?"""
+    cases = [
+        _neighbourhood(programs, g, values, sessions)
+        for g, program in enumerate(programs)
+        for values in _patterns(program, _types(programs))
+    ]
+    scope = "every workload of these programs, of any number of instances"
+    return Space([p.name for p in programs], cases, scope if sessions else scope + ", each in a session of its own")
+
+
+# Two parameters are of one type when they stand at the same place in the key of a table.
+Types = dict[tuple[str, str], str]
+
+
+def _types(programs: Sequence[Program]) -> Types:
+    """A representative for the type of each (program, parameter)."""
+    parent: dict[str, str] = {}
+
+    def find(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    for program in programs:
+        for access in program.accesses:
+            for at, part in enumerate(access.key):
+                parent[find(f"{program.name} {part}")] = find(f"{access.table} {at}")
+    return {(program.name, param): find(f"{program.name} {param}") for program in programs for param in program.params}
+
+
+def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
+    """Which of its parameters may be equal: values by parameter, each way once."""
+
+    def extend(values: dict[str, str], rest: tuple[str, ...]) -> Iterator[dict[str, str]]:
+        if not rest:
+            yield values
+            return
+        kind = types[program.name, rest[0]]
+        same = {value for param, value in values.items() if types[program.name, param] == kind}
+        for value in [f"v{len(values) + 1}", *sorted(same)]:
+            yield from extend({**values, rest[0]: value}, rest[1:])
+
+    return extend({}, program.params)
+
+
+def _neighbourhood(programs: Sequence[Program], g: int, values: dict[str, str], sessions: bool) -> Case:
+    """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
+    types = _types(programs)
+    pivot = programs[g]
+    before = [pivot(*values.values())] if sessions else []
+    rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
+        (pivot(*values.values()), g, 0)
+    ]
+    for q, program in enumerate(programs):
+        choices = [
+            [*sorted({v for p, v in values.items() if types[pivot.name, p] == types[program.name, param]}), "other"]
+            for param in program.params
+        ]
+        if len(rows) + 2 * int(np.prod([len(c) for c in choices], dtype=float)) > MOST_INSTANCES:
+            raise LimitError(f"program {program.name} has too many parameters to decide for all workloads")
+        for chosen in product(*choices):
+            for _ in range(2):
+                rows.append((program(*_fresh(chosen)), q, len(rows)))
+    workload = Workload([row[0] for row in rows], [row[2] for row in rows])
+    return Case(workload, [row[1] for row in rows], [len(before)])
+
+
+def _fresh(chosen: tuple[str, ...]) -> list[str]:
+    """Values that nobody else has, where none of the pivot's was chosen."""
+    return [f"u{i}" if value == "other" else value for i, value in enumerate(chosen, 1)]
