@@ -1,6 +1,6 @@
 """All runs of a tiny workload in which each instance has a level of its own, from MixIso's definitions alone.
 
-A run is an arbitration order and, for each transaction, the set of earlier ones that it sees; its level closes that set.
+A run is an arbitration order and, for each transaction, the set of earlier ones that it sees, closed as its level asks.
 Reads then show the last visible write. A conditional write happens or not. An allocation is attacked by looking for a
 run whose reads no serial order of the same transactions explains. Nothing here is shared with the package but the data.
 """

@@ -7,7 +7,7 @@ import numpy as np
 from plume_py import accel
 from plume_py.allocate import block_kernels
 from plume_py.allocate.sets import Sets
-from plume_py.history.model import Int32s
+from plume_py.history.model import Int8s, Int32s
 
 
 class Graph(NamedTuple):
@@ -15,7 +15,7 @@ class Graph(NamedTuple):
 
     r_start: Int32s
     r_cell: Int32s
-    plain: Int32s
+    how: Int8s  # of reads: 0 in an update statement, 1 once, 2 by more than one statement
     w_start: Int32s
     w_cell: Int32s
     u_start: Int32s
@@ -50,7 +50,7 @@ def build(sets: Sets) -> Graph:
     previous[members[1:]] = members[:-1]
     previous[sets.place == 0] = -1
     return Graph(
-        sets.reads.start, sets.reads.cell, sets.plain, sets.may.start, sets.may.cell, sets.must.start, sets.must.cell,
+        sets.reads.start, sets.reads.cell, sets.how, sets.may.start, sets.may.cell, sets.must.start, sets.must.cell,
         kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
         _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),
     )  # fmt: skip

@@ -13,7 +13,8 @@ Levels come as numbers: 0 RC, 1 RA (and TCC), 2 PC, 3 PSI, 4 SI, 5 SER. What P2 
 - RA: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; under PSI, by RW only.
 - RC, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's session. An update
   statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only if P2 sees it.
-- always: P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first.
+- P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only under RC can P2 have read
+  x twice.
 - SI: where P1 surely shares a written cell with P2, and the level of P1 looks out for that (PSI and up), one sees
   the other, so P1 -RW-> P2 is no way in.
 """
@@ -59,7 +60,7 @@ def pivot(g, p, model, guarded, mark, found):
     for i in range(g.u_start[p], g.u_start[p + 1]):
         mark[g.u_cell[i]] = p
     for i in range(g.r_start[p], g.r_start[p + 1]):
-        if model == RC and not g.plain[i]:
+        if model == RC and g.how[i] == 0:
             continue
         y = g.r_cell[i]
         block = g.cell_block[y]
@@ -93,7 +94,7 @@ def conflict(g, q, p, mark):
 def sees_other(g, p1, entry, p, guarded, mark):
     """p is at SI: does it see p1, or p1 see it, if p overwrites what p1 read there?"""
     if guarded[p1] == BY_STATEMENT:
-        return not g.plain[entry]
+        return g.how[entry] == 0
     return guarded[p1] == BY_LEVEL and conflict(g, p1, p, mark)
 
 
@@ -110,7 +111,9 @@ def way_in(g, p, p3, y, block, model, guarded, mark, found):
         return False
     for i in range(g.r_start[p], g.r_start[p + 1]):
         x = g.r_cell[i]
-        if x == y or (g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block)):
+        if x == y and not (model == RC and g.how[i] == 2):
+            continue
+        if g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block):
             continue
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             if g.kw[j] != p and (g.kw[j] != p3 or model == RC):

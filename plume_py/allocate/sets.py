@@ -1,17 +1,18 @@
 """The read and write sets of all instances as columns, by instance and by cell.
 
-``reads`` are external: a read of what the instance itself surely wrote before sees no other transaction. A read is
-``plain`` unless it is the reading half of an update statement. ``may`` holds every possible write, ``must`` the certain
-ones.
+``reads`` are external: a read of what the instance itself surely wrote before sees no other transaction. ``how`` says
+by which statements: IN_UPDATE only, ONCE by a statement that only reads, or AGAIN, by more than one statement. ``may``
+holds every possible write, ``must`` the certain ones.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from plume_py.allocate.workload import UPDATE, Access, Instance, Workload
-from plume_py.history.model import Int32s
+from plume_py.history.model import Int8s, Int32s
+
+IN_UPDATE, ONCE, AGAIN = range(3)
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Sets:
 
     names: list[str]  # of the cells
     reads: Rows
-    plain: Any  # of each entry of reads: is some reading of the cell more than the half of an update?
+    how: Int8s  # of each entry of reads
     may: Rows
     must: Rows
     session: Int32s
@@ -65,22 +66,22 @@ def gather(workload: Workload) -> Sets:
             numbers.setdefault(access.cell, len(numbers))
     spread = _spread(workload.instances, numbers)
     lists: list[list[list[int]]] = [[], [], []]
-    plain: list[bool] = []
+    how: list[int] = []
     for instance in workload.instances:
         reads, may, must = _sets(instance, numbers, spread)
         for rows, cells in zip(lists, (list(reads), list(may), list(must)), strict=True):
             rows.append(cells)
-        plain += reads.values()
+        how += reads.values()
     reads_rows, may_rows, must_rows = map(_rows, lists)
     session, place = _sessions(workload)
-    return Sets(list(numbers), reads_rows, np.array(plain, np.bool_), may_rows, must_rows, session, place)
+    return Sets(list(numbers), reads_rows, np.array(how, np.uint8), may_rows, must_rows, session, place)
 
 
 def _sets(
     instance: Instance, numbers: dict[str, int], spread: dict[str, list[int]]
-) -> tuple[dict[int, bool], dict[int, None], dict[int, None]]:
-    """External reads (plain or not), possible writes and certain writes of one instance."""
-    reads: dict[int, bool] = {}
+) -> tuple[dict[int, int], dict[int, None], dict[int, None]]:
+    """External reads (and how), possible writes and certain writes of one instance."""
+    reads: dict[int, int] = {}
     may: dict[int, None] = {}
     must: dict[int, None] = {}
     for access in instance.accesses:
@@ -88,7 +89,7 @@ def _sets(
         certain = not access.conditional and access.cell not in spread
         for cell in cells:
             if access.reads and cell not in must:
-                reads[cell] = reads.get(cell, False) or access.kind != UPDATE
+                reads[cell] = AGAIN if cell in reads else IN_UPDATE if access.kind == UPDATE else ONCE
             if access.writes:
                 may[cell] = None
                 if certain:
