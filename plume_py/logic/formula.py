@@ -79,14 +79,18 @@ class Formula:
         for a, b in combinations(literals, 2):
             self.require(-a, -b)
 
-    def at_most(self, bound: int, literals: Sequence[Literal]) -> None:
-        """At most ``bound`` of ``literals`` may be true, by counting them from the left."""
-        counts = [TRUE] + [FALSE] * (bound + 1)  # counts[k]: at least k of those seen so far
+    def at_least(self, most: int, literals: Iterable[Literal]) -> list[Literal]:
+        """For each k up to ``most``, a literal for "at least k of ``literals`` are true"; counted from the left."""
+        counts = [TRUE] + [FALSE] * most
         for literal in literals:
             counts = [TRUE] + [
-                self.any_of((counts[k], self.all_of((counts[k - 1], literal)))) for k in range(1, bound + 2)
+                self.any_of((counts[k], self.all_of((counts[k - 1], literal)))) for k in range(1, most + 1)
             ]
-        self.require(-counts[bound + 1])
+        return counts
+
+    def at_most(self, bound: int, literals: Sequence[Literal]) -> None:
+        """At most ``bound`` of ``literals`` may be true."""
+        self.require(-self.at_least(bound + 1, literals)[-1])
 
     def solve(self, assumptions: Sequence[Literal] = (), limits: Limits | None = None) -> bool:
         """Can all requirements be met, and the assumptions too? LimitError when the limits end it."""

@@ -1,0 +1,173 @@
+"""Synthesis: the 46 problems of Isolde's evaluation beside its published times, and what each trick is worth.
+
+``python -m benchmarks.synth [--quick] [--only TEXT] [--txns N,N] [--timeout S] [--no-blind-writes] [--ablation]``; every
+history that is found is checked again outside the time measured. Writes synth.csv and synth-ablation.csv, and both as
+tables in synth.md.
+"""
+
+import argparse
+import time
+from pathlib import Path
+from statistics import median
+
+from benchmarks.synth_problems import SIZES, TASKS, Task
+from benchmarks.tables import Cell, progress, save, show, spell
+from plume_py.errors import LimitError
+from plume_py.strong.limits import Limits
+from plume_py.synth.problem import TRICKS, Problem, Tricks, without
+from plume_py.synth.recheck import recheck
+from plume_py.synth.registry import definitions
+from plume_py.synth.scope import Scope
+
+RESULTS = Path(__file__).parent / "results"
+KEYS, VALUES = 5, 5
+REPEATS = 3
+
+# For the tricks: some of each class.
+REPRESENTATIVES = (
+    "RA | TCC",
+    "TCC | PC",
+    "TCC@vis | PC",
+    "SI@vis, UpdateSer@vis | SER@vis",
+    "SI, UpdateSer@vis | SER",
+    "TapRA | RA",
+    "SER | SI",
+    "TapTCC | TCC",
+    "TCC | TCC@vis",
+    "PC | PC@vis",
+    "SI | SI@vis",
+    "SI@vis | SI",
+    "SER | SER@vis",
+)
+
+
+def solve(task: Task, txns: int, timeout: float, blind: bool = True, tricks: Tricks | None = None) -> dict[str, Cell]:
+    """One problem, the median of some runs unless one takes long."""
+    allow, forbid = definitions(task.allow), definitions([task.forbid])
+    scope = Scope(txns, KEYS, VALUES, blind_writes=blind)
+    walls, cpus, verdict, candidates, clauses = [], [], "", 0, 0
+    while len(walls) < REPEATS and sum(walls) < 2:
+        wall, cpu = time.perf_counter(), time.process_time()
+        limits = Limits(timeout)
+        problem = None
+        try:
+            problem = Problem(allow, forbid, scope, tricks=tricks, limits=limits)
+            found = problem.next()
+            verdict = "UNSAT" if found is None else "SAT"
+        except LimitError:
+            found, verdict = None, "timeout"
+        walls.append(time.perf_counter() - wall)
+        cpus.append(time.process_time() - cpu)
+        if found is not None:
+            recheck(found[0], allow, forbid, found[1])
+        if problem is not None:
+            candidates, clauses = problem.candidates, problem.formula.clauses
+            problem.close()
+    return {
+        "verdict": verdict,
+        "candidates": candidates,
+        "clauses": clauses,
+        "seconds": median(walls),
+        "cpu": median(cpus),
+    }
+
+
+def right(task: Task, txns: int, verdict: Cell) -> bool:
+    """Is it the verdict that was expected?"""
+    return verdict == ("SAT" if task.expected(txns) else "UNSAT")
+
+
+def table(tasks: list[Task], sizes: list[int], timeout: float, blind: bool) -> list[dict[str, Cell]]:
+    """A row per problem and size."""
+    rows: list[dict[str, Cell]] = []
+    for task in tasks:
+        progress(task.name)
+        for txns in sizes:
+            row = solve(task, txns, timeout, blind)
+            published = task.published[SIZES.index(txns)] if txns in SIZES else None
+            fine = "yes" if right(task, txns, row["verdict"]) else "NO"
+            named = {"problem": task.name, "class": task.kind, "txns": txns}
+            rows.append({**named, **row, "as expected": fine, "published s": published})
+    return rows
+
+
+def ablation(tasks: list[Task], txns: int, timeout: float) -> list[dict[str, Cell]]:
+    """A row per problem: seconds and candidates with all tricks, and without each."""
+    rows: list[dict[str, Cell]] = []
+    for task in tasks:
+        progress(f"without tricks: {task.name}")
+        row: dict[str, Cell] = {"problem": task.name, "txns": txns}
+        for trick in ("", *TRICKS):
+            done = solve(task, txns, timeout, tricks=without(trick) if trick else Tricks())
+            wrong = done["verdict"] != "timeout" and not right(task, txns, done["verdict"])
+            told = f"{spell(done['seconds'])} c{done['candidates']}"
+            row[trick and f"no {trick}" or "all"] = (
+                "WRONG" if wrong else f"> {timeout:g}" if done["verdict"] == "timeout" else told
+            )
+        rows.append(row)
+    return rows
+
+
+def page(rows: list[dict[str, Cell]], off: list[dict[str, Cell]]) -> str:
+    """Both tables in Markdown."""
+    lines = [
+        "# Synthesis: measurements",
+        "",
+        "Written by `python -m benchmarks.synth`. Seconds of wall time, without start-up; 5 keys, 5 values. The published",
+        "figures are Isolde's, on another machine and without blind writes: they show growth, not a race. `c` counts candidates.",
+        "",
+    ]
+    by_name: dict[str, dict[int, dict[str, Cell]]] = {}
+    for row in rows:
+        by_name.setdefault(str(row["problem"]), {})[int(str(row["txns"]))] = row
+    sizes = sorted({int(str(row["txns"])) for row in rows})
+    heads = ["problem", "class", *(f"{n} txns" for n in sizes), *(f"published, {n}" for n in sizes if n in SIZES)]
+    lines += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for name, found in by_name.items():
+        first = next(iter(found.values()))
+        cells = [name.replace("|", "not"), str(first["class"])]
+        for n in sizes:
+            row = found[n]
+            mark = "" if row["as expected"] == "yes" else " **unexpected**"
+            cells.append(f"{row['verdict']} {spell(row['seconds'])} c{row['candidates']}{mark}")
+        cells += [spell(found[n]["published s"]) for n in sizes if n in SIZES]
+        lines.append(f"| {' | '.join(cells)} |")
+    if off:
+        heads = list(off[0])
+        lines += ["", "## Without each trick", "", f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+        lines += [f"| {' | '.join(spell(cell).replace(' | ', ' not ') for cell in row.values())} |" for row in off]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.synth", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="three transactions only")
+    parser.add_argument("--only", default="", help="only problems with this in their name")
+    parser.add_argument("--txns", default="3,5,7,10")
+    parser.add_argument("--timeout", type=float, default=60)
+    parser.add_argument("--no-blind-writes", action="store_true")
+    parser.add_argument("--no-ablation", action="store_true")
+    parser.add_argument("--results", type=Path, help="the folder for results [benchmarks/results]")
+    args = parser.parse_args()
+    sizes = [3] if args.quick else [int(n) for n in args.txns.split(",")]
+    tasks = [task for task in TASKS if args.only in task.name]
+    rows = table(tasks, sizes, args.timeout, not args.no_blind_writes)
+    show("Synthesis problems", rows)
+    chosen = [task for task in tasks if task.name in REPRESENTATIVES]
+    off = [] if args.no_ablation or not chosen else ablation(chosen, min(5, max(sizes)), min(args.timeout, 20))
+    if off:
+        show("Without each trick", off)
+    wrong = [row for row in rows if row["as expected"] != "yes"]
+    print(f"\n{len(rows)} verdicts, {len(wrong)} not as expected")
+    if args.results or not (args.quick or args.only or args.no_blind_writes or args.no_ablation):
+        folder = args.results or RESULTS
+        save(folder / "synth.csv", rows)
+        if off:
+            save(folder / "synth-ablation.csv", off)
+        (folder / "synth.md").write_text(page(rows, off))
+    raise SystemExit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""A history as plain data: what a search finds, and what definitions can be evaluated on."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby, islice
+from typing import TYPE_CHECKING
+
+from plume_py.logic import FALSE, TRUE, Formula, Literal
+from plume_py.synth.view import INITIAL, View
+
+if TYPE_CHECKING:
+    from plume_py.history.model import History
+
+# All orders of seven transactions; of histories with more of them, isomorphic ones may be taken for different.
+MOST_ORDERS = 5040
+KEYS = "xyzuvwabcdefghijklmnopqrst"
+
+
+@dataclass(frozen=True)
+class Txn:
+    """The reads of others, in their order, as (key, writer), then the keys that it writes."""
+
+    session: int
+    reads: tuple[tuple[int, int], ...]
+    writes: tuple[int, ...]
+    level: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Its operations."""
+        return len(self.reads) + len(self.writes)
+
+
+@dataclass(frozen=True)
+class Concrete:
+    """Transactions in an order in which sessions and reads only go forward; names of keys and values follow from it."""
+
+    txns: tuple[Txn, ...]
+    names: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> list[int]:
+        """The keys that occur."""
+        return sorted({x for t in self.txns for x in (*t.writes, *(key for key, _ in t.reads))})
+
+    @property
+    def operations(self) -> int:
+        """How many there are."""
+        return sum(t.size for t in self.txns)
+
+    @property
+    def session_pairs(self) -> int:
+        """Pairs of transactions of one session."""
+        return sum(a.session == b.session for a, b in combinations(self.txns, 2))
+
+    def name(self, t: int) -> str:
+        """T1 for the first one of the first session, and so on: as ``isocheck check`` would name it."""
+        return self.names[t] if self.names else f"T{self.by_session().index(t) + 1}"
+
+    def by_session(self) -> list[int]:
+        """Transactions, session after session, sessions in the order of their numbers."""
+        return sorted(range(len(self.txns)), key=lambda t: (self.txns[t].session, t))
+
+    def value(self, x: int, writer: int) -> int:
+        """What ``writer`` writes to x: 1 for the first writer by name, and so on; initially 0."""
+        if writer == INITIAL:
+            return 0
+        return 1 + [t for t in self.by_session() if x in self.txns[t].writes].index(writer)
+
+    def ops(self, t: int) -> list[tuple[str, str, int]]:
+        """The operations of t in the form that files have."""
+        txn = self.txns[t]
+        seen = [("r", KEYS[x], self.value(x, source)) for x, source in txn.reads]
+        return [*seen, *(("w", KEYS[x], self.value(x, t)) for x in txn.writes)]
+
+    def history(self) -> "History":
+        """As the checker takes it."""
+        from plume_py.history.builder import HistoryBuilder
+
+        builder = HistoryBuilder(initial=0)
+        for t in self.by_session():
+            builder.add(self.txns[t].session, self.ops(t), level=self.txns[t].level, id=self.name(t))
+        return builder.build(init_txn="none")
+
+    def lines(self) -> list[str]:
+        """For people: a line per transaction, grouped by session."""
+        lines = []
+        for number, (_, group) in enumerate(groupby(self.by_session(), lambda t: self.txns[t].session), 1):
+            for at, t in enumerate(group):
+                ops = " ".join(f"{kind}({x},{value})" for kind, x, value in self.ops(t))
+                level = f" at {self.txns[t].level}" if self.txns[t].level else ""
+                lines.append(f"{f'session {number}' if at == 0 else '':<11}{self.name(t)}{level}: {ops}")
+        return lines
+
+    def short(self) -> str:
+        """On one line: sessions apart by "|", transactions of one by ";"."""
+        sessions = groupby(self.by_session(), lambda t: self.txns[t].session)
+        return " | ".join(" ; ".join(" ".join(f"{k}({x},{v})" for k, x, v in self.ops(t)) for t in g) for _, g in sessions)
+
+    def renumbered(self, order: Sequence[int]) -> "Concrete":
+        """The same history with its transactions in another order; sessions are numbered by appearance."""
+        place = {t: at for at, t in enumerate(order)} | {INITIAL: INITIAL}
+        sessions: dict[int, int] = {}
+        txns = []
+        for t in order:
+            txn = self.txns[t]
+            reads = tuple((x, place[source]) for x, source in txn.reads)
+            txns.append(Txn(sessions.setdefault(txn.session, len(sessions)), reads, txn.writes, txn.level))
+        return Concrete(tuple(txns))
+
+    def with_keys(self, place: Mapping[int, int]) -> "Concrete":
+        """The same history with other numbers for its keys."""
+        return Concrete(
+            tuple(
+                Txn(
+                    txn.session,
+                    tuple((place[x], u) for x, u in txn.reads),
+                    tuple(sorted(place[x] for x in txn.writes)),
+                    txn.level,
+                )
+                for txn in self.txns
+            ),
+            self.names,
+        )
+
+    def forward_orders(self, most: int = MOST_ORDERS) -> "list[tuple[int, ...]]":
+        """The orders of the transactions in which sessions and reads only go forward, but not more than ``most``."""
+        return list(islice(self._extended(()), most))
+
+    def _extended(self, start: tuple[int, ...]) -> "Iterator[tuple[int, ...]]":
+        if len(start) == len(self.txns):
+            yield start
+        for t, txn in enumerate(self.txns):
+            earlier = {u for u in range(t) if self.txns[u].session == txn.session} | {u for _, u in txn.reads}
+            if t not in start and earlier <= {INITIAL, *start}:
+                yield from self._extended((*start, t))
+
+    def columns(self) -> "dict[int, tuple[object, ...]]":
+        """What each key is used for; two histories that differ in the numbers of keys have the same ones."""
+        return {
+            x: tuple((x in t.writes, tuple(sorted(u for key, u in t.reads if key == x))) for t in self.txns)
+            for x in self.keys
+        }
+
+    def canonical(self) -> "tuple[object, ...]":
+        """The same for histories that differ in names, numbers and the order of reads only."""
+        return min(
+            (tuple(t.session for t in image.txns), tuple(t.level or "" for t in image.txns), tuple(sorted(image.columns().values(), reverse=True)))
+            for image in map(self.renumbered, self.forward_orders())
+        )
+
+
+class Given(View):
+    """A history that is known: all its literals are constants."""
+
+    def __init__(self, formula: Formula, concrete: Concrete) -> None:
+        super().__init__(formula, len(concrete.txns), 1 + max(concrete.keys, default=-1))
+        self.concrete = concrete
+        self._reads = {(t, x, u) for t, txn in enumerate(concrete.txns) for x, u in txn.reads}
+
+    def writes(self, t: int, x: int) -> Literal:
+        """A constant."""
+        return TRUE if x in self.concrete.txns[t].writes else FALSE
+
+    def reads(self, t: int, x: int, source: int) -> Literal:
+        """A constant."""
+        return TRUE if (t, x, source) in self._reads else FALSE
+
+    def session(self, a: int, b: int) -> Literal:
+        """A constant."""
+        return TRUE if a < b and self.concrete.txns[a].session == self.concrete.txns[b].session else FALSE
+
+    def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
+        """By the order of the reads: the first of y from u against the last of x from ``source``."""
+        reads = self.concrete.txns[t].reads
+        if (y, u) not in reads or (x, source) not in reads:
+            return FALSE
+        last = len(reads) - 1 - reads[::-1].index((x, source))
+        return TRUE if reads.index((y, u)) < last else FALSE
+
+    def at(self, t: int, level: str) -> Literal:
+        """A constant."""
+        return TRUE if self.concrete.txns[t].level == level else FALSE

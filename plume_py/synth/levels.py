@@ -1,0 +1,263 @@
+"""The levels by name: in commit-order form, in visibility form, and as tables of patterns."""
+
+from collections.abc import Callable
+
+from plume_py.logic import FALSE, TRUE, Literal
+from plume_py.synth.definition import Definition, Form, Premise, Witness, axiom, forced, seen_by
+from plume_py.synth.relation import Relation
+from plume_py.synth.view import INITIAL, View
+
+# -- commit order ------------------------------------------------------------------------------------------------
+
+
+def cut_isolation(h: View) -> Literal:
+    """No transaction reads a key from two others."""
+    return h.all(
+        -h.all((h.reads(t, x, a), h.reads(t, x, b)))
+        for t in h.txns
+        for x in h.keys
+        for a in h.sources(t)
+        for b in h.sources(t)
+        if a < b and FALSE not in (h.reads(t, x, a), h.reads(t, x, b))
+    )
+
+
+def _read_committed(h: View) -> Premise:
+    return lambda t1, t2, t3, x: h.read_before(t3, t2, x, t1)
+
+
+def _read_atomic(h: View) -> Premise:
+    return seen_by(h.base)
+
+
+def _causal(h: View) -> Premise:
+    return seen_by(h.causal)
+
+
+def upto(co: Relation, seen: Relation) -> Relation:
+    """Whoever is seen, and all that come before someone who is."""
+    return seen | co.then(seen)
+
+
+def _with_conflicts(h: View, co: Relation) -> Relation:
+    """Session order, reads-from, and earlier writers of a key that one writes."""
+    return h.base | (co & h.conflict)
+
+
+# What a transaction sees if it sees no more than its level asks for, given the commit order.
+SIGHTS: dict[str, Callable[[View, Relation], Relation]] = {
+    "RA": lambda h, co: h.base,
+    "TCC": lambda h, co: h.causal,
+    "PC": lambda h, co: upto(co, h.base),
+    "UA": _with_conflicts,
+    "PSI": lambda h, co: _with_conflicts(h, co).closure(),
+    "SI": lambda h, co: upto(co, _with_conflicts(h, co)),
+    "SER": lambda h, co: co,
+}
+
+
+def _by_sight(name: str) -> Callable[[View, Witness], Literal]:
+    return lambda h, w: axiom(h, w.co, seen_by(SIGHTS[name](h, w.co)))
+
+
+def _update_ser(h: View, w: Witness) -> Literal:
+    return axiom(h, w.co, lambda t1, t2, t3, x: h.all((h.updates(t3), w.co[t2, t3])))
+
+
+# -- visibility --------------------------------------------------------------------------------------------------
+
+
+def _transitive(h: View, w: Witness) -> Literal:
+    return w.vis.then(w.vis).inside(w.vis)
+
+
+def _prefix(h: View, w: Witness) -> Literal:
+    return w.ar.then(w.vis).inside(w.vis)
+
+
+def _no_conflict(h: View, w: Witness) -> Literal:
+    return (w.ar & h.conflict).inside(w.vis)
+
+
+def _total(h: View, w: Witness) -> Literal:
+    return w.ar.inside(w.vis)
+
+
+def _both(*parts: Callable[[View, Witness], Literal]) -> Callable[[View, Witness], Literal]:
+    return lambda h, w: h.all(part(h, w) for part in parts)
+
+
+def _update_total(h: View, w: Witness) -> Literal:
+    """Those that write see all earlier ones that write."""
+    return h.all(
+        h.implies(h.all((h.updates(a), h.updates(b), w.ar[a, b])), w.vis[a, b])
+        for a in h.txns
+        for b in h.txns
+        if a != b
+    )
+
+
+def _no_lost_update(h: View, w: Witness) -> Literal:
+    """Whoever writes x sees the last earlier writer of x."""
+    parts = []
+    for x in h.keys:
+        for a in h.txns:
+            for b in h.txns:
+                if a != b and w.ar[a, b] != FALSE:
+                    between = [h.all((h.writes(c, x), w.ar[a, c], w.ar[c, b])) for c in h.txns if c not in (a, b)]
+                    both = h.all((h.writes(a, x), h.writes(b, x), w.ar[a, b]))
+                    parts.append(h.any((-both, *between, w.vis[a, b])))
+    return h.all(parts)
+
+
+# -- a level per transaction -------------------------------------------------------------------------------------
+
+_SEES_CONFLICTS, _SEES_CLOSED, _SEES_PREFIX = ("PSI", "SI"), ("TCC", "PSI"), ("PC", "SI")
+
+
+def _one_of(h: View, t: int, levels: tuple[str, ...]) -> Literal:
+    return h.any(h.at(t, name) for name in levels)
+
+
+def _declared(h: View, w: Witness) -> Literal:
+    """Every transaction keeps the axioms of the level it runs at."""
+    parts = [axiom(h, w.ar, _declared_premise(h, w.vis))]
+    for t in h.txns:
+        conflicts, closed, prefix = (_one_of(h, t, group) for group in (_SEES_CONFLICTS, _SEES_CLOSED, _SEES_PREFIX))
+        for a in h.txns:
+            if a == t:
+                continue
+            parts.append(h.any((-h.at(t, "SER"), -w.ar[a, t], w.vis[a, t])))
+            parts.append(h.any((-conflicts, -h.conflict[a, t], -w.ar[a, t], w.vis[a, t])))
+            for s in h.txns:
+                if s not in (a, t):
+                    parts.append(h.any((-closed, -w.vis[a, s], -w.vis[s, t], w.vis[a, t])))
+                    parts.append(h.any((-prefix, -w.ar[a, s], -w.vis[s, t], w.vis[a, t])))
+    return h.all(parts)
+
+
+def _declared_premise(h: View, vis: Relation) -> Premise:
+    def premise(t1: int, t2: int, t3: int, x: int) -> Literal:
+        """RC looks at what was read before, the others at what is visible."""
+        committed = h.at(t3, "RC")
+        if committed == FALSE:
+            return vis[t2, t3]
+        return h.any((h.all((-committed, vis[t2, t3])), h.all((committed, h.read_before(t3, t2, x, t1)))))
+
+    return premise
+
+
+def declared_sight(h: View) -> Relation:
+    """What everyone sees at least if the commit order is the numbering."""
+    size = len(h.txns)
+    rows = [[FALSE] * size for _ in h.txns]
+    for t in h.txns:
+        conflicts, closed, prefix = (_one_of(h, t, group) for group in (_SEES_CONFLICTS, _SEES_CLOSED, _SEES_PREFIX))
+        direct = [h.any((h.base[a, t], h.all((conflicts, h.conflict[a, t])))) for a in range(t)]
+        for a in range(t - 1, -1, -1):  # those between a and t are settled by now
+            through = [h.all((closed, rows[a][s], rows[s][t])) for s in range(a + 1, t)]
+            before = [h.all((prefix, direct[s])) for s in range(a + 1, t)]
+            rows[a][t] = h.any((direct[a], h.at(t, "SER"), *through, *before))
+    return Relation(h.formula, rows)
+
+
+# -- patterns ----------------------------------------------------------------------------------------------------
+
+
+def _other_key(h: View, t: int, source: int, x: int) -> Literal:
+    """Does t read a key other than x from ``source``?"""
+    return h.any(h.reads(t, y, source) for y in h.keys if y != x)
+
+
+def _plume_rc(h: View) -> Premise:
+    """TAP-h and TAP-i as Plume words them: what was read before is another key."""
+
+    def premise(t1: int, t2: int, t3: int, x: int) -> Literal:
+        return h.any(h.read_earlier(t3, y, t2, x, t1) for y in h.keys if y != x)
+
+    return premise
+
+
+def _plume_ra(h: View) -> Premise:
+    """TAP-k and TAP-l as Plume words them: two keys, read from two transactions."""
+    return lambda t1, t2, t3, x: _other_key(h, t3, t2, x)
+
+
+def _plume_tcc(h: View) -> Premise:
+    """TAP-k to TAP-n as Plume words them."""
+    return lambda t1, t2, t3, x: h.any((_other_key(h, t3, t2, x), h.causal[t2, t3]))
+
+
+def patterns_absent(h: View, premise: Callable[[View], Premise]) -> Literal:
+    """None of a level's two patterns: t1 CO t2, or t1 before t2 by CO and what the level forces."""
+    rule = premise(h)
+    edges, _ = forced(h, rule)
+    order = (h.causal | edges).closure()
+    found = []
+    for t1, t2, t3, x, read in h.triples:
+        older = TRUE if t1 == INITIAL else h.any((h.causal[t1, t2], order[t1, t2]))
+        found.append(h.all((read, rule(t1, t2, t3, x), older)))
+    return -h.any(found)
+
+
+# -- the table ---------------------------------------------------------------------------------------------------
+
+
+def _weak(
+    name: str, premise: Callable[[View], Premise], text: str, cut: bool = False, ordered: bool = False
+) -> Definition:
+    side = cut_isolation if cut else None
+
+    def body(h: View, w: Witness) -> Literal:
+        obeyed = axiom(h, w.co, premise(h))
+        return obeyed if side is None else h.all((side(h), obeyed))
+
+    return Definition(name, "co", body, text, premise, side, ordered)
+
+
+def _table(name: str, form: Form, body: Callable[[View, Witness], Literal], text: str, ordered: bool = False) -> Definition:
+    return Definition(name, form, body, text, ordered=ordered)
+
+
+_TAPS = {"RC": (_read_committed,), "RA": (_read_committed, _read_atomic), "TCC": (_read_committed, _read_atomic, _causal)}
+
+
+def _taps_of(name: str) -> Callable[[View, Witness], Literal]:
+    def body(h: View, w: Witness) -> Literal:
+        parts = [patterns_absent(h, premise) for premise in _TAPS[name]]
+        return h.all(parts if name == "RC" else (cut_isolation(h), *parts))
+
+    return body
+
+
+DEFINITIONS: dict[str, Definition] = {
+    definition.name: definition
+    for definition in (
+        _table("CI", "history", lambda h, w: cut_isolation(h), "no transaction reads a key from two others", True),
+        _weak("RC", _read_committed, "t3 read from t2 before it read x from t1", ordered=True),
+        _weak("RA", _read_atomic, "t2 SO t3 or t2 WR t3"),
+        _weak("TCC", _causal, "t2 CO t3"),
+        _table("PC", "co", _by_sight("PC"), "t2 CM* t4, and t4 SO t3 or t4 WR t3"),
+        _table("PSI", "co", _by_sight("PSI"), "t2 (SO, WR, WW)+ t3, WW being CM between writers of a key"),
+        _table("SI", "co", _by_sight("SI"), "as PC, t4 being also any earlier writer of a key that t3 writes"),
+        _table("SER", "co", _by_sight("SER"), "t2 CM t3"),
+        _table("UpdateSer", "co", _update_ser, "t2 CM t3, if t3 writes something"),
+        _table("RA@vis", "vis", lambda h, w: TRUE, "reads return the last visible write, sessions are visible"),
+        _table("TCC@vis", "vis", _transitive, "RA, and visibility is transitive"),
+        _table("PC@vis", "vis", _prefix, "RA, and what precedes something visible is visible"),
+        _table("UA", "vis", _no_conflict, "update atomic: RA, and of two writers of a key one sees the other"),
+        _table("NLU", "vis", _no_lost_update, "RA, and a writer of x sees the last earlier writer of x"),
+        _table("PSI@vis", "vis", _both(_transitive, _no_conflict), "TCC, and of two writers of a key one sees the other"),
+        _table("SI@vis", "vis", _both(_prefix, _no_conflict), "PC, and of two writers of a key one sees the other"),
+        _table("SER@vis", "vis", _total, "RA, and what precedes is visible"),
+        _table("UpdateSer@vis", "vis", _update_total, "RA, and what precedes is visible among those that write"),
+        _weak("TapRC", _plume_rc, "Plume's TAP a to i: h and i ask for two keys", ordered=True),
+        _weak("TapRA", _plume_ra, "Plume's TAP a to l: k and l ask for two keys", cut=True, ordered=True),
+        _weak("TapTCC", _plume_tcc, "Plume's TAP a to n", cut=True, ordered=True),
+        _table("CI@tap", "history", lambda h, w: cut_isolation(h), "isocheck's TAP j", True),
+        _table("RC@tap", "history", _taps_of("RC"), "isocheck's TAP a to i", True),
+        _table("RA@tap", "history", _taps_of("RA"), "isocheck's TAP a to l", True),
+        _table("TCC@tap", "history", _taps_of("TCC"), "isocheck's TAP a to n", True),
+        Definition("declared", "vis", _declared, "every transaction keeps the level it runs at", external=False),
+    )
+}

@@ -1,0 +1,263 @@
+"""One synthesis problem as a formula: a history, a witness for each level that allows it, none for those that do not."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
+from plume_py.strong.limits import Limits
+from plume_py.synth.cegis import search
+from plume_py.synth.concrete import Concrete, Given
+from plume_py.synth.definition import Definition, Witness, forced
+from plume_py.synth.levels import SIGHTS, declared_sight
+from plume_py.synth.relation import Relation
+from plume_py.synth.scope import Program, Scope
+from plume_py.synth.unknown import Unknown
+from plume_py.synth.view import View
+
+# What a refuted candidate teaches: a requirement on every history.
+Lesson = Callable[[Unknown], Literal]
+
+
+@dataclass(frozen=True)
+class Tricks:
+    """What makes the search fast; each can be turned off, which changes nothing but the time."""
+
+    fixed: bool = True  # one commit order is the numbering of the transactions
+    smart: bool = True  # the witness of an allowed level must fail to show a forbidden one of the same form
+    cross: bool = True  # and, translated, a forbidden one of the other form
+    direct: bool = True  # a forbidden weak level is required to be broken by a cycle of forced edges
+    polynomial: bool = True  # a candidate is checked against a weak level without a solver
+    symmetry: bool = True  # keys and sessions are interchangeable
+    incremental: bool = True  # the solver is kept from candidate to candidate
+    learning: bool = True  # a refuted candidate rules out more than itself
+
+
+TRICKS = tuple(Tricks.__dataclass_fields__)
+
+
+def without(*names: str) -> Tricks:
+    """All tricks but these."""
+    return replace(Tricks(), **dict.fromkeys(names, False))
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a level shows itself in a history: transactions in commit order, and for visibility the pairs."""
+
+    level: str
+    order: tuple[int, ...]
+    sees: frozenset[tuple[int, int]] | None = None
+
+    def witness(self, formula: Formula) -> Witness:
+        """As constants."""
+        size = len(self.order)
+        co = Relation.of_order(formula, size, FixedOrder(self.order))
+        if self.sees is None:
+            return Witness(co)
+        sees = self.sees
+        return Witness(co, Relation.where(formula, size, lambda a, b: TRUE if (a, b) in sees else FALSE))
+
+
+class Block:
+    """Variables for the witness of a level."""
+
+    def __init__(self, definition: Definition, formula: Formula, size: int, fixed: bool) -> None:
+        self.definition, self.formula, self.fixed = definition, formula, fixed
+        self.order = FixedOrder(range(size)) if fixed else TotalOrder(formula, size)
+        co = Relation.of_order(formula, size, self.order)
+        self.witness = Witness(co)
+        if definition.form == "vis":
+            seen = [[FALSE if co[a, b] == FALSE else formula.variable() for b in range(size)] for a in range(size)]
+            self.witness = Witness(co, Relation(formula, seen))
+
+    def found(self) -> Shown:
+        """The witness in the last solution."""
+        order = self.order.sequence if isinstance(self.order, FixedOrder) else self.order.found()
+        sees = None
+        if self.definition.form == "vis":
+            pairs = ((a, b) for a in order for b in order)
+            sees = frozenset((a, b) for a, b in pairs if self.formula.value(self.witness.vis[a, b]))
+        return Shown(self.definition.name, tuple(order), sees)
+
+
+class Problem:
+    """Histories within a scope that ``allow`` allow and ``forbid`` forbid."""
+
+    def __init__(
+        self,
+        allow: Sequence[Definition],
+        forbid: Sequence[Definition],
+        scope: Scope,
+        programs: Sequence[Program] | None = None,
+        tricks: Tricks | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.allow, self.forbid, self.scope, self.programs = allow, forbid, scope, programs
+        self.tricks, self.limits = tricks or Tricks(), limits or Limits()
+        self.rereads = scope.rereads
+        if self.rereads is None:
+            self.rereads = programs is None and any(d.ordered for d in (*allow, *forbid))
+        self.candidates = 0
+        self._lessons: list[Lesson] = []
+        self._build()
+
+    def _build(self) -> None:
+        """The formula, from nothing."""
+        self.formula = formula = Formula()
+        self.history = Unknown(
+            formula, self.scope, self.programs, rereads=bool(self.rereads), symmetry=self.tricks.symmetry
+        )
+        self.blocks: list[Block] = []
+        for definition in self.allow:
+            if definition.form == "history":
+                formula.require(definition.holds(self.history, self._numbering()))
+                continue
+            fixed = self.tricks.fixed and not self.blocks
+            block = Block(definition, formula, self.scope.txns, fixed)
+            self.blocks.append(block)
+            formula.require(definition.holds(self.history, block.witness))
+        for definition in self.forbid:
+            self._forbid(definition)
+        for lesson in self._lessons:
+            formula.require(lesson(self.history))
+
+    def _numbering(self) -> Witness:
+        """The numbering is a commit order of every history."""
+        return Witness(Relation.of_order(self.formula, self.scope.txns, FixedOrder(range(self.scope.txns))))
+
+    # -- what can be required of a history beforehand ---------------------------------------------------------------
+
+    def _forbid(self, definition: Definition) -> None:
+        require, h = self.formula.require, self.history
+        if definition.form == "history":
+            require(-definition.holds(h, self._numbering()))
+            return
+        if definition.premise is not None and self.tricks.direct:
+            require(broken(h, definition))
+        own = [block.witness for block in self.blocks] or [self._numbering()]
+        for witness in own:
+            for translated in self._translated(definition, witness):
+                require(-definition.holds(h, translated))
+
+    def _translated(self, definition: Definition, witness: Witness) -> list[Witness]:
+        """Witnesses of the form of ``definition`` that can be read off another one; it must not be shown by any."""
+        same = witness.visibility is not None if definition.form == "vis" else witness.visibility is None
+        found = [witness] if same and self.tricks.smart else []
+        if not self.tricks.cross:
+            return found
+        if definition.form == "co":
+            return found if same else [Witness(witness.co)]
+        return found + [Witness(witness.co, sight) for sight in sights(self.history, definition, witness.co)]
+
+    # -- the search ----------------------------------------------------------------------------------------------
+
+    def next(self, assumptions: Sequence[Literal] = ()) -> "tuple[Concrete, list[Shown]] | None":
+        """A history, with the witnesses of the allowed levels; None if there is none, or no more."""
+
+        def propose() -> Concrete | None:
+            return self.history.found() if self.formula.solve(assumptions, self.limits) else None
+
+        found, candidates = search(propose, self._spoil, self._learn, self.limits)
+        self.candidates += candidates
+        return None if found is None else (found, [block.found() for block in self.blocks])
+
+    def _spoil(self, candidate: Concrete) -> list[Lesson]:
+        lessons = []
+        for definition in self.forbid:
+            shown = witness_of(definition, candidate, self.tricks.polynomial, self.limits)
+            if shown is not None:
+                lessons += self._lessons_of(definition, shown, candidate)
+        return lessons
+
+    def _lessons_of(self, definition: Definition, shown: Shown, candidate: Concrete) -> list[Lesson]:
+        """The witness must not show the level; it may do so by not being one, of another history."""
+        if not self.tricks.learning:
+            return [_not_this(candidate)]
+        lessons: list[Lesson] = [lambda h: -definition.holds(h, shown.witness(h.formula))]
+        if definition.form == "vis" and self.tricks.cross:
+
+            def translated(h: Unknown) -> Literal:
+                co = shown.witness(h.formula).co
+                return -h.any(definition.holds(h, Witness(co, sight)) for sight in sights(h, definition, co))
+
+            lessons.append(translated)
+        return lessons
+
+    def _learn(self, lessons: Sequence[Lesson]) -> None:
+        self._lessons += lessons
+        if not self.tricks.incremental:
+            self.formula.close()
+            self._build()
+            return
+        for lesson in lessons:
+            self.formula.require(lesson(self.history))
+
+    def exclude(self, concrete: Concrete) -> None:
+        """No more of this history, nor of those that differ from it in numbers only."""
+        images = {image.txns: self._in_order(image) for image in map(concrete.renumbered, concrete.forward_orders())}
+        for image in images.values():
+            lesson = _not_this(image)
+            self._lessons.append(lesson)
+            self.formula.require(lesson(self.history))
+
+    def _in_order(self, concrete: Concrete) -> Concrete:
+        """The keys in the only order in which the formula admits them."""
+        if not self.tricks.symmetry or self.programs is not None:
+            return concrete
+        columns = {
+            x: tuple(
+                used
+                for t, txn in enumerate(concrete.txns)
+                for used in (x in txn.writes, *((x, u) in txn.reads for u in range(-1, t)))
+            )
+            for x in self.history.keys
+        }
+        place = {x: at for at, x in enumerate(sorted(columns, key=columns.__getitem__, reverse=True))}
+        return concrete.with_keys(place)
+
+    def close(self) -> None:
+        """Free the solver."""
+        self.formula.close()
+
+
+def _not_this(concrete: Concrete) -> Lesson:
+    return lambda h: -h.all(h.structure(concrete))
+
+
+def broken(h: View, definition: Definition) -> Literal:
+    """A weak level is broken: what it forces is cyclic together with session order and reads-from, or impossible."""
+    assert definition.premise is not None
+    edges, impossible = forced(h, definition.premise(h))
+    side = TRUE if definition.side is None else definition.side(h)
+    return h.any((-side, impossible, (h.base | edges).cyclic()))
+
+
+def sights(h: View, definition: Definition, co: Relation) -> list[Relation]:
+    """What transactions see at least under some level, given the commit order; for a known level, under that one."""
+    if definition.name == "declared":
+        ascending = all(co[a, b] == TRUE for b in h.txns for a in range(b))
+        return [declared_sight(h)] if ascending else []
+    own = definition.name.removesuffix("@vis")
+    return [SIGHTS[own](h, co)] if own in SIGHTS else [sight(h, co) for sight in SIGHTS.values()]
+
+
+def witness_of(
+    definition: Definition, concrete: Concrete, polynomial: bool = True, limits: Limits | None = None
+) -> Shown | None:
+    """A witness that shows the level in a given history, or None if it is broken."""
+    with Formula() as formula:
+        h = Given(formula, concrete)
+        size = len(concrete.txns)
+        if definition.form == "history":
+            order = tuple(range(size))
+            held = definition.holds(h, Witness(Relation.of_order(formula, size, FixedOrder(order))))
+            return Shown(definition.name, order) if held == TRUE else None
+        if polynomial and definition.premise is not None:
+            edges, impossible = forced(h, definition.premise(h))
+            side = TRUE if definition.side is None else definition.side(h)
+            sequence = (h.base | edges).sequence()
+            bad = impossible == TRUE or side == FALSE or sequence is None
+            return None if bad or sequence is None else Shown(definition.name, tuple(sequence))
+        block = Block(definition, formula, size, fixed=False)
+        formula.require(definition.holds(h, block.witness))
+        return block.found() if formula.solve(limits=limits) else None

@@ -1,0 +1,151 @@
+"""Every history that was found is judged again by code that had no part in finding it.
+
+Levels that ``isocheck check`` knows are decided by it, its counterexamples and our commit orders are then re-checked by
+``isocheck verify``. The others are evaluated on the given history, for all orders as far as that is feasible.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from math import factorial
+from typing import TYPE_CHECKING
+
+from plume_py.logic import TRUE, Formula
+from plume_py.strong.limits import Limits
+from plume_py.synth.concrete import Concrete, Given
+from plume_py.synth.definition import Definition
+from plume_py.synth.problem import Shown, witness_of
+from plume_py.synth.registry import checker_level
+
+if TYPE_CHECKING:
+    from plume_py.history.model import History
+    from plume_py.report.verdict import Result
+
+# Witnesses that are tried one by one; where there are more of them, a solver searches through them.
+FEASIBLE = 5_000
+
+
+class DefectError(Exception):
+    """Two parts of isocheck disagree: a defect of one of them, never to be passed over."""
+
+
+@dataclass(frozen=True)
+class Rechecked:
+    """What the checker said about the history, and in words what was done."""
+
+    result: "Result | None"
+    lines: tuple[str, ...]
+
+
+def recheck(
+    concrete: Concrete,
+    allow: Sequence[Definition],
+    forbid: Sequence[Definition],
+    witnesses: Sequence[Shown],
+    limits: Limits | None = None,
+) -> Rechecked:
+    """Judge again; DefectError if anything comes out differently."""
+    history = concrete.history()
+    result = _checked(history, [d for d in (*allow, *forbid) if checker_level(d.name)], limits)
+    lines = []
+    shown = {w.level: w for w in witnesses}
+    for definition in allow:
+        _confirm_witness(concrete, definition, shown.get(definition.name))
+        name = checker_level(definition.name)
+        if name is None or result is None:
+            lines.append(f"{definition.name} holds: its definition is true for the witness")
+            continue
+        _agree(concrete, definition, result.levels[name].ok, expected=True)
+        how = _verify_order(history, concrete, name, shown.get(definition.name))
+        lines.append(f"{definition.name} holds: says check{how}")
+    for definition in forbid:
+        name = checker_level(definition.name)
+        if name is None or result is None:
+            lines.append(f"{definition.name} is broken: {_exhausted(concrete, definition, limits)}")
+            continue
+        _agree(concrete, definition, result.levels[name].ok, expected=False)
+        lines.append(f"{definition.name} is broken: says check{_verify_violations(history, result)}")
+    return Rechecked(result, tuple(lines))
+
+
+def _checked(history: "History", definitions: list[Definition], limits: Limits | None) -> "Result | None":
+    from plume_py.checking import check
+
+    names = list(dict.fromkeys(str(checker_level(d.name)) for d in definitions))
+    return check(history, names, name="history", limits=limits) if names else None
+
+
+def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:
+    if ok is not None and ok != expected:
+        verdicts = "synth says that it holds, check that not" if expected else "synth says that not, check that it holds"
+        raise DefectError(f"{definition.name} of {concrete.short()}: {verdicts}")
+
+
+def _confirm_witness(concrete: Concrete, definition: Definition, shown: Shown | None) -> None:
+    """The definition must come out true, all constants, for the witness that the search gave."""
+    with Formula() as formula:
+        witness = (shown or Shown(definition.name, tuple(range(len(concrete.txns))))).witness(formula)
+        if definition.holds(Given(formula, concrete), witness) != TRUE:
+            raise DefectError(f"{definition.name} of {concrete.short()}: the witness does not show it")
+
+
+def _verify_order(history: "History", concrete: Concrete, name: str, shown: Shown | None) -> str:
+    """The commit order of the search, by ``verify``."""
+    from plume_py.verify import Witness, verify_witness
+
+    if shown is None or name == "CI":
+        return ""
+    order: list[str | int] = [concrete.name(t) for t in shown.order]
+    levels = [concrete.txns[t].level or "" for t in shown.order] if name == "declared" else []
+    problems = verify_witness(history, Witness(level=name, order=order, levels=levels))  # type: ignore[arg-type]
+    if problems:
+        raise DefectError(f"{shown.level} of {concrete.short()}: verify refutes its order: {problems[0]}")
+    return f", and verify: {' '.join(map(str, order))} shows it"
+
+
+def _verify_violations(history: "History", result: "Result") -> str:
+    """The counterexamples of the checker, by ``verify``."""
+    from plume_py.report.json import document
+    from plume_py.verify import Witness, read_claim, verify_entry
+
+    claim = read_claim(document([result]).encode())
+    assert not isinstance(claim, Witness)
+    problems = verify_entry(history, claim[0])
+    if problems:
+        raise DefectError(f"verify refutes the checker: {problems[0]}")
+    return ", and verify proves it again"
+
+
+def _exhausted(concrete: Concrete, definition: Definition, limits: Limits | None) -> str:
+    """No witness shows the level: each is tried, or a solver finds none."""
+    count = _witnesses(definition, len(concrete.txns))
+    if count > FEASIBLE:
+        if witness_of(definition, concrete, polynomial=False, limits=limits) is not None:
+            raise DefectError(f"{definition.name} of {concrete.short()}: it holds after all")
+        return "a search of its own finds no witness"
+    with Formula() as formula:
+        h = Given(formula, concrete)
+        for shown in _every_witness(definition, len(concrete.txns)):
+            if definition.holds(h, shown.witness(formula)) == TRUE:
+                raise DefectError(f"{definition.name} of {concrete.short()}: it holds after all")
+    return f"none of all {count:,} witnesses shows it" if count > 1 else "its definition is false"
+
+
+def _witnesses(definition: Definition, size: int) -> int:
+    if definition.form == "history":
+        return 1
+    sights = 2 ** (size * (size - 1) // 2) if definition.form == "vis" else 1
+    return int(factorial(size) * sights)
+
+
+def _every_witness(definition: Definition, size: int) -> Iterator[Shown]:
+    if definition.form == "history":
+        yield Shown(definition.name, tuple(range(size)))
+        return
+    for order in permutations(range(size)):
+        if definition.form == "co":
+            yield Shown(definition.name, order)
+            continue
+        pairs = list(combinations(order, 2))
+        for chosen in range(2 ** len(pairs)):
+            yield Shown(definition.name, order, frozenset(p for at, p in enumerate(pairs) if chosen >> at & 1))

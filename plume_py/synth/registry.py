@@ -1,0 +1,72 @@
+"""Levels by the names that people give them, and those that a file defines."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from plume_py.errors import InputError, IsocheckError
+from plume_py.levels import NAMES, parse_level
+from plume_py.synth.definition import Definition
+from plume_py.synth.levels import DEFINITIONS
+from plume_py.text import shown
+
+_SPELLED = {name.upper(): name for name in DEFINITIONS}
+_FORMS = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}
+
+
+def definition(name: str, defined: Mapping[str, Definition] | None = None) -> Definition:
+    """The level of that name: ``SI``, ``SI@co``, ``SI@vis``, ``RA@tap``, an alias of it, or one of ``defined``."""
+    if defined and name in defined:
+        return defined[name]
+    stem, _, form = name.strip().partition("@")
+    stem = parse_level(stem) or stem
+    spelled = _SPELLED.get(f"{stem}{_FORMS.get(form.upper(), '@' + form) if form else ''}".upper())
+    if spelled is None:
+        known = [*DEFINITIONS, *(defined or ())]
+        near = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE"
+        raise IsocheckError(f"'{shown(name)}' is not a level; {hint}")
+    return DEFINITIONS[spelled]
+
+
+def checker_level(name: str) -> str | None:
+    """The level that ``isocheck check`` decides for the same histories, if there is one."""
+    stem = name.partition("@")[0]
+    return stem if stem in NAMES or stem == "declared" else None
+
+
+def load_definitions(path: str) -> dict[str, Definition]:
+    """The levels that a Python file defines. The file is run, with all that it may do."""
+    try:
+        source = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}").in_source(path) from None
+    names: dict[str, object] = {"__name__": "levels", "__file__": path}
+    try:
+        exec(compile(source, path, "exec"), names)  # noqa: S102 - that is what --define is for
+    except Exception as error:  # whatever the file raises is the user's to mend
+        line = getattr(error, "lineno", None)
+        where = f"line {line}" if line else ""
+        raise InputError(f"{type(error).__name__}: {error}", where=where, hint="correct the file").in_source(
+            path
+        ) from None
+    found = {value.name: value for value in names.values() if isinstance(value, Definition)}
+    _reject(found, path)
+    return found
+
+
+def _reject(found: Mapping[str, Definition], path: str) -> None:
+    if not found:
+        hint = "write: from plume_py.synth import level, then @level before a function of h and w"
+        raise InputError("defines no level", hint=hint).in_source(path)
+    for name in found:
+        if name.upper() in _SPELLED or parse_level(name) is not None:
+            raise InputError(f"'{shown(name)}' is the name of a level already", hint="choose another").in_source(path)
+        if not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
+            raise InputError(f"'{shown(name)}' is no name for a level", hint="use letters and digits").in_source(path)
+
+
+def definitions(names: Iterable["str | Definition"], defined: Mapping[str, Definition] | None = None) -> list[Definition]:
+    """The levels of these names; what is a definition already stays as it is."""
+    return [name if isinstance(name, Definition) else definition(name, defined) for name in names]

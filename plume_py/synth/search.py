@@ -1,0 +1,133 @@
+"""``synthesize``: histories that some levels allow and others forbid, within a scope."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from plume_py.errors import IsocheckError
+from plume_py.logic import Literal
+from plume_py.strong.limits import Limits
+from plume_py.synth.concrete import Concrete
+from plume_py.synth.definition import Definition
+from plume_py.synth.problem import Problem, Shown, Tricks
+from plume_py.synth.recheck import Rechecked, recheck
+from plume_py.synth.registry import definitions
+from plume_py.synth.scope import Program, Scope, check_programs
+
+
+@dataclass(frozen=True)
+class Found:
+    """A history, and how each allowed level shows itself in it."""
+
+    concrete: Concrete
+    witnesses: tuple[Shown, ...]
+    rechecked: Rechecked
+
+
+@dataclass
+class Outcome:
+    """What a search came to. ``found`` is empty if there is no such history within ``scope``."""
+
+    allow: tuple[str, ...]
+    forbid: tuple[str, ...]
+    scope: Scope
+    found: list[Found] = field(default_factory=list)
+    candidates: int = 0
+    clauses: int = 0
+    seconds: float = 0.0
+
+
+def synthesize(
+    allow: Iterable[str | Definition] = (),
+    forbid: Iterable[str | Definition] = (),
+    scope: Scope | None = None,
+    *,
+    fixed: Sequence[Program] | None = None,
+    count: int = 1,
+    minimal: bool = False,
+    up_to: bool = False,
+    tricks: Tricks | None = None,
+    limits: Limits | None = None,
+) -> Outcome:
+    """Search for ``count`` histories, no two of them isomorphic, that ``allow`` allow and ``forbid`` forbid.
+
+    ``up_to``: with as few transactions as possible, at most those of the scope, instead of exactly so many.
+    ``minimal``: besides, with as few keys, then operations, then pairs of session order as possible.
+    ``fixed``: what is given of each transaction: keys read and written, session, level (for the level "declared").
+    Each history was checked again, by other means, before it is returned; LimitError when the limits end the search.
+
+    >>> from plume_py.synth import Scope, synthesize
+    >>> outcome = synthesize(["SI"], ["SER"], Scope(txns=2), minimal=True)
+    >>> outcome.found[0].concrete.short()
+    'r(x,0) w(y,1) | r(y,0) w(x,1)'
+    """
+    start = time.perf_counter()
+    scope, tricks = scope or Scope(), tricks or Tricks()
+    allowed, forbidden = definitions(allow), definitions(forbid)
+    if fixed is not None:
+        check_programs(fixed, scope)
+    if not tricks.incremental and (minimal or count > 1):
+        raise IsocheckError("without the trick 'incremental' neither minimal nor several histories can be searched for")
+    smallest = 1 if (up_to or minimal) and fixed is None else scope.txns
+    outcome = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
+    for txns in range(smallest, scope.txns + 1):
+        problem = Problem(allowed, forbidden, replace(scope, txns=txns), fixed, tricks, limits)
+        try:
+            for concrete, witnesses in _distinct(problem, count - len(outcome.found), minimal):
+                checked = recheck(concrete, allowed, forbidden, witnesses, limits)
+                outcome.found.append(Found(concrete, tuple(witnesses), checked))
+        finally:
+            outcome.candidates += problem.candidates
+            outcome.clauses = problem.formula.clauses
+            outcome.seconds = time.perf_counter() - start
+            problem.close()
+        if len(outcome.found) >= count or (minimal and outcome.found):
+            break
+    return outcome
+
+
+def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Concrete, list[Shown]]]:
+    """At most ``count`` histories of a problem, no two of them isomorphic."""
+    found = problem.next()
+    assumptions: list[Literal] = []
+    if found is not None and minimal:
+        found, assumptions = _minimised(problem, found)
+    seen: set[object] = set()
+    while found is not None:
+        concrete, witnesses = found
+        if count == 1:
+            yield concrete, witnesses
+            return
+        form = concrete.canonical()
+        if form not in seen:
+            seen.add(form)
+            yield concrete, witnesses
+            if len(seen) == count:
+                return
+        problem.exclude(concrete)
+        found = problem.next(assumptions)
+
+
+def _minimised(
+    problem: Problem, found: tuple[Concrete, list[Shown]]
+) -> tuple[tuple[Concrete, list[Shown]], list[Literal]]:
+    """A smallest history: by keys, by operations, by pairs of session order; and what keeps others as small."""
+    h = problem.history
+    keys = [h.any(h.operations(x)) for x in h.keys]
+    pairs = [h.so[a, b] for b in h.txns for a in range(b)]
+    measures: list[tuple[list[Literal], Callable[[Concrete], int]]] = [
+        (keys, lambda concrete: len(concrete.keys)),
+        (h.operations(), lambda concrete: concrete.operations),
+        (pairs, lambda concrete: concrete.session_pairs),
+    ]
+    kept: list[Literal] = []
+    for literals, measure in measures:
+        size = measure(found[0])
+        at_least = problem.formula.at_least(size + 1, literals)
+        while size > 0:
+            smaller = problem.next([*kept, -at_least[size]])
+            if smaller is None:
+                break
+            found, size = smaller, measure(smaller[0])
+        kept.append(-at_least[size + 1])
+    return found, kept

@@ -1,0 +1,238 @@
+"""A history that is still to be found: variables for its reads, writes and sessions, and what makes it well-formed.
+
+Transactions are numbered in an order in which sessions and reads only go forward; one exists in every history that has
+no causal cycle, so nothing is lost. Where one of the wanted commit orders is fixed to the numbering, the names of
+transactions are no longer interchangeable, which is what makes the search small.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from plume_py.logic import FALSE, TRUE, Formula, Literal, TotalOrder
+from plume_py.strong.mixed import MIXABLE
+from plume_py.synth.concrete import Concrete, Txn
+from plume_py.synth.scope import Program, Scope
+from plume_py.synth.view import INITIAL, View
+
+
+class Unknown(View):
+    """Variables for a history within a scope."""
+
+    def __init__(
+        self,
+        formula: Formula,
+        scope: Scope,
+        programs: Sequence[Program] | None = None,
+        *,
+        rereads: bool = False,
+        symmetry: bool = True,
+    ) -> None:
+        super().__init__(formula, scope.txns, scope.keys)
+        self.scope, self.programs = scope, programs
+        self._writes = {(t, x): formula.variable() for t in self.txns for x in self.keys}
+        self._reads = {
+            (t, x, u): formula.variable() for t in self.txns for x in self.keys for u in range(INITIAL, t)
+        }
+        self._orders: dict[int, _ReadOrder] = {}
+        self._well_formed(rereads)
+        if programs is None:
+            self._sessions = _Sessions(self, symmetry)
+            if symmetry:
+                self._order_keys()
+        else:
+            self._place = [[formula.variable() for _ in programs] for _ in self.txns]
+            self._run(programs)
+
+    # -- the vocabulary ------------------------------------------------------------------------------------------
+
+    def writes(self, t: int, x: int) -> Literal:
+        """A variable."""
+        return self._writes[t, x]
+
+    def reads(self, t: int, x: int, source: int) -> Literal:
+        """A variable; nobody reads from later ones."""
+        return self._reads.get((t, x, source), FALSE)
+
+    def session(self, a: int, b: int) -> Literal:
+        """By the sessions of both, or those of the programs that they run."""
+        if a >= b:
+            return FALSE
+        if self.programs is None:
+            return self._sessions.same(a, b)
+        return self.any(self.all((self._place[a][p], self._place[b][q])) for p, q in _chains(self.programs))
+
+    def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
+        """By an order of the reads of t, which comes into being when it is first asked for."""
+        if (y, u) == (x, source) or FALSE in (self.reads(t, y, u), self.reads(t, x, source)):
+            return FALSE
+        if t not in self._orders:
+            self._orders[t] = _ReadOrder(self, t)
+        return self.all((self.reads(t, y, u), self._orders[t].before((y, u), (x, source))))
+
+    def at(self, t: int, level: str) -> Literal:
+        """By the programs, or by free choice."""
+        if self.programs is not None and any(program.level for program in self.programs):
+            return self.any(self._place[t][p] for p, program in enumerate(self.programs) if program.level == level)
+        return self._levels[t][level]
+
+    @cached_property
+    def _levels(self) -> list[dict[str, Literal]]:
+        chosen = [{level: self.formula.variable() for level in MIXABLE} for _ in self.txns]
+        for levels in chosen:
+            _exactly_one(self.formula, list(levels.values()))
+        return chosen
+
+    # -- what makes it a history ---------------------------------------------------------------------------------
+
+    def _well_formed(self, rereads: bool) -> None:
+        require = self.formula.require
+        for t in self.txns:
+            require(*(self._writes[t, x] for x in self.keys), *(r for (s, _, _), r in self._reads.items() if s == t))
+            for x in self.keys:
+                sources = [self._reads[t, x, u] for u in range(INITIAL, t)]
+                if not rereads:
+                    self.formula.at_most_one(sources)
+                if not self.scope.blind_writes:
+                    require(-self._writes[t, x], *sources)
+                for u in range(t):
+                    require(-self._reads[t, x, u], self._writes[u, x])
+        if self.scope.values - 1 < len(self.txns):
+            for x in self.keys:
+                self.formula.at_most(self.scope.values - 1, [self._writes[t, x] for t in self.txns])
+
+    def _run(self, programs: Sequence[Program]) -> None:
+        """Each transaction runs one of the programs, and each program runs once."""
+        formula = self.formula
+        for t in self.txns:
+            _exactly_one(formula, self._place[t])
+        for p in range(len(programs)):
+            _exactly_one(formula, [self._place[t][p] for t in self.txns])
+        for p, q in _chains(programs):
+            for a in self.txns:
+                for b in range(a + 1, len(self.txns)):
+                    formula.require(-self._place[a][q], -self._place[b][p])
+        for t in self.txns:
+            for x in self.keys:
+                reads = self.any(self.reads(t, x, u) for u in range(INITIAL, t))
+                for p, program in enumerate(programs):
+                    for given, literal in ((program.writes, self._writes[t, x]), (program.reads, reads)):
+                        if given is not None:
+                            formula.require(-self._place[t][p], literal if x in given else -literal)
+
+    def _order_keys(self) -> None:
+        """Keys are interchangeable: those that are used more, compared transaction by transaction, come first."""
+        columns = [
+            [
+                literal
+                for t in self.txns
+                for literal in (self._writes[t, x], *(self._reads[t, x, u] for u in range(INITIAL, t)))
+            ]
+            for x in self.keys
+        ]
+        for x in range(len(columns) - 1):
+            equal = TRUE  # so far
+            for a, b in zip(columns[x], columns[x + 1], strict=True):
+                self.formula.require(-equal, a, -b)
+                equal = self.all((equal, self.formula.same(a, b)))
+
+    # -- what was found ------------------------------------------------------------------------------------------
+
+    def found(self) -> Concrete:
+        """The history in the last solution."""
+        value = self.formula.value
+        txns, names = [], []
+        numbers: dict[object, int] = {}
+        for t in self.txns:
+            reads = [(x, u) for x in self.keys for u in range(INITIAL, t) if value(self._reads[t, x, u])]
+            if t in self._orders:
+                reads = self._orders[t].found(reads)
+            writes = tuple(x for x in self.keys if value(self._writes[t, x]))
+            session, level, name = self._origin(t)
+            txns.append(Txn(numbers.setdefault(session, len(numbers)), tuple(reads), writes, level))
+            names.append(name)
+        return Concrete(tuple(txns), tuple(names) if self.programs is not None else ())
+
+    def _origin(self, t: int) -> tuple[object, str | None, str]:
+        """Session, level and name of t in the last solution."""
+        value = self.formula.value
+        if self.programs is None:
+            level = next((name for name, literal in self._levels[t].items() if value(literal)), None) if (
+                "_levels" in self.__dict__
+            ) else None
+            return self._sessions.found(t), level, ""
+        p = next(p for p, literal in enumerate(self._place[t]) if value(literal))
+        program = self.programs[p]
+        return (p, "alone") if program.session is None else program.session, program.level, f"T{p + 1}"
+
+    def structure(self, concrete: Concrete) -> list[Literal]:
+        """Literals that are all true exactly if this is the history: reads, writes and session order."""
+        literals = []
+        for (t, x), literal in self._writes.items():
+            literals.append(literal if x in concrete.txns[t].writes else -literal)
+        for (t, x, u), literal in self._reads.items():
+            literals.append(literal if (x, u) in concrete.txns[t].reads else -literal)
+        for b in self.txns:
+            for a in range(b):
+                same = concrete.txns[a].session == concrete.txns[b].session
+                literals.append(self.so[a, b] if same else -self.so[a, b])
+        if "_levels" in self.__dict__:
+            literals += [self._levels[t][str(txn.level)] for t, txn in enumerate(concrete.txns)]
+        return literals
+
+    def operations(self, key: int | None = None) -> list[Literal]:
+        """A literal per possible operation, or only those on one key."""
+        every = (*self._writes.items(), *self._reads.items())
+        return [literal for place, literal in every if key is None or place[1] == key]
+
+
+def _exactly_one(formula: Formula, literals: list[Literal]) -> None:
+    formula.require(*literals)
+    formula.at_most_one(literals)
+
+
+def _chains(programs: Sequence[Program]) -> list[tuple[int, int]]:
+    """Pairs of programs of one session, in its order."""
+    numbered = list(enumerate(programs))
+    return [(p, q) for q, b in numbered for p, a in numbered[:q] if a.session is not None and a.session == b.session]
+
+
+class _Sessions:
+    """A session for each transaction. The numbers of sessions mean nothing, so new ones come in their order."""
+
+    def __init__(self, view: Unknown, symmetry: bool) -> None:
+        self.formula, most = view.formula, view.scope.sessions or len(view.txns)
+        self._of = [
+            [self.formula.variable() for _ in range(min(t + 1, most) if symmetry else most)] for t in view.txns
+        ]
+        for t, choices in enumerate(self._of):
+            _exactly_one(self.formula, choices)
+            for s in range(1, len(choices) if symmetry else 0):
+                self.formula.require(-choices[s], *(self._of[u][s - 1] for u in range(s - 1, t) if s - 1 < len(self._of[u])))
+
+    def same(self, a: int, b: int) -> Literal:
+        """Are a and b of one session?"""
+        return self.formula.any_of(
+            self.formula.all_of(pair) for pair in zip(self._of[a], self._of[b], strict=False)
+        )
+
+    def found(self, t: int) -> int:
+        """Its session in the last solution."""
+        return next(s for s, literal in enumerate(self._of[t]) if self.formula.value(literal))
+
+
+class _ReadOrder:
+    """In which order t reads; no version is read twice."""
+
+    def __init__(self, view: Unknown, t: int) -> None:
+        self.formula = view.formula
+        self._number = {(x, u): at for at, (x, u) in enumerate((x, u) for x in view.keys for u in range(INITIAL, t))}
+        self._order = TotalOrder(view.formula, len(self._number))
+
+    def before(self, a: tuple[int, int], b: tuple[int, int]) -> Literal:
+        """Does the read a, as (key, writer), come before the read b?"""
+        return self._order.before(self._number[a], self._number[b])
+
+    def found(self, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The reads in the order of the last solution."""
+        place = {number: at for at, number in enumerate(self._order.found())}
+        return sorted(reads, key=lambda read: place[self._number[read]])

@@ -1,0 +1,127 @@
+"""What a definition sees of a history: who read what from whom, and what follows from that. The vocabulary of levels.
+
+All answers are literals. In a history that is still to be found they are variables, in a given one constants; the
+same definition serves for both.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from functools import cached_property
+
+from plume_py.logic import FALSE, Formula, Literal
+from plume_py.synth.relation import Relation
+
+# The writer of what nobody wrote: it precedes everyone and has written every key.
+INITIAL = -1
+
+
+class View(ABC):
+    """A history of transactions ``txns`` over ``keys``, both by number."""
+
+    def __init__(self, formula: Formula, txns: int, keys: int) -> None:
+        self.formula = formula
+        self.txns, self.keys = range(txns), range(keys)
+
+    @abstractmethod
+    def writes(self, t: int, x: int) -> Literal:
+        """Does t write x?"""
+
+    @abstractmethod
+    def reads(self, t: int, x: int, source: int) -> Literal:
+        """Does t read x from ``source``, another transaction or INITIAL?"""
+
+    @abstractmethod
+    def session(self, a: int, b: int) -> Literal:
+        """Does a come before b in one session?"""
+
+    @abstractmethod
+    def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
+        """Did t read y from u before it read x from ``source`` (provided that it did the latter)?"""
+
+    @abstractmethod
+    def at(self, t: int, level: str) -> Literal:
+        """Does t run at this level?"""
+
+    # -- logic ---------------------------------------------------------------------------------------------------
+
+    def all(self, literals: Iterable[Literal]) -> Literal:
+        """Are all of them true?"""
+        return self.formula.all_of(literals)
+
+    def any(self, literals: Iterable[Literal]) -> Literal:
+        """Is one of them true?"""
+        return self.formula.any_of(literals)
+
+    def implies(self, a: Literal, b: Literal) -> Literal:
+        """If a then b."""
+        return self.formula.implies(a, b)
+
+    def relation(self, holds: "dict[tuple[int, int], Literal]") -> Relation:
+        """A relation from its pairs."""
+        return Relation.where(self.formula, len(self.txns), lambda a, b: holds.get((a, b), FALSE))
+
+    # -- what follows --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def so(self) -> Relation:
+        """Session order."""
+        return Relation.where(self.formula, len(self.txns), self.session)
+
+    @cached_property
+    def wr(self) -> Relation:
+        """a -> b: b read something from a."""
+
+        def read(a: int, b: int) -> Literal:
+            return FALSE if a == b else self.any(self.reads(b, x, a) for x in self.keys)
+
+        return Relation.where(self.formula, len(self.txns), read)
+
+    @cached_property
+    def base(self) -> Relation:
+        """Session order and reads-from."""
+        return self.so | self.wr
+
+    @cached_property
+    def causal(self) -> Relation:
+        """CO, the closure of session order and reads-from."""
+        return self.base.closure()
+
+    @cached_property
+    def conflict(self) -> Relation:
+        """Two transactions that write a common key."""
+
+        def both(a: int, b: int) -> Literal:
+            return FALSE if a == b else self.any(self.all((self.writes(a, x), self.writes(b, x))) for x in self.keys)
+
+        return Relation.where(self.formula, len(self.txns), both)
+
+    def updates(self, t: int) -> Literal:
+        """Does t write anything?"""
+        return self.any(self.writes(t, x) for x in self.keys)
+
+    def read_before(self, t: int, u: int, x: int, source: int) -> Literal:
+        """Did t read anything from u before it read x from ``source`` (provided that it did the latter)?"""
+        return self.any(self.read_earlier(t, y, u, x, source) for y in self.keys)
+
+    def sources(self, t: int) -> list[int]:
+        """From whom t could read."""
+        return [INITIAL, *(u for u in self.txns if u != t)]
+
+    def read_triples(self) -> "list[tuple[int, int, int, int, Literal]]":
+        """Every (t1, t2, t3, x) in which t3 may read x from t1 and t2, another one, may write x; with that literal."""
+        found = []
+        for t3 in self.txns:
+            for x in self.keys:
+                for t1 in self.sources(t3):
+                    read = self.reads(t3, x, t1)
+                    if read == FALSE:
+                        continue
+                    for t2 in self.txns:
+                        if t2 not in (t1, t3) and self.writes(t2, x) != FALSE:
+                            found.append((t1, t2, t3, x, self.all((read, self.writes(t2, x)))))
+        return found
+
+    @cached_property
+    def triples(self) -> "list[tuple[int, int, int, int, Literal]]":
+        """``read_triples``, kept."""
+        return self.read_triples()
