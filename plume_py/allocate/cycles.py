@@ -1,7 +1,7 @@
 """A critical cycle as people read it: P1 -> P2 -RW-> P3 and a way back that avoids P2."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plume_py.allocate.pivot_kernels import RW, SO, WR, WW
 from plume_py.allocate.rules import Refined
@@ -39,6 +39,11 @@ class Cycle:
     def members(self) -> list[int]:
         """Each instance once, from P1 on."""
         return [edge.source for edge in self.edges]
+
+    def renumbered(self, members: list[int]) -> "Cycle":
+        """With places in ``members`` instead of numbers."""
+        place = {member: at for at, member in enumerate(members)}
+        return Cycle(tuple(replace(e, source=place[e.source], target=place[e.target]) for e in self.edges))
 
 
 def found_cycle(rules: Refined, pivot: int) -> Cycle:
