@@ -22,6 +22,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),
     "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
+    "synth": ("synth", "Find a history that some levels allow and others forbid."),
+    "relate": ("relate", "Compare two levels: which histories tell them apart?"),
+    "hierarchy": ("hierarchy", "Order levels by strength, each step with a history."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

@@ -92,10 +92,14 @@ class Concrete:
                 lines.append(f"{f'session {number}' if at == 0 else '':<11}{self.name(t)}{level}: {ops}")
         return lines
 
+    def session_lines(self) -> list[str]:
+        """A line per session, its transactions apart by ";"."""
+        sessions = groupby(self.by_session(), lambda t: self.txns[t].session)
+        return [" ; ".join(" ".join(f"{k}({x},{v})" for k, x, v in self.ops(t)) for t in group) for _, group in sessions]
+
     def short(self) -> str:
         """On one line: sessions apart by "|", transactions of one by ";"."""
-        sessions = groupby(self.by_session(), lambda t: self.txns[t].session)
-        return " | ".join(" ; ".join(" ".join(f"{k}({x},{v})" for k, x, v in self.ops(t)) for t in g) for _, g in sessions)
+        return " | ".join(self.session_lines())
 
     def renumbered(self, order: Sequence[int]) -> "Concrete":
         """The same history with its transactions in another order; sessions are numbered by appearance."""

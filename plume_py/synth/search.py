@@ -59,7 +59,7 @@ def synthesize(
     >>> from plume_py.synth import Scope, synthesize
     >>> outcome = synthesize(["SI"], ["SER"], Scope(txns=2), minimal=True)
     >>> outcome.found[0].concrete.short()
-    'r(x,0) w(y,1) | r(y,0) w(x,1)'
+    'r(y,0) w(x,1) | r(x,0) w(y,1)'
     """
     start = time.perf_counter()
     scope, tricks = scope or Scope(), tricks or Tricks()

@@ -1,0 +1,65 @@
+"""``isocheck hierarchy``: levels ordered by strength, each step with a history."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plume_py.cli.contract import ExitCode
+from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.errors import LimitError
+from plume_py.text import one_line
+
+
+@click.command("hierarchy")
+@click.argument("names", metavar="[LEVEL]...", nargs=-1)
+@scope_options(txns=4, keys=2, values=4)
+@click.option("--out", type=click.Path(dir_okay=False), help="Draw it: .dot, or .svg where Graphviz is installed.")
+@click.option("--format", "output", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    names: tuple[str, ...],
+    files: tuple[str, ...],
+    timeout: float | None,
+    out: str | None,
+    output: str,
+    **sizes: Any,
+) -> None:
+    """Order levels by strength, as far as the histories of up to the scope can tell.
+
+    Between neighbours, a smallest history is shown that only the weaker one allows. Levels are named as for synth;
+    without any, the usual ones are compared.
+
+    Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
+    """
+    from plume_py.strong.limits import Limits
+    from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
+
+    try:
+        found = hierarchy(chosen(names or USUAL, files), scope_of(**sizes), Limits(timeout))
+    except LimitError as error:
+        click.echo(one_line(f"undecided: {error}"))
+        ctx.exit(ExitCode.UNDECIDED)
+    if output == "json":
+        from plume_py.report.json import encode
+
+        click.echo(encode(plain(found)))
+    else:
+        click.echo(dot(found) if output == "dot" else "\n".join(lines(found)))
+    if out is not None:
+        _write(dot(found), Path(out))
+    ctx.exit(ExitCode.HOLDS)
+
+
+def _write(graph: str, target: Path) -> None:
+    from plume_py.files import write_atomically
+    from plume_py.report.dot import draw
+
+    if target.suffix == ".svg":
+        note = draw(graph, target)
+        if note:
+            click.echo(one_line(f"isocheck: {note}"), err=True)
+        return
+    write_atomically(str(target), [graph.encode()])

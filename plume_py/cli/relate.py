@@ -1,0 +1,58 @@
+"""``isocheck relate``: is one level stronger than another?"""
+
+from typing import Any
+
+import click
+
+from plume_py.cli.contract import ExitCode
+from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.errors import LimitError
+from plume_py.text import one_line
+
+
+@click.command("relate")
+@click.argument("a", metavar="LEVEL")
+@click.argument("b", metavar="LEVEL")
+@scope_options(txns=4, keys=2, values=4)
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    a: str,
+    b: str,
+    files: tuple[str, ...],
+    timeout: float | None,
+    output: str,
+    **sizes: Any,
+) -> None:
+    """Compare two levels on all histories of up to the scope: equivalent, stronger, weaker or incomparable.
+
+    A smallest history is shown for each direction in which they differ. Levels are named as for synth.
+
+    Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
+    """
+    from plume_py.strong.limits import Limits
+    from plume_py.synth.relate import relate
+    from plume_py.synth.render import json_document, text
+
+    first, second = chosen([a], files)[0], chosen([b], files)[0]
+    try:
+        found = relate(first, second, scope_of(**sizes), Limits(timeout))
+    except LimitError as error:
+        if output == "json":
+            from plume_py.report.json import encode
+
+            click.echo(encode({"a": first.name, "b": second.name, "relation": None, "reason": str(error)}))
+        else:
+            click.echo(one_line(f"undecided: {error}"))
+        ctx.exit(ExitCode.UNDECIDED)
+    if output == "json":
+        parts = f'"only_a":{json_document(found.only_a)},"only_b":{json_document(found.only_b)}'
+        click.echo(f'{{"a":"{found.a}","b":"{found.b}","relation":"{found.word}",{parts}}}')
+    else:
+        click.echo(found.sentence)
+        for outcome in (found.only_a, found.only_b):
+            click.echo()
+            click.echo(text(outcome, explain=False))
+    ctx.exit(ExitCode.HOLDS)

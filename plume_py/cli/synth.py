@@ -1,0 +1,153 @@
+"""``isocheck synth``: a history that these levels allow and those forbid."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plume_py.cli.contract import ExitCode
+from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.errors import IsocheckError, LimitError
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.synth import Found, Outcome, Program
+
+
+@click.command("synth")
+@click.option("--allow", "-a", multiple=True, metavar="LEVEL", help="A level that allows it; repeatable.")
+@click.option("--forbid", "-f", multiple=True, metavar="LEVEL", help="A level that forbids it; repeatable.")
+@scope_options(txns=3, keys=2, values=3)
+@click.option("--up-to", is_flag=True, help="At most --txns transactions, as few as possible, instead of exactly.")
+@click.option("--minimal", is_flag=True, help="A smallest one: transactions, then keys, then operations.")
+@click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, help="No two isomorphic.")
+@click.option("--levels", metavar="LEVEL,...", help="For --allow declared: a level for each transaction.")
+@click.option("--out", type=click.Path(), help="Write the history to this .json file, or with pictures to this folder.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--without", "switched_off", multiple=True, metavar="TRICK", help="For the curious: search without it.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    allow: tuple[str, ...],
+    forbid: tuple[str, ...],
+    files: tuple[str, ...],
+    timeout: float | None,
+    out: str | None,
+    output: str,
+    levels: str | None,
+    switched_off: tuple[str, ...],
+    up_to: bool,
+    minimal: bool,
+    count: int,
+    **sizes: Any,
+) -> None:
+    """Find a history that some levels allow and others forbid, or show that there is none within the scope.
+
+    Levels are those of check (SI is short for SI@co, its commit-order form), SI@vis and so on for the form with
+    visibility, UA, NLU, UpdateSer, declared, patterns (TapRA for Plume's, RA@tap for ours), or yours (--define).
+
+    Exit code: 0 found, 1 none within the scope, 2 wrong usage, 3 undecided, 4 a file could not be read.
+    """
+    if not allow and not forbid:
+        raise click.UsageError("give at least one level with --allow or --forbid")
+    if count > 1 and out is not None and out.endswith(".json"):
+        raise click.UsageError("several histories need a folder for --out")
+    from plume_py.strong.limits import Limits
+    from plume_py.synth import Outcome, synthesize
+    from plume_py.synth.render import json_document, text
+
+    programs = None if levels is None else _programs(levels)
+    scope = scope_of(**{**sizes, "txns": sizes["txns"] if programs is None else len(programs)})
+    allowed, forbidden = chosen(allow, files), chosen(forbid, files)
+    try:
+        outcome = synthesize(
+            allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
+            tricks=_tricks(switched_off), limits=Limits(timeout),
+        )  # fmt: skip
+    except LimitError as error:
+        nothing = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
+        click.echo(json_document(nothing, str(error)) if output == "json" else one_line(f"undecided: {error}"))
+        ctx.exit(ExitCode.UNDECIDED)
+    click.echo(json_document(outcome) if output == "json" else text(outcome))
+    if out is not None:
+        _write(outcome, out)
+    ctx.exit(ExitCode.HOLDS if outcome.found else ExitCode.VIOLATION)
+
+
+def _programs(levels: str) -> "list[Program]":
+    """``SI,SER`` or ``T1=SI,T2=SER``."""
+    from plume_py.levels import parse_level
+    from plume_py.strong.mixed import MIXABLE
+    from plume_py.synth import Program
+
+    programs = []
+    for number, part in enumerate(levels.split(","), 1):
+        name, equals, spelled = part.rpartition("=")
+        level = parse_level(spelled)
+        if level not in MIXABLE or (equals and name.strip() != f"T{number}"):
+            form = f"SI,SER or T1=SI,T2=SER with levels {' '.join(MIXABLE)}"
+            raise IsocheckError(one_line(f"--levels: {part.strip()[:40]!r} is not of the form {form}"))
+        programs.append(Program(level=level))
+    return programs
+
+
+def _tricks(names: tuple[str, ...]) -> Any:
+    from plume_py.synth.problem import TRICKS, without
+
+    wrong = [name for name in names if name not in TRICKS]
+    if wrong:
+        raise click.UsageError(f"{wrong[0]!r} is not a trick; use {', '.join(TRICKS)}")
+    return without(*names)
+
+
+def _write(outcome: "Outcome", out: str) -> None:
+    """One native file, or a folder with a file and pictures for each history."""
+    if not outcome.found:
+        return
+    if out.endswith(".json"):
+        _write_history(outcome.found[0], out)
+        return
+    from plume_py.synth.picture import picture
+    from plume_py.synth.render import title
+
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise IsocheckError(f"cannot write {out}: {error.strerror}") from None
+    notes: set[str] = set()
+    for number, found in enumerate(outcome.found, 1):
+        stem = folder / f"history-{number}"
+        _write_history(found, f"{stem}.json")
+        notes |= set(_draw(picture(found.concrete, title(outcome)), stem))
+        notes |= set(_draw_violations(found, stem))
+    for note in sorted(notes):
+        click.echo(one_line(f"isocheck: {note}"), err=True)
+
+
+def _write_history(found: "Found", path: str) -> None:
+    from plume_py.files import write_atomically
+    from plume_py.history.formats.json_writer import write_json
+
+    write_atomically(path, write_json(found.concrete.history()).chunks)
+
+
+def _draw(graph: str, stem: Path) -> list[str]:
+    from plume_py.files import write_atomically
+    from plume_py.report.dot import draw
+
+    write_atomically(f"{stem}.dot", [graph.encode()])
+    note = draw(graph, stem.with_name(f"{stem.name}.svg"))
+    return [note] if note else []
+
+
+def _draw_violations(found: "Found", stem: Path) -> list[str]:
+    """The counterexamples of forbidden levels that the checker explains."""
+    from dataclasses import replace
+
+    from plume_py.report.dot import write_pictures
+
+    if found.rechecked.result is None:
+        return []
+    return write_pictures(replace(found.rechecked.result, history=stem.name), stem.parent)

@@ -1,0 +1,140 @@
+"""The order of levels by strength, within a scope: a picture in which every step comes with a history."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from plume_py.report.dot import FONT, MONO
+from plume_py.strong.limits import Limits
+from plume_py.synth.definition import Definition
+from plume_py.synth.problem import witness_of
+from plume_py.synth.registry import definitions
+from plume_py.synth.render import native
+from plume_py.synth.scope import Scope
+from plume_py.synth.search import Outcome, synthesize
+
+# What is compared unless asked otherwise.
+USUAL = ("CI", "RC", "RA", "TCC", "PC", "UA", "NLU", "PSI", "SI", "UpdateSer", "SER")
+
+
+@dataclass(frozen=True)
+class Step:
+    """``above`` is stronger than ``below``, with nothing in between; ``apart`` has a history that tells them apart."""
+
+    below: int
+    above: int
+    apart: Outcome
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """Classes of equivalent levels, weaker ones first, and the steps between them."""
+
+    scope: Scope
+    classes: tuple[tuple[str, ...], ...]
+    steps: tuple[Step, ...]
+
+    def name(self, number: int) -> str:
+        """Of a class."""
+        return " = ".join(self.classes[number])
+
+
+def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | None = None) -> Hierarchy:
+    """Compare all levels with each other on the histories of up to the scope."""
+    levels = definitions(names)
+    implies = _implications(levels, scope, limits)
+    order = range(len(levels))
+    leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]
+    # weaker ones are implied by more
+    leaders.sort(key=lambda a: -sum(implies[b][a] for b in order))
+    classes = [tuple(levels[b].name for b in order if implies[a][b] and implies[b][a]) for a in leaders]
+    steps = []
+    for above, a in enumerate(leaders):
+        for below, b in enumerate(leaders):
+            if a != b and implies[a][b]:
+                between = any(c not in (a, b) and implies[a][c] and implies[c][b] for c in leaders)
+                if not between:
+                    apart = synthesize([levels[b]], [levels[a]], scope, minimal=True, limits=limits)
+                    steps.append(Step(below, above, apart))
+    return Hierarchy(scope, tuple(classes), tuple(steps))
+
+
+def _implications(levels: Sequence[Definition], scope: Scope, limits: Limits | None) -> list[list[bool]]:
+    """implies[a][b]: every history that a allows is allowed by b. What was learnt answers other questions, too."""
+    order = range(len(levels))
+    known: list[list[bool | None]] = [[True if a == b else None for b in order] for a in order]
+    for a in order:
+        for b in order:
+            if known[a][b] is not None:
+                continue
+            outcome = synthesize([levels[a]], [levels[b]], scope, up_to=True, limits=limits)
+            if not outcome.found:
+                known[a][b] = True
+                _close(known)
+                continue
+            concrete = outcome.found[0].concrete
+            holds = [witness_of(level, concrete, limits=limits) is not None for level in levels]
+            for c in order:
+                for d in order:
+                    if holds[c] and not holds[d]:
+                        known[c][d] = False
+    return [[bool(cell) for cell in row] for row in known]
+
+
+def _close(known: list[list[bool | None]]) -> None:
+    """What holds of all histories within the scope is transitive."""
+    order = range(len(known))
+    for b in order:
+        for a in order:
+            for c in order:
+                if known[a][b] and known[b][c]:
+                    known[a][c] = True
+
+
+def dot(found: Hierarchy) -> str:
+    """The picture: stronger levels above, on each edge a history that only the lower one allows."""
+    return "\n".join(_graph(found)) + "\n"
+
+
+def _graph(found: Hierarchy) -> Iterator[str]:
+    yield "digraph hierarchy {"
+    yield f'  graph [fontname="{FONT}" rankdir=BT nodesep=1.0 ranksep=0.9 bgcolor=white pad=0.2 labelloc=b fontsize=11'
+    yield f'    label="Stronger levels are higher. On an edge: a smallest history that only its lower end allows.\\n'
+    yield f'Compared on all histories of up to {found.scope}."]'
+    yield f'  node [fontname="{FONT}" fontsize=13 shape=box style=rounded]'
+    yield f'  edge [fontname="{MONO}" fontsize=9 arrowsize=0.8 color="#0068A5"]'
+    for number in range(len(found.classes)):
+        yield f'  c{number} [label="{found.name(number)}"]'
+    for step in found.steps:
+        label = "\\l".join(step.apart.found[0].concrete.session_lines()) + "\\l"
+        yield f'  c{step.below} -> c{step.above} [label="{label}"]'
+    yield "}"
+
+
+def lines(found: Hierarchy) -> Iterator[str]:
+    """As text: a line per class, and per step."""
+    for number in reversed(range(len(found.classes))):
+        above = sorted(step.below for step in found.steps if step.above == number)
+        direct = ", ".join(found.name(b) for b in above)
+        yield f"{found.name(number)}{f'  above  {direct}' if direct else ''}"
+    yield ""
+    for step in found.steps:
+        yield f"{found.name(step.below)} < {found.name(step.above)}:  {step.apart.found[0].concrete.short()}"
+    yield ""
+    yield f"compared on all histories of up to {found.scope}"
+
+
+def plain(found: Hierarchy) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "scope": {"transactions": found.scope.txns, "keys": found.scope.keys, "values": found.scope.values},
+        "classes": [list(names) for names in found.classes],
+        "steps": [
+            {
+                "below": list(found.classes[step.below]),
+                "above": list(found.classes[step.above]),
+                "history": native(step.apart.found[0]),
+            }
+            for step in found.steps
+        ],
+    }

@@ -1,0 +1,117 @@
+"""What a synthesis found, for people and for programs."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from plume_py import __version__
+from plume_py.report.json import encode, plain
+from plume_py.report.text import example
+from plume_py.synth.problem import Shown
+from plume_py.synth.search import Found, Outcome
+
+Style = Callable[..., str]
+
+
+def title(outcome: Outcome) -> str:
+    """The problem in words."""
+    parts = []
+    if outcome.allow:
+        parts.append(f"allowed by {', '.join(outcome.allow)}")
+    if outcome.forbid:
+        parts.append(f"forbidden by {', '.join(outcome.forbid)}")
+    return "; ".join(parts) or "any history"
+
+
+def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> str:
+    """All that was found, or that there is nothing within the scope."""
+    lines = [style(title(outcome), bold=True)]
+    effort = f"{outcome.candidates} candidate{'' if outcome.candidates == 1 else 's'}, {outcome.seconds:.2f} s"
+    if not outcome.found:
+        lines.append(f"none within scope {outcome.scope} ({effort})")
+    for number, found in enumerate(outcome.found, 1):
+        concrete = found.concrete
+        size = f"{len(concrete.txns)} transactions, {concrete.operations} operations, {len(concrete.keys)} keys"
+        lines += ["", f"history {number}: {size}"]
+        lines += [f"  {line}" for line in concrete.lines()]
+        lines += list(_reasons(found, outcome, style, explain))
+    if outcome.found:
+        lines += ["", f"found within scope {outcome.scope} ({effort})"]
+    return "\n".join(lines)
+
+
+def _reasons(found: Found, outcome: Outcome, style: Style, explain: bool) -> Iterator[str]:
+    for shown in found.witnesses:
+        yield f"  {style(shown.level, fg='green')} {_order(found, shown)}"
+    for line in found.rechecked.lines:
+        yield f"  re-checked: {line}"
+    if explain and found.rechecked.result is not None:
+        for violation in found.rechecked.result.violations:
+            yield ""
+            yield from example(violation, style)
+
+
+def _order(found: Found, shown: Shown) -> str:
+    name = found.concrete.name
+    order = " < ".join(map(name, shown.order))
+    if shown.sees is None:
+        return f"by the commit order {order}"
+    sees = []
+    for t in shown.order:
+        seen = [name(a) for a in shown.order if (a, t) in shown.sees]
+        if seen:
+            sees.append(f"{name(t)} sees {' '.join(seen)}")
+    return f"by the arbitration order {order}; {', '.join(sees) or 'nobody sees anyone'}"
+
+
+def native(found: Found) -> dict[str, Any]:
+    """The history as a native document."""
+    concrete = found.concrete
+    sessions: dict[int, list[dict[str, Any]]] = {}
+    for t in concrete.by_session():
+        txn: dict[str, Any] = {"id": concrete.name(t), "ops": [list(op) for op in concrete.ops(t)]}
+        if concrete.txns[t].level is not None:
+            txn["level"] = concrete.txns[t].level
+        sessions.setdefault(concrete.txns[t].session, []).append(txn)
+    return {"initial": 0, "sessions": list(sessions.values())}
+
+
+def _shown(found: Found, shown: Shown) -> dict[str, Any]:
+    name = found.concrete.name
+    told: dict[str, Any] = {"level": shown.level, "order": [name(t) for t in shown.order]}
+    if shown.sees is not None:
+        told["sees"] = {name(t): [name(a) for a in shown.order if (a, t) in shown.sees] for t in shown.order}
+    return told
+
+
+def json_document(outcome: Outcome, reason: str | None = None) -> str:
+    """One document; ``found`` is null if the search was cut short, for this ``reason``."""
+    scope = outcome.scope
+    return encode(
+        {
+            "tool": {"name": "isocheck", "version": __version__},
+            "allow": list(outcome.allow),
+            "forbid": list(outcome.forbid),
+            "scope": {
+                "transactions": scope.txns,
+                "keys": scope.keys,
+                "values": scope.values,
+                "sessions": scope.sessions,
+                "blind_writes": scope.blind_writes,
+            },
+            "found": None if reason is not None else bool(outcome.found),
+            "reason": reason,
+            "candidates": outcome.candidates,
+            "seconds": round(outcome.seconds, 4),
+            "histories": [
+                {
+                    "history": native(found),
+                    "witnesses": [_shown(found, shown) for shown in found.witnesses],
+                    "rechecked": list(found.rechecked.lines),
+                    "check": None if found.rechecked.result is None else plain(found.rechecked.result),
+                }
+                for found in outcome.found
+            ],
+        }
+    )
