@@ -5,7 +5,7 @@ The engines differ from it in what their strongest level promises when others ru
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from plume_py.allocate.space import Space
 from plume_py.errors import IsocheckError
@@ -82,20 +82,12 @@ CATALOGUES = {
 }
 
 
-@dataclass
-class Allocation:
-    """A level for each group."""
-
-    levels: list[str]
-    pinned: dict[int, str] = field(default_factory=dict)
-
-
 def allocate(
     space: Space,
     catalogue: Catalogue,
     pins: Mapping[int, str] | None = None,
     costs: Mapping[str, float] | None = None,
-) -> Allocation:
+) -> list[str]:
     """The cheapest level at which each group is no pivot; where the catalogue has none, SER all the same."""
     pins, costs = pins or {}, costs or {}
     offered = [level for level in catalogue.offered(costs) if level != "SER"]
@@ -105,7 +97,7 @@ def allocate(
     levels = _raise_unguarded(space, levels)
     if catalogue.adjust is not None:
         levels = catalogue.adjust(space, levels)
-    return Allocation([pins.get(g, level) for g, level in enumerate(levels)], dict(pins))
+    return [pins.get(g, level) for g, level in enumerate(levels)]
 
 
 def _raise_unguarded(space: Space, levels: list[str]) -> list[str]:
@@ -115,12 +107,14 @@ def _raise_unguarded(space: Space, levels: list[str]) -> list[str]:
     return ["SER" if level == "SI" and space.pivot(g, level, levels) else level for g, level in enumerate(levels)]
 
 
-def find_pins(space: Space, programs: Sequence[str], wanted: Mapping[str, str]) -> dict[int, str]:
+def find_pins(
+    space: Space, programs: Sequence[str], wanted: Mapping[str, str], option: str = "--pin"
+) -> dict[int, str]:
     """Levels by group from levels by the name of a group or of its program."""
     pins: dict[int, str] = {}
     for name, level in wanted.items():
         chosen = [g for g, group in enumerate(space.groups) if name in (group, programs[g])]
         if not chosen:
-            raise IsocheckError(f"--pin {name}: no program or instance has this name")
+            raise IsocheckError(f"{option}: {name}: no program or instance has this name")
         pins.update(dict.fromkeys(chosen, level))
     return pins

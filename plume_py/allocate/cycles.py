@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from plume_py.allocate.pivot_kernels import RW, SO, WR, WW
 from plume_py.allocate.rules import Refined
+from plume_py.allocate.sets import Sets
 from plume_py.history.model import Int32s
 
 RELATIONS = {RW: "RW", WW: "WW", WR: "WR", SO: "SO"}
@@ -46,13 +47,29 @@ class Cycle:
         return Cycle(tuple(replace(e, source=place[e.source], target=place[e.target]) for e in self.edges))
 
 
-def found_cycle(rules: Refined, pivot: int) -> Cycle:
-    """The cycle that ``rules.found`` speaks of."""
+def found_cycle(rules: Refined, pivot: int, level: str) -> Cycle:
+    """The cycle that ``rules.found`` speaks of, or one of two edges if P3 can be P1 as well."""
     sets = rules.sets
     p1, relation, x, p3, y = rules.found.tolist()
-    first = Edge(p1, pivot, RELATIONS[relation], sets.names[x] if x >= 0 else "")
     second = Edge(pivot, p3, "RW", sets.names[y])
+    short = _back_at_once(sets, p3, pivot, level)
+    if short is not None:
+        return Cycle((short, second))
+    first = Edge(p1, pivot, RELATIONS[relation], sets.names[x] if x >= 0 else "")
     return Cycle((first, second, *way_back(rules, p3, p1, pivot)))
+
+
+def _back_at_once(sets: Sets, p3: int, pivot: int, level: str) -> Edge | None:
+    """An edge from P3 to the pivot that the level does not rule out; P3 is in another session and not in conflict
+    where that matters."""
+    written = sets.may.of(pivot)
+    ways = [("RW", written & sets.reads.of(p3))]
+    if level not in ("PSI", "SI"):
+        ways.append(("WW", written & sets.may.of(p3)))
+    for relation, cells in ways:
+        if cells:
+            return Edge(p3, pivot, relation, sets.names[min(cells)])
+    return None
 
 
 def way_back(rules: Refined, start: int, end: int, without: int) -> list[Edge]:

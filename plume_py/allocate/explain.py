@@ -34,15 +34,16 @@ class Danger:
 
 def danger(case: Case, pivot: int, level: str, levels: Sequence[str], *, search: bool = True) -> Danger:
     """The danger that the case's rules have just found at ``pivot``; ``levels`` are those of the case's instances."""
-    cycle = found_cycle(case.rules, pivot)
+    cycle = found_cycle(case.rules, pivot, level)
     members = cycle.members
     on_cycle = _distinctly_named(case.workload.restricted(members))
     at = [level if member == pivot else levels[member] for member in members]
-    history, decided = _search(on_cycle, at) if search else (None, False)
+    history, decided = search_history(on_cycle, at) if search else (None, False)
     return Danger(level, on_cycle, cycle.renumbered(members), history, decided)
 
 
-def _search(workload: Workload, levels: Sequence[str]) -> tuple[History | None, bool]:
+def search_history(workload: Workload, levels: Sequence[str]) -> tuple[History | None, bool]:
+    """A run that is not serializable, if there is one, and whether the search came to its end."""
     try:
         return refute(workload, levels, Limits(timeout=PATIENCE)), True
     except LimitError:

@@ -113,5 +113,5 @@ def _named(concrete: Concrete, workload: Workload, kept: Sequence[int], cells: S
         txn, instance = concrete.txns[t], workload.instances[kept[int(concrete.name(t)[1:]) - 1]]
         reads = [("r", cells[x], concrete.value(x, writer)) for x, writer in txn.reads]
         writes = [("w", cells[x], concrete.value(x, t)) for x in txn.writes]
-        builder.add(f"session {txn.session + 1}", reads + writes, id=instance.name, level=txn.level)
+        builder.add(txn.session + 1, reads + writes, id=instance.name, level=txn.level)
     return builder.build(init_txn="none")

@@ -8,9 +8,9 @@ parameters P1 and P3 share with P2. So P2 is judged in the company of every prog
 each P2's own or a fresh value, twice over, and after a session predecessor: whoever is no pivot there is none anywhere.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, count, product
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class Space:
     groups: list[str]
     cases: list[Case]
     scope: str  # what the answer is about, for people
+    of_workload: bool = True  # one workload, not all workloads of templates
 
     def safe(self, offered: Sequence[str]) -> Bools:
         """For each group and each level: safe in all cases?"""
@@ -109,7 +110,8 @@ def of_templates(programs: Sequence[Program], *, sessions: bool = True) -> Space
         for values in _patterns(program, _types(programs))
     ]
     scope = "every workload of these programs, of any number of instances"
-    return Space([p.name for p in programs], cases, scope if sessions else scope + ", each in a session of its own")
+    scope += "" if sessions else ", each in a session of its own"
+    return Space([program.name for program in programs], cases, scope, of_workload=False)
 
 
 # Two parameters are of one type when they stand at the same place in the key of a table.
@@ -141,7 +143,7 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
             return
         kind = types[program.name, rest[0]]
         same = {value for param, value in values.items() if types[program.name, param] == kind}
-        for value in [f"v{len(values) + 1}", *sorted(same)]:
+        for value in [_fresh(rest[0], values.values()), *sorted(same)]:
             yield from extend({**values, rest[0]: value}, rest[1:])
 
     return extend({}, program.params)
@@ -157,18 +159,27 @@ def _neighbourhood(programs: Sequence[Program], g: int, values: dict[str, str], 
     ]
     for q, program in enumerate(programs):
         choices = [
-            [*sorted({v for p, v in values.items() if types[pivot.name, p] == types[program.name, param]}), "other"]
+            [*sorted({v for p, v in values.items() if types[pivot.name, p] == types[program.name, param]}), ""]
             for param in program.params
         ]
         if len(rows) + 2 * int(np.prod([len(c) for c in choices], dtype=float)) > MOST_INSTANCES:
             raise LimitError(f"program {program.name} has too many parameters to decide for all workloads")
         for chosen in product(*choices):
             for _ in range(2):
-                rows.append((program(*_fresh(chosen)), q, len(rows)))
+                rows.append((program(*_filled(program.params, chosen, values)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
     return Case(workload, [row[1] for row in rows], [len(before)])
 
 
-def _fresh(chosen: tuple[str, ...]) -> list[str]:
-    """Values that nobody else has, where none of the pivot's was chosen."""
-    return [f"u{i}" if value == "other" else value for i, value in enumerate(chosen, 1)]
+def _filled(params: tuple[str, ...], chosen: tuple[str, ...], values: dict[str, str]) -> list[str]:
+    """Values that the pivot does not have, where none of its own was chosen."""
+    filled: list[str] = []
+    for param, value in zip(params, chosen, strict=True):
+        filled.append(value or _fresh(param, [*values.values(), *chosen, *filled]))
+    return filled
+
+
+def _fresh(param: str, taken: Iterable[str]) -> str:
+    """A value named after the parameter."""
+    names = (param.lower() + suffix for suffix in chain([""], map(str, count(2))))
+    return next(name for name in names if name not in taken)

@@ -25,6 +25,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "synth": ("synth", "Find a history that some levels allow and others forbid."),
     "relate": ("relate", "Compare two levels: which histories tell them apart?"),
     "hierarchy": ("hierarchy", "Order levels by strength, each step with a history."),
+    "allocate": ("allocate", "The weakest safe isolation level for each transaction of a workload."),
+    "robust": ("robust", "Is every run of a workload at given levels serializable?"),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

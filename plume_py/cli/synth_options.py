@@ -30,7 +30,10 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
             click.option("--sessions", type=click.IntRange(1, 24), help="At most.  [default: as many as transactions]"),
             click.option("--no-blind-writes", is_flag=True, help="Who writes a key has read it."),
             click.option(
-                "--define", "files", multiple=True, type=click.Path(dir_okay=False),
+                "--define",
+                "files",
+                multiple=True,
+                type=click.Path(dir_okay=False),
                 help="A Python file that defines levels; it is run.",
             ),  # fmt: skip
             click.option(

@@ -95,7 +95,9 @@ class Concrete:
     def session_lines(self) -> list[str]:
         """A line per session, its transactions apart by ";"."""
         sessions = groupby(self.by_session(), lambda t: self.txns[t].session)
-        return [" ; ".join(" ".join(f"{k}({x},{v})" for k, x, v in self.ops(t)) for t in group) for _, group in sessions]
+        return [
+            " ; ".join(" ".join(f"{k}({x},{v})" for k, x, v in self.ops(t)) for t in group) for _, group in sessions
+        ]
 
     def short(self) -> str:
         """On one line: sessions apart by "|", transactions of one by ";"."""
@@ -149,7 +151,11 @@ class Concrete:
     def canonical(self) -> "tuple[object, ...]":
         """The same for histories that differ in names, numbers and the order of reads only."""
         return min(
-            (tuple(t.session for t in image.txns), tuple(t.level or "" for t in image.txns), tuple(sorted(image.columns().values(), reverse=True)))
+            (
+                tuple(t.session for t in image.txns),
+                tuple(t.level or "" for t in image.txns),
+                tuple(sorted(image.columns().values(), reverse=True)),
+            )
             for image in map(self.renumbered, self.forward_orders())
         )
 

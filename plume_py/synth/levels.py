@@ -215,11 +215,17 @@ def _weak(
     return Definition(name, "co", body, text, premise, side, ordered)
 
 
-def _table(name: str, form: Form, body: Callable[[View, Witness], Literal], text: str, ordered: bool = False) -> Definition:
+def _table(
+    name: str, form: Form, body: Callable[[View, Witness], Literal], text: str, ordered: bool = False
+) -> Definition:
     return Definition(name, form, body, text, ordered=ordered)
 
 
-_TAPS = {"RC": (_read_committed,), "RA": (_read_committed, _read_atomic), "TCC": (_read_committed, _read_atomic, _causal)}
+_TAPS = {
+    "RC": (_read_committed,),
+    "RA": (_read_committed, _read_atomic),
+    "TCC": (_read_committed, _read_atomic, _causal),
+}
 
 
 def _taps_of(name: str) -> Callable[[View, Witness], Literal]:
@@ -247,7 +253,9 @@ DEFINITIONS: dict[str, Definition] = {
         _table("PC@vis", "vis", _prefix, "RA, and what precedes something visible is visible"),
         _table("UA", "vis", _no_conflict, "update atomic: RA, and of two writers of a key one sees the other"),
         _table("NLU", "vis", _no_lost_update, "RA, and a writer of x sees the last earlier writer of x"),
-        _table("PSI@vis", "vis", _both(_transitive, _no_conflict), "TCC, and of two writers of a key one sees the other"),
+        _table(
+            "PSI@vis", "vis", _both(_transitive, _no_conflict), "TCC, and of two writers of a key one sees the other"
+        ),
         _table("SI@vis", "vis", _both(_prefix, _no_conflict), "PC, and of two writers of a key one sees the other"),
         _table("SER@vis", "vis", _total, "RA, and what precedes is visible"),
         _table("UpdateSer@vis", "vis", _update_total, "RA, and what precedes is visible among those that write"),

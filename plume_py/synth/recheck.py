@@ -77,7 +77,9 @@ def _checked(history: "History", definitions: list[Definition], limits: Limits |
 
 def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:
     if ok is not None and ok != expected:
-        verdicts = "synth says that it holds, check that not" if expected else "synth says that not, check that it holds"
+        verdicts = (
+            "synth says that it holds, check that not" if expected else "synth says that not, check that it holds"
+        )
         raise DefectError(f"{definition.name} of {concrete.short()}: {verdicts}")
 
 

@@ -44,7 +44,7 @@ def load_definitions(path: str) -> dict[str, Definition]:
         raise InputError(f"cannot read: {error.strerror}").in_source(path) from None
     names: dict[str, object] = {"__name__": "levels", "__file__": path}
     try:
-        exec(compile(source, path, "exec"), names)  # noqa: S102 - that is what --define is for
+        exec(compile(source, path, "exec"), names)
     except Exception as error:  # whatever the file raises is the user's to mend
         line = getattr(error, "lineno", None)
         where = f"line {line}" if line else ""
@@ -67,6 +67,8 @@ def _reject(found: Mapping[str, Definition], path: str) -> None:
             raise InputError(f"'{shown(name)}' is no name for a level", hint="use letters and digits").in_source(path)
 
 
-def definitions(names: Iterable["str | Definition"], defined: Mapping[str, Definition] | None = None) -> list[Definition]:
+def definitions(
+    names: Iterable["str | Definition"], defined: Mapping[str, Definition] | None = None
+) -> list[Definition]:
     """The levels of these names; what is a definition already stays as it is."""
     return [name if isinstance(name, Definition) else definition(name, defined) for name in names]

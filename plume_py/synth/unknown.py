@@ -30,9 +30,7 @@ class Unknown(View):
         super().__init__(formula, scope.txns, scope.keys)
         self.scope, self.programs = scope, programs
         self._writes = {(t, x): formula.variable() for t in self.txns for x in self.keys}
-        self._reads = {
-            (t, x, u): formula.variable() for t in self.txns for x in self.keys for u in range(INITIAL, t)
-        }
+        self._reads = {(t, x, u): formula.variable() for t in self.txns for x in self.keys for u in range(INITIAL, t)}
         self._orders: dict[int, _ReadOrder] = {}
         self._well_formed(rereads)
         if programs is None:
@@ -156,9 +154,11 @@ class Unknown(View):
         """Session, level and name of t in the last solution."""
         value = self.formula.value
         if self.programs is None:
-            level = next((name for name, literal in self._levels[t].items() if value(literal)), None) if (
-                "_levels" in self.__dict__
-            ) else None
+            level = (
+                next((name for name, literal in self._levels[t].items() if value(literal)), None)
+                if ("_levels" in self.__dict__)
+                else None
+            )
             return self._sessions.found(t), level, ""
         p = next(p for p, literal in enumerate(self._place[t]) if value(literal))
         program = self.programs[p]
@@ -201,19 +201,17 @@ class _Sessions:
 
     def __init__(self, view: Unknown, symmetry: bool) -> None:
         self.formula, most = view.formula, view.scope.sessions or len(view.txns)
-        self._of = [
-            [self.formula.variable() for _ in range(min(t + 1, most) if symmetry else most)] for t in view.txns
-        ]
+        self._of = [[self.formula.variable() for _ in range(min(t + 1, most) if symmetry else most)] for t in view.txns]
         for t, choices in enumerate(self._of):
             _exactly_one(self.formula, choices)
             for s in range(1, len(choices) if symmetry else 0):
-                self.formula.require(-choices[s], *(self._of[u][s - 1] for u in range(s - 1, t) if s - 1 < len(self._of[u])))
+                self.formula.require(
+                    -choices[s], *(self._of[u][s - 1] for u in range(s - 1, t) if s - 1 < len(self._of[u]))
+                )
 
     def same(self, a: int, b: int) -> Literal:
         """Are a and b of one session?"""
-        return self.formula.any_of(
-            self.formula.all_of(pair) for pair in zip(self._of[a], self._of[b], strict=False)
-        )
+        return self.formula.any_of(self.formula.all_of(pair) for pair in zip(self._of[a], self._of[b], strict=False))
 
     def found(self, t: int) -> int:
         """Its session in the last solution."""
