@@ -1,0 +1,1 @@
+"""Example applications, which ``isocheck infer NAME`` knows by name."""

@@ -1,0 +1,196 @@
+"""A counterexample as a schedule, and its replay: the judge of what any engine claims to have found."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from plume_py.errors import IsocheckError
+from plume_py.infer import language as ir
+from plume_py.infer.levels import SER, Level
+from plume_py.infer.machine import (
+    OWN_ROWS,
+    Code,
+    Evaluate,
+    Frame,
+    Machine,
+    Rollback,
+    Shape,
+    State,
+    Writes,
+    compiled,
+    overlay,
+)
+
+# Hidden row numbers of what the n-th commit inserts begin at n times this, so that no number is used twice.
+PER_COMMIT = 100
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Another transaction, executed from beginning to end between two statements of the one in question."""
+
+    transaction: str
+    args: tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last."""
+
+    transaction: str
+    level: Level
+    args: tuple[tuple[str, Any], ...]
+    initial: State
+    events: tuple[Commit | None, ...]
+    clause: str
+
+
+@dataclass
+class Moment:
+    """One line of a replayed schedule."""
+
+    who: str  # "" is the transaction in question
+    stmt: ir.Stmt | None  # None: a commit
+    result: Any
+    call: Commit | None = None
+    inner: "list[Moment]" = field(default_factory=list)
+
+
+@dataclass
+class Replay:
+    """What really happened."""
+
+    moments: list[Moment]
+    final: State
+    broken: list[str]
+
+
+class ReplayError(IsocheckError):
+    """The schedule is not possible, or breaks nothing: whoever claimed it has a defect."""
+
+
+class Rules:
+    """The compiled clauses of a program."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.invariant = [(clause.name, self._compiled(clause)) for clause in program.invariant]
+        self.enforced = [(clause.name, self._compiled(clause)) for clause in program.enforced]
+
+    def _compiled(self, clause: ir.Clause) -> Evaluate:
+        return compiled(clause.condition, Shape(self.program).of_expression(clause.condition))
+
+    def broken(self, state: State) -> list[str]:
+        """The clauses of the invariant that do not hold."""
+        return [name for name, holds in self.invariant if not holds(state, {})]
+
+    def refused(self, state: State) -> list[str]:
+        """The enforced constraints that do not hold."""
+        return [name for name, holds in self.enforced if not holds(state, {})]
+
+
+def installed(program: ir.Program, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
+    """The state after the ``number``-th commit, and its writes: new rows get numbers of their own."""
+    renumbered: Writes = {}
+    for place, ((table, key), row) in enumerate(writes.items()):
+        own = not program.tables[table].key and key >= OWN_ROWS
+        if not (own and row is None):
+            renumbered[table, PER_COMMIT * number + place if own else key] = row
+    return overlay(state, renumbered), renumbered
+
+
+def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes] | None:
+    """Run a transaction alone; nothing where it rolls back."""
+    try:
+        machine = Machine(code, args)
+        while not machine.is_done:
+            machine.step(state)
+    except Rollback:
+        return None
+    after, writes = installed(rules.program, state, machine.writes, number)
+    return None if rules.refused(after) else (after, writes)
+
+
+def may_commit_between(machine: Machine, writes: Writes) -> bool:
+    """Do the locks of the transaction in progress let another one commit these writes?"""
+    level = machine.code.level
+    if level.locks_writes and not machine.writes.keys().isdisjoint(writes):
+        return False
+    return not level.locks_reads or machine.reads.isdisjoint(writes)
+
+
+def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
+    """The state after the transaction's commit; nothing where it has to roll back."""
+    if machine.code.level.first_committer_wins and not dirty.isdisjoint(machine.writes):
+        return None
+    if any(key in dict(now[table]) for table, key in machine.inserted):
+        return None
+    after, _ = installed(rules.program, now, machine.writes, number)
+    return None if rules.refused(after) else after
+
+
+def replay(program: ir.Program, example: Counterexample) -> Replay:
+    """Execute a counterexample statement by statement; an error where it is none."""
+    rules = Rules(program)
+    wrong = rules.broken(example.initial) + rules.refused(example.initial)
+    if wrong:
+        raise ReplayError(f"the initial rows break {wrong[0]} already")
+    code = Code(program, program.transaction(example.transaction), example.level)
+    serial = {txn.name: Code(program, txn, SER) for txn in program.transactions}
+    args = dict(example.args)
+    if not all(condition((), args) for condition in code.assume):
+        raise ReplayError(f"the arguments of {example.transaction} are not those its callers promise")
+    now, dirty, commits = example.initial, frozenset[tuple[int, Any]](), 0
+    moments: list[Moment] = []
+    try:
+        machine = Machine(code, args)
+        for event in example.events:
+            if event is None:
+                stmt = machine.next.stmt
+                machine.step(now)
+                moments.append(Moment("", stmt, machine.log))
+                continue
+            commits += 1
+            now, writes, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
+            dirty = dirty.union(writes)
+            moments.append(moment)
+    except Rollback as reason:
+        raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
+    final = _committed(rules, machine, now, dirty, commits + 1, example)
+    moments.append(Moment("", None, None))
+    broken = rules.broken(final)
+    if example.clause not in broken:
+        raise ReplayError(f"{example.clause} holds at the end")
+    return Replay(moments, final, broken)
+
+
+def _committed(
+    rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int, example: Counterexample
+) -> State:
+    if not machine.is_done:
+        raise ReplayError(f"{example.transaction} has not reached its end")
+    if example.level.is_serial and any(event is not None for event in example.events):
+        raise ReplayError("nothing can commit in the middle of a serializable transaction")
+    final = outcome(rules, machine, now, dirty, number)
+    if final is None:
+        raise ReplayError(f"{example.transaction} cannot commit")
+    return final
+
+
+def _other(
+    rules: Rules, code: Code, event: Commit, now: State, number: int, machine: Machine
+) -> tuple[State, Writes, Moment]:
+    """Run another transaction, alone, and note what it does."""
+    args, inner = dict(event.args), []
+    if not all(condition((), args) for condition in code.assume):
+        raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
+    other = Machine(code, args)
+    while not other.is_done:
+        stmt = other.next.stmt
+        other.step(now)
+        inner.append(Moment(event.transaction, stmt, other.log))
+    after, writes = installed(rules.program, now, other.writes, number)
+    if rules.refused(after):
+        raise ReplayError(f"{event.transaction} cannot commit")
+    if not may_commit_between(machine, writes):
+        raise ReplayError(f"{event.transaction} would have to wait for a lock")
+    return after, writes, Moment(event.transaction, None, None, event, inner)

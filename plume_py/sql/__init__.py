@@ -1,0 +1,41 @@
+"""SQL files with a schema, transactions and assertions, as plain data. Needs the extra ``sql`` (sqlglot)."""
+
+from plume_py.sql.model import (
+    Assertion,
+    Assign,
+    Condition,
+    Delete,
+    File,
+    ForeignKey,
+    If,
+    Insert,
+    Loop,
+    Param,
+    Rollback,
+    Select,
+    SqlColumn,
+    SqlTable,
+    SqlTransaction,
+    Statement,
+    Update,
+)
+
+__all__ = [
+    "Assertion",
+    "Assign",
+    "Condition",
+    "Delete",
+    "File",
+    "ForeignKey",
+    "If",
+    "Insert",
+    "Loop",
+    "Param",
+    "Rollback",
+    "Select",
+    "SqlColumn",
+    "SqlTable",
+    "SqlTransaction",
+    "Statement",
+    "Update",
+]

@@ -1,0 +1,120 @@
+"""Single statements: SELECT … INTO, INSERT, UPDATE, DELETE, assignments."""
+
+from typing import Any
+
+from plume_py.sql.model import Assign, Delete, Insert, Select, Statement, Update
+from plume_py.sql.syntax import condition, engine, statement, wrong
+
+
+def simple(tokens: list[Any], text: str, line: int) -> Statement:
+    """The statement that these tokens are; ``text`` is the same, as written."""
+    word = tokens[0].text.upper()
+    if word == "SELECT":
+        return select(tokens, text, line)
+    if (
+        word == "SET"
+        or (len(tokens) > 2 and tokens[1].text == ":" and tokens[2].text == "=")
+        or (len(tokens) > 1 and tokens[1].text == ":=")
+    ):
+        return _assignment(text, line)
+    if word not in ("INSERT", "UPDATE", "DELETE"):
+        hint = "use SELECT … INTO, INSERT, UPDATE, DELETE, IF, FOR … IN SELECT, SET, ROLLBACK"
+        raise wrong(f"{word} is not supported in a transaction", line, hint)
+    tree = statement(text, line)
+    for part, what in (("with_", "WITH"), ("with", "WITH"), ("returning", "RETURNING"), ("conflict", "ON CONFLICT")):
+        if tree.args.get(part):
+            raise wrong(f"{word} with {what} is not supported", line)
+    return {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line)
+
+
+def select(tokens: list[Any], text: str, line: int) -> Select:
+    """SELECT … INTO a, b FROM table WHERE …, with or without FOR UPDATE."""
+    base = tokens[0].start
+    plain, into = text, ()
+    places = [i for i, token in enumerate(tokens) if token.text.upper() == "INTO"]
+    if places:
+        begin = end = places[0]
+        while end < len(tokens) and tokens[end].text.upper() != "FROM":
+            end += 1
+        names = [
+            t.text for t in tokens[begin + 1 : end] if t.text not in (",", "@", ":") and t.text.upper() != "STRICT"
+        ]
+        into = tuple(name.lower() for name in names)
+        cut = tokens[end].start - base if end < len(tokens) else len(text)
+        removed = text[tokens[begin].start - base : cut]
+        # Blank it out, so that the lines of what follows stay what they are.
+        plain = text[: tokens[begin].start - base] + "\n" * removed.count("\n") + " " + text[cut:]
+    tree = statement(plain, line)
+    exp = engine().exp
+    if not isinstance(tree, exp.Select):
+        raise wrong("UNION, INTERSECT and EXCEPT are not supported", line)
+    table = source(tree, line)
+    if into and len(into) != len(tree.expressions):
+        raise wrong(f"SELECT gives {len(tree.expressions)} values to {len(into)} variables", line)
+    return Select(line, text, tree, into, table, bool(tree.args.get("locks")))
+
+
+def source(tree: Any, line: int) -> str:
+    """The one table that a SELECT is from; an error where it does more than we understand."""
+    exp = engine().exp
+    if tree.args.get("joins"):
+        raise wrong("joins are not supported", line, "write WHERE EXISTS (SELECT …), or two SELECTs")
+    for part, what in (
+        ("group", "GROUP BY"),
+        ("having", "HAVING"),
+        ("distinct", "DISTINCT"),
+        ("with_", "WITH"),
+        ("with", "WITH"),
+        ("windows", "WINDOW"),
+        ("offset", "OFFSET"),
+    ):
+        if tree.args.get(part):
+            raise wrong(
+                f"{what} is not supported", line, "write it with EXISTS, COUNT, SUM, MIN or MAX over a condition"
+            )
+    origin = tree.args.get("from_") or tree.args.get("from")
+    if origin is None:
+        raise wrong("SELECT without FROM is not supported", line, "use SET variable = value")
+    if not isinstance(origin.this, exp.Table):
+        raise wrong("a SELECT in FROM is not supported", line)
+    return str(origin.this.name).lower()
+
+
+def _assignment(text: str, line: int) -> Assign:
+    body = text[3:].lstrip() if text[:3].upper() == "SET" else text
+    name, _, value = body.partition("=")
+    name = name.rstrip(": ").lstrip("@ ").lower()
+    if not name.isidentifier() or not value.strip():
+        raise wrong("cannot read this assignment", line, "write SET variable = value")
+    return Assign(line, text, name, condition(value.strip(), line))
+
+
+def _insert(tree: Any, text: str, line: int) -> Insert:
+    exp = engine().exp
+    if not isinstance(tree.expression, exp.Values):
+        raise wrong("INSERT … SELECT is not supported", line, "use FOR row IN SELECT … LOOP INSERT … END LOOP")
+    target = tree.this
+    columns = tuple(part.name.lower() for part in target.expressions) if isinstance(target, exp.Schema) else ()
+    name = (target.this if isinstance(target, exp.Schema) else target).name.lower()
+    rows = tuple(tuple(row.expressions) for row in tree.expression.expressions)
+    return Insert(line, text, name, columns, rows)
+
+
+def _update(tree: Any, text: str, line: int) -> Update:
+    exp = engine().exp
+    if tree.args.get("from_") or tree.args.get("from"):
+        raise wrong("UPDATE … FROM is not supported", line, "read the value first, or use a subquery")
+    sets = []
+    for part in tree.expressions:
+        if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
+            raise wrong("only SET column = value is supported", line)
+        sets.append((part.this.name.lower(), part.expression))
+    where = tree.args.get("where")
+    return Update(line, text, tree.this.name.lower(), tuple(sets), where.this if where else None)
+
+
+def _delete(tree: Any, text: str, line: int) -> Delete:
+    if tree.args.get("using"):
+        raise wrong("DELETE … USING is not supported", line, "use WHERE EXISTS (SELECT …)")
+    where = tree.args.get("where")
+    return Delete(line, text, tree.this.name.lower(), where.this if where else None)
