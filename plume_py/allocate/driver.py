@@ -73,7 +73,7 @@ def answer_allocation(
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
     chosen = CATALOGUES[catalogue]
     answer = Answer(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
-    answer.notes += [f"{program.name}: {note}" for program in workload.programs for note in program.notes]
+    answer.notes += _notes(workload.programs)
     if rules == "refined":
         _by_refined_rules(answer, find_pins(space, programs, pins or {}), costs or {})
         if explain:
@@ -81,6 +81,15 @@ def answer_allocation(
     else:
         _by_simple_rules(answer, repaired=rules == "repaired")
     return answer
+
+
+def _notes(programs: Sequence[Program]) -> list[str]:
+    """Each note once, with the programs that it is about."""
+    about: dict[str, list[str]] = {}
+    for program in programs:
+        for note in program.notes:
+            about.setdefault(note, []).append(program.name)
+    return [f"{', '.join(names)}: {note}" for note, names in about.items()]
 
 
 def _by_refined_rules(answer: Answer, pins: Mapping[int, str], costs: Mapping[str, float]) -> None:

@@ -83,6 +83,10 @@ def _count(number: int) -> str:
 def _reason(answer: Answer, group: int, danger: Danger, style: Style) -> Iterator[str]:
     name, level = shown(answer.space.groups[group]), answer.levels[group]
     yield f"{style(name, bold=True)} needs {level}: at {danger.level} it can be the pivot of a cycle"
+    offered = answer.catalogue.offered({})
+    between = offered[offered.index(danger.level) + 1 : offered.index(level)] if level in offered else []
+    if between and answer.catalogue.adjust is not None:
+        yield from wrapped(f"  {' and '.join(between)} would do, but ", f"{answer.catalogue.note}.", "  ")
     yield from danger_text(danger)
 
 

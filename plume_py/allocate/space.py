@@ -5,7 +5,7 @@ workload of theirs counts, however many instances it has. That is decided on sma
 P1 and P3, and a way back that avoids P2; a second instance with the parameters of P2 shares with P1 and P3 whatever P2
 shares with them, so in all workloads together the way back always exists. What is left depends only on which of their
 parameters P1 and P3 share with P2. So P2 is judged in the company of every program with every choice of parameters,
-each P2's own or a fresh value, twice over, and after a session predecessor: whoever is no pivot there is none anywhere.
+each one of P2's, one that a program names, or a fresh one, twice over, and after a session predecessor: whoever is no pivot there is none anywhere.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ import numpy as np
 
 from plume_py.allocate.rules import Refined, guards
 from plume_py.allocate.sets import gather
-from plume_py.allocate.workload import Instance, Program, Workload
+from plume_py.allocate.workload import EVERY, Instance, Program, Workload
 from plume_py.errors import LimitError
 from plume_py.history.model import Bools, Int8s
 
@@ -104,22 +104,26 @@ def of_programs(workload: Workload) -> Space:
 
 def of_templates(programs: Sequence[Program], *, sessions: bool = True) -> Space:
     """A level for each program, for all workloads; ``sessions``: may instances follow each other in a session?"""
+    types = _types(programs)
     cases = [
-        _neighbourhood(programs, g, values, sessions)
+        _neighbourhood(programs, types, g, values, sessions)
         for g, program in enumerate(programs)
-        for values in _patterns(program, _types(programs))
+        for values in _patterns(program, types)
     ]
     scope = "every workload of these programs, of any number of instances"
     scope += "" if sessions else ", each in a session of its own"
     return Space([program.name for program in programs], cases, scope, of_workload=False)
 
 
-# Two parameters are of one type when they stand at the same place in the key of a table.
-Types = dict[tuple[str, str], str]
+@dataclass(frozen=True)
+class Types:
+    """Two parameters are of one type when they stand at the same place in the key of a table."""
+
+    of: dict[tuple[str, str], str]  # a representative for each (program, parameter)
+    constants: dict[str, set[str]]  # by type: values that programs name themselves
 
 
 def _types(programs: Sequence[Program]) -> Types:
-    """A representative for the type of each (program, parameter)."""
     parent: dict[str, str] = {}
 
     def find(name: str) -> str:
@@ -127,11 +131,20 @@ def _types(programs: Sequence[Program]) -> Types:
             name = parent[name]
         return name
 
+    constants: list[tuple[str, str]] = []
     for program in programs:
         for access in program.accesses:
             for at, part in enumerate(access.key):
-                parent[find(f"{program.name} {part}")] = find(f"{access.table} {at}")
-    return {(program.name, param): find(f"{program.name} {param}") for program in programs for param in program.params}
+                place = f"{access.table} {at}"
+                if part in program.params:
+                    parent[find(f"{program.name} {part}")] = find(place)
+                elif part != EVERY:
+                    constants.append((place, part))
+    by_type: dict[str, set[str]] = {}
+    for place, value in constants:
+        by_type.setdefault(find(place), set()).add(value)
+    of = {(program.name, param): find(f"{program.name} {param}") for program in programs for param in program.params}
+    return Types(of, by_type)
 
 
 def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
@@ -141,27 +154,23 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
         if not rest:
             yield values
             return
-        kind = types[program.name, rest[0]]
-        same = {value for param, value in values.items() if types[program.name, param] == kind}
-        for value in [_fresh(rest[0], values.values()), *sorted(same)]:
+        kind = types.of[program.name, rest[0]]
+        same = {value for param, value in values.items() if types.of[program.name, param] == kind}
+        for value in [_fresh(rest[0], values.values()), *sorted(same | types.constants.get(kind, set()))]:
             yield from extend({**values, rest[0]: value}, rest[1:])
 
     return extend({}, program.params)
 
 
-def _neighbourhood(programs: Sequence[Program], g: int, values: dict[str, str], sessions: bool) -> Case:
+def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: dict[str, str], sessions: bool) -> Case:
     """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
-    types = _types(programs)
     pivot = programs[g]
     before = [pivot(*values.values())] if sessions else []
     rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
         (pivot(*values.values()), g, 0)
     ]
     for q, program in enumerate(programs):
-        choices = [
-            [*sorted({v for p, v in values.items() if types[pivot.name, p] == types[program.name, param]}), ""]
-            for param in program.params
-        ]
+        choices = [_choices(types, pivot, values, types.of[program.name, param]) for param in program.params]
         if len(rows) + 2 * int(np.prod([len(c) for c in choices], dtype=float)) > MOST_INSTANCES:
             raise LimitError(f"program {program.name} has too many parameters to decide for all workloads")
         for chosen in product(*choices):
@@ -169,6 +178,12 @@ def _neighbourhood(programs: Sequence[Program], g: int, values: dict[str, str], 
                 rows.append((program(*_filled(program.params, chosen, values)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
     return Case(workload, [row[1] for row in rows], [len(before)])
+
+
+def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:
+    """The values of this type that the pivot has or a program names; "" stands for any other."""
+    own = {value for param, value in values.items() if types.of[pivot.name, param] == kind}
+    return [*sorted(own | types.constants.get(kind, set())), ""]
 
 
 def _filled(params: tuple[str, ...], chosen: tuple[str, ...], values: dict[str, str]) -> list[str]:
