@@ -4,6 +4,7 @@
 #   make test        the tests, without the large runs        make test-full   all of them
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
 #   make bench-strong  the strong levels: what is left open, and the time of each stage (BENCH="--quick" likewise)
+#   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make lint        style and types                          make format      put the style right
 #   make clean       remove what the others made, .venv excepted
 
@@ -13,7 +14,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full bench bench-strong lint format clean
+.PHONY: demo test test-full bench bench-strong bench-synth lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -41,6 +42,10 @@ bench: $(VENV)/.core
 bench-strong: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.strong $(BENCH)
+
+bench-synth: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.synth $(BENCH)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -1,8 +1,9 @@
 """The 46 synthesis problems of Isolde's evaluation, with the seconds that were published for them.
 
-Published: 5 objects and 5 values, Glucose, a Ryzen 7 PRO 6850U; averages of three runs, with 5, 7 and 10 transactions. Where
-a text stands instead of a number, that is how the run ended; for six problems only upper bounds are known. There, blind
-writes were excluded. The verdicts are those of the classes, except that TCC and PC need four transactions to differ.
+Published: 5 objects and 5 values, Glucose, a Ryzen 7 PRO 6850U; averages of three runs, with 5, 7 and 10 transactions.
+Where a text stands instead of a number, that is how the run ended; for six problems only upper bounds are known. There,
+blind writes were excluded. The verdicts are those of the classes, except that TCC and PC need four transactions to
+differ.
 """
 
 from dataclasses import dataclass

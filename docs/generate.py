@@ -1,4 +1,4 @@
-"""Writes docs/taps.md, docs/strong.md and their pictures: from the tables in the code, and what the examples show.
+"""Writes docs/taps.md, docs/strong.md, docs/hierarchy.md and their pictures: from the code, and what it finds.
 
 Run it after a change of either: .venv/bin/python docs/generate.py (the pictures need Graphviz's dot).
 """
@@ -10,11 +10,16 @@ from plume_py.levels import WEAK
 from plume_py.report import dot
 from plume_py.report.text import render
 from plume_py.strong.patterns import STRONG
+from plume_py.synth import Scope
+from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
+from plume_py.synth.hierarchy import dot as hierarchy_dot
+from plume_py.synth.levels import DEFINITIONS
 from plume_py.weak.taps import TAPS
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"
 STRONG_TARGET = ROOT / "docs" / "strong.md"
+HIERARCHY_TARGET = ROOT / "docs" / "hierarchy.md"
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = {
     "duplicate-element": "CI/list-duplicate-element",
@@ -55,6 +60,43 @@ This page is written by `docs/generate.py`.
 
 | pattern | level | what it is | condition |
 |---|---|---|---|
+"""
+
+HIERARCHY = """# How the levels relate
+
+Found by `isocheck hierarchy`, not typed: every pair of levels was compared on all histories of up to
+{scope}, with sessions of any kind, blind writes, and transactions that read a key from
+several others. Where one level implies another there is no history to the contrary within that scope; where it does
+not, a smallest one is shown. Sessions are apart by "|", transactions of one session by ";".
+
+![The hierarchy](pictures/hierarchy.svg)
+
+This page is written by `docs/generate.py`.
+
+| weaker | stronger | allowed by the weaker one only |
+|---|---|---|
+{rows}
+
+## All definitions
+
+The same comparison for every definition that [synth](synth.md) knows: commit-order forms (SI), forms with visibility
+(SI@vis), isocheck's patterns (RA@tap) and Plume's (TapRA). Those on one line are equivalent within the scope.
+
+| definitions | directly above |
+|---|---|
+{classes}
+
+| weaker | stronger | allowed by the weaker one only |
+|---|---|---|
+{all_rows}
+
+## What they are
+
+| name | form | definition |
+|---|---|---|
+{definitions}
+
+In form `co` it is a premise: t3 reads x from t1, t2 writes x too; if it holds, then t2 commits before t1.
 """
 
 MIXED = """
@@ -99,6 +141,32 @@ def strong_page() -> str:
     rows = [f"| {t.letter} | {t.level} | {t.description} | {t.condition} |" for t in STRONG.values()]
     sections = "".join(_strong_section(pattern) for pattern in STRONG_EXAMPLES)
     return STRONG_INTRODUCTION + "\n".join(rows) + "\n" + sections + _mixed_section()
+
+
+def hierarchy_page(usual: Hierarchy) -> str:
+    """The page of the relations between levels."""
+    every = hierarchy([name for name in DEFINITIONS if name != "declared"], usual.scope)
+    classes = []
+    for number in reversed(range(len(every.classes))):
+        below = ", ".join(every.classes[step.below][0] for step in every.steps if step.above == number)
+        classes.append(f"| {', '.join(every.classes[number])} | {below} |")
+    definitions = [f"| {d.name} | {d.form} | {d.text} |" for d in DEFINITIONS.values()]
+    return HIERARCHY.format(
+        scope=usual.scope,
+        rows="\n".join(_steps(usual)),
+        classes="\n".join(classes),
+        all_rows="\n".join(_steps(every)),
+        definitions="\n".join(definitions),
+    )
+
+
+def _steps(found: Hierarchy) -> list[str]:
+    rows = []
+    for step in found.steps:
+        below, above = found.classes[step.below][0], found.classes[step.above][0]
+        history = step.apart.found[0].concrete.short().replace("|", r"\|")  # a bar would end the cell
+        rows.append(f"| {below} | {above} | `{history}` |")
+    return rows
 
 
 def _strong_section(pattern: str) -> str:
@@ -169,3 +237,8 @@ if __name__ == "__main__":
     STRONG_TARGET.write_text(strong_page())
     PICTURES.mkdir(exist_ok=True)
     draw_all()
+    levels = hierarchy(USUAL, Scope(4, 2, 4))
+    HIERARCHY_TARGET.write_text(hierarchy_page(levels))
+    problem = dot.draw(hierarchy_dot(levels), PICTURES / "hierarchy.svg")
+    if problem:
+        raise SystemExit(problem)

@@ -5,7 +5,8 @@ workload of theirs counts, however many instances it has. That is decided on sma
 P1 and P3, and a way back that avoids P2; a second instance with the parameters of P2 shares with P1 and P3 whatever P2
 shares with them, so in all workloads together the way back always exists. What is left depends only on which of their
 parameters P1 and P3 share with P2. So P2 is judged in the company of every program with every choice of parameters,
-each one of P2's, one that a program names, or a fresh one, twice over, and after a session predecessor: whoever is no pivot there is none anywhere.
+each one of P2's, one that a program names, or a fresh one, twice over, and after a session predecessor: whoever is no
+pivot there is none anywhere.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

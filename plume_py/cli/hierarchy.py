@@ -36,16 +36,16 @@ def command(
     """
     from plume_py.strong.limits import Limits
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
+    from plume_py.synth.render import document
 
     try:
         found = hierarchy(chosen(names or USUAL, files), scope_of(**sizes), Limits(timeout))
     except LimitError as error:
-        click.echo(one_line(f"undecided: {error}"))
+        undecided = {"classes": None, "reason": str(error)}
+        click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
-        from plume_py.report.json import encode
-
-        click.echo(encode(plain(found)))
+        click.echo(document(plain(found)))
     else:
         click.echo(dot(found) if output == "dot" else "\n".join(lines(found)))
     if out is not None:

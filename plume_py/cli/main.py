@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "hierarchy": ("hierarchy", "Order levels by strength, each step with a history."),
     "allocate": ("allocate", "The weakest safe isolation level for each transaction of a workload."),
     "robust": ("robust", "Is every run of a workload at given levels serializable?"),
+    "simulate": ("simulate", "Run a workload on a simulated protocol with a level per transaction."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

@@ -34,22 +34,18 @@ def command(
     """
     from plume_py.strong.limits import Limits
     from plume_py.synth.relate import relate
-    from plume_py.synth.render import json_document, text
+    from plume_py.synth.render import document, plain, text
 
     first, second = chosen([a], files)[0], chosen([b], files)[0]
     try:
         found = relate(first, second, scope_of(**sizes), Limits(timeout))
     except LimitError as error:
-        if output == "json":
-            from plume_py.report.json import encode
-
-            click.echo(encode({"a": first.name, "b": second.name, "relation": None, "reason": str(error)}))
-        else:
-            click.echo(one_line(f"undecided: {error}"))
+        undecided = {"a": first.name, "b": second.name, "relation": None, "reason": str(error)}
+        click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
-        parts = f'"only_a":{json_document(found.only_a)},"only_b":{json_document(found.only_b)}'
-        click.echo(f'{{"a":"{found.a}","b":"{found.b}","relation":"{found.word}",{parts}}}')
+        apart = {"only_a": plain(found.only_a), "only_b": plain(found.only_b)}
+        click.echo(document({"a": found.a, "b": found.b, "relation": found.word, **apart}))
     else:
         click.echo(found.sentence)
         for outcome in (found.only_a, found.only_b):

@@ -55,7 +55,7 @@ def command(
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.strong.limits import Limits
     from plume_py.synth import Outcome, synthesize
-    from plume_py.synth.render import json_document, text
+    from plume_py.synth.render import document, plain, text
 
     programs = None if levels is None else _programs(levels)
     scope = scope_of(**{**sizes, "txns": sizes["txns"] if programs is None else len(programs)})
@@ -67,9 +67,9 @@ def command(
         )  # fmt: skip
     except LimitError as error:
         nothing = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
-        click.echo(json_document(nothing, str(error)) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(document(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
-    click.echo(json_document(outcome) if output == "json" else text(outcome))
+    click.echo(document(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
         _write(outcome, out)
     ctx.exit(ExitCode.HOLDS if outcome.found else ExitCode.VIOLATION)

@@ -35,7 +35,7 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
                 multiple=True,
                 type=click.Path(dir_okay=False),
                 help="A Python file that defines levels; it is run.",
-            ),  # fmt: skip
+            ),
             click.option(
                 "--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided."
             ),

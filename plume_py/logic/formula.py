@@ -18,15 +18,19 @@ FALSE: Literal = -1
 
 # Conflicts that the solver may meet before it is asked whether there is time left.
 CONFLICTS = 5000
+# Clauses that are added between two looks at the limits.
+CLAUSES = 10_000
 
 
 class Formula:
     """Variables, gates over them, and what is required of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits | None = None) -> None:
+        """``limits`` are looked at while it grows; a formula can be too large to be written down in time."""
         from pysat.solvers import Cadical195
 
         self._solver: Any = Cadical195()
+        self._limits = limits or Limits()
         self._gates: dict[tuple[Literal, ...], Literal] = {}
         self._model: list[int] = []
         self._failed: frozenset[Literal] = frozenset()
@@ -43,6 +47,8 @@ class Formula:
         if TRUE in literals or any(-literal in literals for literal in literals):
             return
         self.clauses += 1
+        if self.clauses % CLAUSES == 0:
+            self._limits.check()
         self._solver.add_clause([literal for literal in literals if literal != FALSE] or [FALSE])
 
     def all_of(self, literals: Iterable[Literal]) -> Literal:
@@ -94,7 +100,7 @@ class Formula:
 
     def solve(self, assumptions: Sequence[Literal] = (), limits: Limits | None = None) -> bool:
         """Can all requirements be met, and the assumptions too? LimitError when the limits end it."""
-        limits = limits or Limits()
+        limits = limits or self._limits
         answer = None
         while answer is None:
             limits.check()

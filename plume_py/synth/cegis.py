@@ -6,7 +6,8 @@ would be lost. The search ends with an x that nothing spoils, or when the solver
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from plume_py.strong.limits import Limits
 
@@ -14,21 +15,24 @@ X = TypeVar("X")
 Lesson = TypeVar("Lesson")
 
 
-def search(
-    propose: Callable[[], X | None],
-    spoil: Callable[[X], Sequence[Lesson]],
-    learn: Callable[[Sequence[Lesson]], None],
-    limits: Limits,
-) -> tuple[X | None, int]:
-    """The first proposal that is not spoilt, or None; and how many there were. LimitError when the limits end it."""
-    proposals = 0
-    while True:
-        limits.check(lambda: f"{proposals} candidates tried")
-        x = propose()
-        if x is None:
-            return None, proposals
-        proposals += 1
-        lessons = spoil(x)
-        if not lessons:
-            return x, proposals
-        learn(lessons)
+@dataclass
+class Search(Generic[X, Lesson]):
+    """``propose`` an x, ``spoil`` it (what that teaches; nothing if it is good), ``learn`` from that."""
+
+    propose: Callable[[], X | None]
+    spoil: Callable[[X], Sequence[Lesson]]
+    learn: Callable[[Sequence[Lesson]], None]
+    proposals: int = 0
+
+    def run(self, limits: Limits) -> X | None:
+        """The first proposal that is not spoilt, or None. LimitError when the limits end it."""
+        while True:
+            limits.check(lambda: f"{self.proposals} candidates tried")
+            x = self.propose()
+            if x is None:
+                return None
+            self.proposals += 1
+            lessons = self.spoil(x)
+            if not lessons:
+                return x
+            self.learn(lessons)

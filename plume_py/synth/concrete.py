@@ -87,17 +87,17 @@ class Concrete:
         lines = []
         for number, (_, group) in enumerate(groupby(self.by_session(), lambda t: self.txns[t].session), 1):
             for at, t in enumerate(group):
-                ops = " ".join(f"{kind}({x},{value})" for kind, x, value in self.ops(t))
                 level = f" at {self.txns[t].level}" if self.txns[t].level else ""
-                lines.append(f"{f'session {number}' if at == 0 else '':<11}{self.name(t)}{level}: {ops}")
+                lines.append(f"{f'session {number}' if at == 0 else '':<11}{self.name(t)}{level}: {self._spelled(t)}")
         return lines
 
     def session_lines(self) -> list[str]:
         """A line per session, its transactions apart by ";"."""
         sessions = groupby(self.by_session(), lambda t: self.txns[t].session)
-        return [
-            " ; ".join(" ".join(f"{k}({x},{v})" for k, x, v in self.ops(t)) for t in group) for _, group in sessions
-        ]
+        return [" ; ".join(map(self._spelled, group)) for _, group in sessions]
+
+    def _spelled(self, t: int) -> str:
+        return " ".join(f"{kind}({x},{value})" for kind, x, value in self.ops(t))
 
     def short(self) -> str:
         """On one line: sessions apart by "|", transactions of one by ";"."""

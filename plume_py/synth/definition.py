@@ -8,10 +8,10 @@ A history satisfies a level if there is a witness for which the formula is true.
 ``history``  no witness: the formula is about the history alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, cast, overload
 from typing import Literal as OneOf
-from typing import overload
 
 from plume_py.errors import IsocheckError
 from plume_py.logic import FALSE, TRUE, Literal
@@ -95,18 +95,44 @@ def level(
     return define if body is None else define(body)
 
 
+class _Careful:
+    """A view for definitions that come from outside: Python's own "and", "or", "not" are no use on literals."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._view, name)
+
+    def all(self, literals: Iterable[Literal]) -> Literal:
+        """As of the view."""
+        return self._view.all(map(_literal, literals))
+
+    def any(self, literals: Iterable[Literal]) -> Literal:
+        """As of the view."""
+        return self._view.any(map(_literal, literals))
+
+    def implies(self, a: Literal, b: Literal) -> Literal:
+        """As of the view."""
+        return self._view.implies(_literal(a), _literal(b))
+
+
+def _literal(value: Literal) -> Literal:
+    if not isinstance(value, int) or isinstance(value, bool) or value == 0:
+        raise TypeError(f"{value!r:.40} is no formula: use h.all, h.any, h.implies and -a for and, or, if and not")
+    return value
+
+
 def _guarded(body: Body) -> Body:
     """What goes wrong in a user's definition is told in one line, with its name."""
 
     def guarded(h: View, w: Witness) -> Literal:
         try:
-            result = body(h, w)
+            return _literal(body(cast(View, _Careful(h)), w))
         except Exception as error:
-            raise IsocheckError(f"level {body.__name__}: {type(error).__name__}: {error}; correct it") from error
-        if not isinstance(result, int) or isinstance(result, bool) or not 0 < abs(result) <= h.formula.variables:
-            what = f"level {body.__name__} returns {result!r:.40}, which is no formula"
-            raise IsocheckError(f"{what}; combine what h and w give by h.all, h.any and h.implies")
-        return result
+            if isinstance(error, IsocheckError):
+                raise
+            raise IsocheckError(f"level {body.__name__}: {type(error).__name__}: {error}") from error
 
     return guarded
 

@@ -1,7 +1,7 @@
 """The order of levels by strength, within a scope: a picture in which every step comes with a history."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.report.dot import FONT, MONO
@@ -42,6 +42,8 @@ class Hierarchy:
 def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | None = None) -> Hierarchy:
     """Compare all levels with each other on the histories of up to the scope."""
     levels = definitions(names)
+    if scope.rereads is None:  # the same histories for all pairs, or what is learnt from one would not count for others
+        scope = replace(scope, rereads=any(level.ordered for level in levels))
     implies = _implications(levels, scope, limits)
     order = range(len(levels))
     leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]
@@ -106,7 +108,7 @@ def _graph(found: Hierarchy) -> Iterator[str]:
     for number in range(len(found.classes)):
         yield f'  c{number} [label="{found.name(number)}"]'
     for step in found.steps:
-        label = "\\l".join(step.apart.found[0].concrete.session_lines()) + "\\l"
+        label = "".join(f"  {line}\\l" for line in step.apart.found[0].concrete.session_lines())
         yield f'  c{step.below} -> c{step.above} [label="{label}"]'
     yield "}"
 
@@ -127,7 +129,7 @@ def lines(found: Hierarchy) -> Iterator[str]:
 def plain(found: Hierarchy) -> dict[str, Any]:
     """For programs."""
     return {
-        "scope": {"transactions": found.scope.txns, "keys": found.scope.keys, "values": found.scope.values},
+        "scope": found.scope.plain(),
         "classes": [list(names) for names in found.classes],
         "steps": [
             {

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from plume_py.logic import FALSE, TRUE, Literal
-from plume_py.synth.definition import Definition, Form, Premise, Witness, axiom, forced, seen_by
+from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import INITIAL, View
 
@@ -56,7 +56,7 @@ SIGHTS: dict[str, Callable[[View, Relation], Relation]] = {
 }
 
 
-def _by_sight(name: str) -> Callable[[View, Witness], Literal]:
+def _by_sight(name: str) -> Body:
     return lambda h, w: axiom(h, w.co, seen_by(SIGHTS[name](h, w.co)))
 
 
@@ -83,7 +83,7 @@ def _total(h: View, w: Witness) -> Literal:
     return w.ar.inside(w.vis)
 
 
-def _both(*parts: Callable[[View, Witness], Literal]) -> Callable[[View, Witness], Literal]:
+def _both(*parts: Body) -> Body:
     return lambda h, w: h.all(part(h, w) for part in parts)
 
 
@@ -215,9 +215,7 @@ def _weak(
     return Definition(name, "co", body, text, premise, side, ordered)
 
 
-def _table(
-    name: str, form: Form, body: Callable[[View, Witness], Literal], text: str, ordered: bool = False
-) -> Definition:
+def _table(name: str, form: Form, body: Body, text: str, ordered: bool = False) -> Definition:
     return Definition(name, form, body, text, ordered=ordered)
 
 
@@ -228,7 +226,7 @@ _TAPS = {
 }
 
 
-def _taps_of(name: str) -> Callable[[View, Witness], Literal]:
+def _taps_of(name: str) -> Body:
     def body(h: View, w: Witness) -> Literal:
         parts = [patterns_absent(h, premise) for premise in _TAPS[name]]
         return h.all(parts if name == "RC" else (cut_isolation(h), *parts))

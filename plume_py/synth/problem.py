@@ -1,11 +1,11 @@
-"""One synthesis problem as a formula: a history, a witness for each level that allows it, none for those that do not."""
+"""One synthesis problem as a formula: a history, a witness for each allowed level, and none for a forbidden one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
 from plume_py.strong.limits import Limits
-from plume_py.synth.cegis import search
+from plume_py.synth.cegis import Search
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition, Witness, forced
 from plume_py.synth.levels import SIGHTS, declared_sight
@@ -103,7 +103,7 @@ class Problem:
 
     def _build(self) -> None:
         """The formula, from nothing."""
-        self.formula = formula = Formula()
+        self.formula = formula = Formula(self.limits)
         self.history = Unknown(
             formula, self.scope, self.programs, rereads=bool(self.rereads), symmetry=self.tricks.symmetry
         )
@@ -157,8 +157,11 @@ class Problem:
         def propose() -> Concrete | None:
             return self.history.found() if self.formula.solve(assumptions, self.limits) else None
 
-        found, candidates = search(propose, self._spoil, self._learn, self.limits)
-        self.candidates += candidates
+        search = Search[Concrete, Lesson](propose, self._spoil, self._learn)
+        try:
+            found = search.run(self.limits)
+        finally:
+            self.candidates += search.proposals
         return None if found is None else (found, [block.found() for block in self.blocks])
 
     def _spoil(self, candidate: Concrete) -> list[Lesson]:

@@ -77,10 +77,8 @@ def _checked(history: "History", definitions: list[Definition], limits: Limits |
 
 def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:
     if ok is not None and ok != expected:
-        verdicts = (
-            "synth says that it holds, check that not" if expected else "synth says that not, check that it holds"
-        )
-        raise DefectError(f"{definition.name} of {concrete.short()}: {verdicts}")
+        ours, theirs = ("holds", "is broken") if expected else ("is broken", "holds")
+        raise DefectError(f"{definition.name} of {concrete.short()}: it {ours}, but check says that it {theirs}")
 
 
 def _confirm_witness(concrete: Concrete, definition: Definition, shown: Shown | None) -> None:

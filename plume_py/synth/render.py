@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from plume_py import __version__
-from plume_py.report.json import encode, plain
+from plume_py.report.json import encode
+from plume_py.report.json import plain as plain_result
 from plume_py.report.text import example
 from plume_py.synth.problem import Shown
 from plume_py.synth.search import Found, Outcome
@@ -30,10 +31,11 @@ def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> 
     effort = f"{outcome.candidates} candidate{'' if outcome.candidates == 1 else 's'}, {outcome.seconds:.2f} s"
     if not outcome.found:
         lines.append(f"none within scope {outcome.scope} ({effort})")
-    for number, found in enumerate(outcome.found, 1):
+    for place, found in enumerate(outcome.found, 1):
         concrete = found.concrete
-        size = f"{len(concrete.txns)} transactions, {concrete.operations} operations, {len(concrete.keys)} keys"
-        lines += ["", f"history {number}: {size}"]
+        sizes = (len(concrete.txns), "transaction"), (concrete.operations, "operation"), (len(concrete.keys), "key")
+        size = ", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in sizes)
+        lines += ["", f"history {place}: {size}"]
         lines += [f"  {line}" for line in concrete.lines()]
         lines += list(_reasons(found, outcome, style, explain))
     if outcome.found:
@@ -85,33 +87,28 @@ def _shown(found: Found, shown: Shown) -> dict[str, Any]:
     return told
 
 
-def json_document(outcome: Outcome, reason: str | None = None) -> str:
-    """One document; ``found`` is null if the search was cut short, for this ``reason``."""
-    scope = outcome.scope
-    return encode(
-        {
-            "tool": {"name": "isocheck", "version": __version__},
-            "allow": list(outcome.allow),
-            "forbid": list(outcome.forbid),
-            "scope": {
-                "transactions": scope.txns,
-                "keys": scope.keys,
-                "values": scope.values,
-                "sessions": scope.sessions,
-                "blind_writes": scope.blind_writes,
-            },
-            "found": None if reason is not None else bool(outcome.found),
-            "reason": reason,
-            "candidates": outcome.candidates,
-            "seconds": round(outcome.seconds, 4),
-            "histories": [
-                {
-                    "history": native(found),
-                    "witnesses": [_shown(found, shown) for shown in found.witnesses],
-                    "rechecked": list(found.rechecked.lines),
-                    "check": None if found.rechecked.result is None else plain(found.rechecked.result),
-                }
-                for found in outcome.found
-            ],
-        }
-    )
+def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
+    """For programs; ``found`` is null if the search was cut short, for this ``reason``."""
+    return {
+        "allow": list(outcome.allow),
+        "forbid": list(outcome.forbid),
+        "scope": outcome.scope.plain(),
+        "found": None if reason is not None else bool(outcome.found),
+        "reason": reason,
+        "candidates": outcome.candidates,
+        "seconds": round(outcome.seconds, 4),
+        "histories": [
+            {
+                "history": native(found),
+                "witnesses": [_shown(found, shown) for shown in found.witnesses],
+                "rechecked": list(found.rechecked.lines),
+                "check": None if found.rechecked.result is None else plain_result(found.rechecked.result),
+            }
+            for found in outcome.found
+        ],
+    }
+
+
+def document(content: dict[str, Any]) -> str:
+    """One JSON document, signed."""
+    return encode({"tool": {"name": "isocheck", "version": __version__}, **content})

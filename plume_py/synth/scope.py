@@ -31,6 +31,16 @@ class Scope:
             if given is not None and not 1 <= given <= most:
                 raise IsocheckError(f"a scope of {given} {name} cannot be searched; choose 1 to {most}")
 
+    def plain(self) -> dict[str, int | bool | None]:
+        """For programs."""
+        return {
+            "transactions": self.txns,
+            "keys": self.keys,
+            "values": self.values,
+            "sessions": self.sessions,
+            "blind_writes": self.blind_writes,
+        }
+
     def __str__(self) -> str:
         parts = [f"{self.txns}/{self.keys}/{self.values} transactions/keys/values"]
         if self.sessions is not None:

@@ -205,9 +205,7 @@ class _Sessions:
         for t, choices in enumerate(self._of):
             _exactly_one(self.formula, choices)
             for s in range(1, len(choices) if symmetry else 0):
-                self.formula.require(
-                    -choices[s], *(self._of[u][s - 1] for u in range(s - 1, t) if s - 1 < len(self._of[u]))
-                )
+                self.formula.require(-choices[s], *(self._of[u][s - 1] for u in range(s - 1, t)))
 
     def same(self, a: int, b: int) -> Literal:
         """Are a and b of one session?"""

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
 
-from plume_py.logic import FALSE, Formula, Literal
+from plume_py.logic import FALSE, TRUE, Formula, Literal
 from plume_py.synth.relation import Relation
 
 # The writer of what nobody wrote: it precedes everyone and has written every key.
@@ -95,6 +95,14 @@ class View(ABC):
 
         return Relation.where(self.formula, len(self.txns), both)
 
+    def overwrites(self, order: Relation) -> Relation:
+        """RW: a -> b if a read a version that b overwrote, the writers of each key being ordered by ``order``."""
+        pairs: dict[tuple[int, int], list[Literal]] = {}
+        for t1, b, a, _, read in self.triples:
+            later = TRUE if t1 == INITIAL else order[t1, b]
+            pairs.setdefault((a, b), []).append(self.all((read, later)))
+        return self.relation({pair: self.any(ways) for pair, ways in pairs.items()})
+
     def updates(self, t: int) -> Literal:
         """Does t write anything?"""
         return self.any(self.writes(t, x) for x in self.keys)
@@ -107,8 +115,9 @@ class View(ABC):
         """From whom t could read."""
         return [INITIAL, *(u for u in self.txns if u != t)]
 
-    def read_triples(self) -> "list[tuple[int, int, int, int, Literal]]":
-        """Every (t1, t2, t3, x) in which t3 may read x from t1 and t2, another one, may write x; with that literal."""
+    @cached_property
+    def triples(self) -> "list[tuple[int, int, int, int, Literal]]":
+        """Every (t1, t2, t3, x): t3 reads x from t1, and t2, another one, writes x; with the literal for that."""
         found = []
         for t3 in self.txns:
             for x in self.keys:
@@ -120,8 +129,3 @@ class View(ABC):
                         if t2 not in (t1, t3) and self.writes(t2, x) != FALSE:
                             found.append((t1, t2, t3, x, self.all((read, self.writes(t2, x)))))
         return found
-
-    @cached_property
-    def triples(self) -> "list[tuple[int, int, int, int, Literal]]":
-        """``read_triples``, kept."""
-        return self.read_triples()
