@@ -47,16 +47,15 @@ class Cycle:
         return Cycle(tuple(replace(e, source=place[e.source], target=place[e.target]) for e in self.edges))
 
 
-def found_cycle(rules: Refined, pivot: int, level: str) -> Cycle:
-    """The cycle that ``rules.found`` speaks of, or one of two edges if P3 can be P1 as well."""
+def found_cycles(rules: Refined, pivot: int, level: str) -> list[Cycle]:
+    """The cycle that ``rules.found`` speaks of; before it, one of two edges if P3 can be P1 as well."""
     sets = rules.sets
     p1, relation, x, p3, y = rules.found.tolist()
     second = Edge(pivot, p3, "RW", sets.names[y])
-    short = _back_at_once(sets, p3, pivot, level)
-    if short is not None:
-        return Cycle((short, second))
     first = Edge(p1, pivot, RELATIONS[relation], sets.names[x] if x >= 0 else "")
-    return Cycle((first, second, *way_back(rules, p3, p1, pivot)))
+    whole = Cycle((first, second, *way_back(rules, p3, p1, pivot)))
+    short = _back_at_once(sets, p3, pivot, level)
+    return [whole] if short is None else [Cycle((short, second)), whole]
 
 
 def _back_at_once(sets: Sets, p3: int, pivot: int, level: str) -> Edge | None:

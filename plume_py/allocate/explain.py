@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plume_py.allocate.catalogue import Catalogue
-from plume_py.allocate.cycles import Cycle, found_cycle
+from plume_py.allocate.cycles import Cycle, found_cycles
 from plume_py.allocate.refute import refute
 from plume_py.allocate.space import Case, Space
 from plume_py.allocate.workload import Workload
@@ -32,14 +32,22 @@ class Danger:
         return [f"{names[e.source]} -{e.label()}-> {names[e.target]}" for e in self.cycle.edges]
 
 
-def danger(case: Case, pivot: int, level: str, levels: Sequence[str], *, search: bool = True) -> Danger:
-    """The danger that the case's rules have just found at ``pivot``; ``levels`` are those of the case's instances."""
-    cycle = found_cycle(case.rules, pivot, level)
-    members = cycle.members
-    on_cycle = _distinctly_named(case.workload.restricted(members))
-    at = [level if member == pivot else levels[member] for member in members]
-    history, decided = search_history(on_cycle, at) if search else (None, False)
-    return Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+def danger(case: Case, pivot: int, level: str, levels: Sequence[str]) -> Danger:
+    """The danger that the case's rules have just found at ``pivot``; ``levels`` are those of the case's instances.
+
+    Of several cycles, one that happens is told.
+    """
+    told: Danger | None = None
+    for cycle in found_cycles(case.rules, pivot, level):
+        members = cycle.members
+        on_cycle = _distinctly_named(case.workload.restricted(members))
+        at = [level if member == pivot else levels[member] for member in members]
+        history, decided = search_history(on_cycle, at)
+        told = told or Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+        if history is not None:
+            return Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+    assert told is not None
+    return told
 
 
 def search_history(workload: Workload, levels: Sequence[str]) -> tuple[History | None, bool]:
