@@ -13,6 +13,8 @@ from plume_py.errors import InputError
 from plume_py.files import write_atomically
 from plume_py.text import shorten
 
+# What a plain part of an operation is made of, so that it can be looked up.
+PLAIN = (str, bool, type(None))
 SHORT_NAMES = {name: long for long, name in LONG_NAMES.items()}
 
 
@@ -52,12 +54,13 @@ def parse_workload(data: Any, source: str = "workload") -> Workload:
 
 def _instances(entries: list[dict[str, Any]], source: str) -> Workload:
     instances: list[Instance] = []
+    known: dict[tuple[Any, ...], Access] = {}
     sessions: dict[str, int] = {}
     for i, entry in enumerate(entries):
         where = f"templates[{i}]"
         name = _name(entry, where)
         program = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
-        accesses = tuple(_access(op, f"{where}.operations[{j}]") for j, op in enumerate(entry["operations"]))
+        accesses = _accesses(entry["operations"], where, known)
         instances.append(Instance(name, program, accesses, _level(entry, where)))
         sessions.setdefault(_session(entry, i), len(sessions))
     _no_name_twice([instance.name for instance in instances])
@@ -77,6 +80,21 @@ def _program(entry: dict[str, Any], where: str) -> Program:
     if share is not None and (not isinstance(share, int | float) or not 0 <= share <= 1):
         raise InputError("`percentage` is not a number from 0 to 1", where=where)
     return Program(_name(entry, where), tuple(params), accesses, _level(entry, where), share)
+
+
+def _accesses(operations: list[Any], where: str, known: dict[tuple[Any, ...], Access]) -> tuple[Access, ...]:
+    """Instances have few cells and many accesses to them: equal ones are made once."""
+    found = []
+    for i, op in enumerate(operations):
+        plain = type(op) is dict and "params" not in op
+        key = (op.get("type"), op.get("key"), op.get("conditional")) if plain else None
+        access = known.get(key) if key is not None and all(type(part) in PLAIN for part in key) else None
+        if access is None:
+            access = _access(op, f"{where}.operations[{i}]")
+            if key is not None:
+                known[key] = access
+        found.append(access)
+    return tuple(found)
 
 
 def _access(op: Any, where: str) -> Access:

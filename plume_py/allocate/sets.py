@@ -63,7 +63,8 @@ def gather(workload: Workload) -> Sets:
     numbers: dict[str, int] = {}
     for instance in workload.instances:
         for access in instance.accesses:
-            numbers.setdefault(access.cell, len(numbers))
+            if access.cell not in numbers:
+                numbers[access.cell] = len(numbers)
     spread = _spread(workload.instances, numbers)
     lists: list[list[list[int]]] = [[], [], []]
     how: list[int] = []

@@ -7,6 +7,7 @@ an access does harm, and never as a certain one where an access protects.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from plume_py.errors import InputError
 from plume_py.levels import parse_level
@@ -27,22 +28,22 @@ class Access:
     key: tuple[str, ...] = ()
     conditional: bool = False
 
-    @property
+    @cached_property
     def reads(self) -> bool:
         """Does it read?"""
         return self.kind != WRITE
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         """Does it write?"""
         return self.kind != READ
 
-    @property
+    @cached_property
     def cell(self) -> str:
         """The name of the cell, as MixIso's workload files spell it."""
         return "_".join((self.table, *self.key))
 
-    @property
+    @cached_property
     def whole_table(self) -> bool:
         """Does it range over all rows?"""
         return EVERY in self.key
