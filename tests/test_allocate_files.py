@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from plume_py.allocate import Workload, read, update, write
+from plume_py.allocate.driver import answer_allocation
 from plume_py.allocate.files import encode_programs, encode_workload, load_workload, parse_workload
 from plume_py.allocate.sql import load_sql
 from plume_py.allocate.templates import BENCHMARKS, draw
@@ -68,6 +69,16 @@ def test_bad_files_are_told_in_one_line(document, message, tmp_path) -> None:
     with pytest.raises(InputError, match=message) as caught:
         load_workload(tmp_path / "bad.json")
     assert "\n" not in str(caught.value) and "bad.json" in str(caught.value)
+
+
+def test_programs_that_never_follow_another_need_less() -> None:
+    reader = {"name": "R", "params": ["x"], "operations": [{"type": "READ", "key": "t", "params": "x"}]}
+    writer = {"name": "W", "params": ["x"], "operations": [{"type": "WRITE", "key": "t", "params": "x"}]}
+    for sessions, level in ((None, "PC"), ([["R", "W"]], "RA"), ([["W", "R"]], "PC"), ([], "RA")):
+        document = {"templates": [reader, writer]} | ({} if sessions is None else {"sessions": sessions})
+        assert answer_allocation(parse_workload(document)).levels == [level, "RA"]
+    with pytest.raises(InputError, match="no program is called 'X'"):
+        parse_workload({"templates": [reader], "sessions": [["R", "X"]]})
 
 
 def test_smallbank_in_sql() -> None:
@@ -144,7 +155,5 @@ def test_bad_sql_is_told_in_one_line(text, message, tmp_path) -> None:
 
 
 def test_an_empty_workload_says_so() -> None:
-    from plume_py.allocate.driver import answer_allocation
-
     with pytest.raises(InputError, match="no transactions"):
         answer_allocation(Workload([], []))

@@ -43,7 +43,7 @@ def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -
     """What to allocate levels to, the program of each group, and the workload at hand."""
     if workload.programs and not workload.instances:
         if drawing.instances is None:
-            space = of_templates(workload.programs, sessions=sessions)
+            space = of_templates(workload.programs, workload.followers if sessions else ())
             return space, list(space.groups), workload
         drawn = draw(workload.programs, drawing.instances, drawing.largest, drawing.seed)
         workload = Workload(drawn.instances, drawn.session, drawn.programs, f"{workload.source}, {drawn.source}")

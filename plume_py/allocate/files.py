@@ -1,7 +1,7 @@
 """Workload files: MixIso's JSON, templates or instances, read and written.
 
-Our additions, all optional: ``"conditional": true`` on an operation, ``"session": name`` on an instance, and ``"*"``
-as a parameter for every row of a table.
+Our additions, all optional: ``"conditional": true`` on an operation, ``"session": name`` on an instance, ``"*"`` as a
+parameter for every row of a table, and beside the templates ``"sessions"``: the sequences of programs that sessions run.
 """
 
 import json
@@ -48,8 +48,22 @@ def parse_workload(data: Any, source: str = "workload") -> Workload:
     if any("params" in entry or "percentage" in entry for entry in entries):
         programs = [_program(entry, f"templates[{i}]") for i, entry in enumerate(entries)]
         _no_name_twice([program.name for program in programs])
-        return Workload([], [], programs, source)
+        followers = _followers(data.get("sessions"), {program.name for program in programs})
+        return Workload([], [], programs, source, followers)
     return _instances(entries, source)
+
+
+def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
+    """From the sequences of programs that sessions run: those that have a predecessor in one of them."""
+    if sessions is None:
+        return None
+    if not isinstance(sessions, list) or not all(isinstance(session, list) for session in sessions):
+        raise InputError("`sessions` is not a list of lists of program names")
+    for i, session in enumerate(sessions):
+        for name in session:
+            if name not in names:
+                raise InputError(f"no program is called {shorten(str(name))!r}", where=f"sessions[{i}]")
+    return frozenset(name for session in sessions for name in session[1:])
 
 
 def _instances(entries: list[dict[str, Any]], source: str) -> Workload:

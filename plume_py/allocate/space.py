@@ -9,7 +9,7 @@ each one of P2's, one that a program names, or a fresh one, twice over, and afte
 pivot there is none anywhere.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count, product
 
@@ -103,16 +103,17 @@ def of_programs(workload: Workload) -> Space:
     return Space(names, [case], f"this workload of {len(group):,} instances")
 
 
-def of_templates(programs: Sequence[Program], *, sessions: bool = True) -> Space:
-    """A level for each program, for all workloads; ``sessions``: may instances follow each other in a session?"""
+def of_templates(programs: Sequence[Program], followers: Collection[str] | None = None) -> Space:
+    """A level for each program, for all workloads; ``followers``: those that may follow another in a session, or all."""
     types = _types(programs)
     cases = [
-        _neighbourhood(programs, types, g, values, sessions)
+        _neighbourhood(programs, types, g, values, followers is None or program.name in followers)
         for g, program in enumerate(programs)
         for values in _patterns(program, types)
     ]
     scope = "every workload of these programs, of any number of instances"
-    scope += "" if sessions else ", each in a session of its own"
+    if followers is not None:
+        scope += f", in which {', '.join(followers) or 'none'} may follow another in a session"
     return Space([program.name for program in programs], cases, scope, of_workload=False)
 
 
@@ -166,7 +167,7 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
 def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: dict[str, str], sessions: bool) -> Case:
     """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
     pivot = programs[g]
-    before = [pivot(*values.values())] if sessions else []
+    before = [pivot(*values.values())] if follows else []
     rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
         (pivot(*values.values()), g, 0)
     ]

@@ -120,6 +120,7 @@ class Workload:
     session: list[int] = field(default_factory=list)  # of each instance; by default each has its own
     programs: list[Program] = field(default_factory=list)
     source: str = "workload"
+    followers: frozenset[str] | None = None  # programs that may follow another in a session; None: all
 
     def __post_init__(self) -> None:
         self.session = self.session or list(range(len(self.instances)))
