@@ -1,7 +1,7 @@
 """Workload files: MixIso's JSON, templates or instances, read and written.
 
 Our additions, all optional: ``"conditional": true`` on an operation, ``"session": name`` on an instance, ``"*"`` as a
-parameter for every row of a table, and beside the templates ``"sessions"``: the sequences of programs that sessions run.
+parameter for every row of a table, and beside the templates ``"sessions"``: the sequences of programs that they run.
 """
 
 import json

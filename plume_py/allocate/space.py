@@ -104,7 +104,7 @@ def of_programs(workload: Workload) -> Space:
 
 
 def of_templates(programs: Sequence[Program], followers: Collection[str] | None = None) -> Space:
-    """A level for each program, for all workloads; ``followers``: those that may follow another in a session, or all."""
+    """A level for each program, for all workloads; ``followers`` may follow another in a session (None: all may)."""
     types = _types(programs)
     cases = [
         _neighbourhood(programs, types, g, values, followers is None or program.name in followers)
@@ -164,7 +164,7 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
     return extend({}, program.params)
 
 
-def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: dict[str, str], sessions: bool) -> Case:
+def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: dict[str, str], follows: bool) -> Case:
     """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
     pivot = programs[g]
     before = [pivot(*values.values())] if follows else []
