@@ -25,7 +25,7 @@ def random_concrete(rng, *, txns=(2, 5), keys=(1, 3), rereads=0.15, levels=False
             for _ in range(1 + (rng.random() < rereads)):
                 if rng.random() < 0.6:
                     reads.append((x, rng.choice(sources)))
-        reads = list(dict.fromkeys(reads))
+        reads = list(dict.fromkeys(reads)) or ([] if writes else [(0, INITIAL)])
         rng.shuffle(reads)
         made.append(Txn(rng.randrange(sessions), tuple(reads), writes, rng.choice(MIXABLE) if levels else None))
     return Concrete(tuple(made))

@@ -75,3 +75,23 @@ def test_tables_and_plots(tmp_path, capsys):
     assert (tmp_path / "t.csv").read_text().splitlines()[1] == "a<b,0.5000,1234,"
     plot.save_bars(tmp_path / "t.svg", "a < b", [plot.Bar("x & y", {"load": 1.0, "check": 2.0}, 2.5)], "target")
     assert ElementTree.parse(tmp_path / "t.svg").getroot().tag.endswith("svg")
+
+
+def test_the_synthesis_problems_run_and_are_as_expected(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.synth", "--quick", "--only", "TCC | PC", "--results", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((tmp_path / "synth.csv").open()))
+    assert [row["problem"] for row in rows] == ["TCC | PC", "TCC | PC@vis"]
+    assert {row["verdict"] for row in rows} == {"UNSAT"}  # three transactions are too few
+    assert "no cross" in (tmp_path / "synth.md").read_text()
+
+
+def test_there_are_46_synthesis_problems():
+    from benchmarks.synth_problems import TASKS
+
+    assert len({task.name for task in TASKS}) == 46
+    kinds = [task.kind for task in TASKS]
+    assert [kinds.count(kind) for kind in dict.fromkeys(kinds)] == [11, 14, 11, 10]

@@ -174,3 +174,13 @@ def test_progress_never_goes_back_and_never_beyond_its_phase():
             seen.append(share.value())
     assert seen == sorted(seen)
     assert 0 < seen[0] < WEIGHTS["load"] and seen[-1] <= 1.0
+
+
+def test_a_history_that_does_not_fit_is_undecided(monkeypatch):
+    def no_room(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("plume_py.history.load.assemble", no_room)
+    result = run("check", HOLDS, "--level", "RA", "--level", "TCC")
+    assert result.exit_code == 3
+    assert "TCC  undecided:" in result.output and "does not fit in memory" in result.output

@@ -83,3 +83,19 @@ def test_assumptions_and_their_core() -> None:
 def test_limits_end_the_search() -> None:
     with Formula() as formula, pytest.raises(LimitError):
         formula.solve(limits=Limits(timeout=0))
+
+
+def test_counts_say_how_many_are_true() -> None:
+    with Formula() as formula:
+        variables = [formula.variable() for _ in range(4)]
+        counts = formula.at_least(3, variables)
+        for values in product((False, True), repeat=4):
+            chosen = [v if value else -v for v, value in zip(variables, values, strict=True)]
+            assert formula.solve(chosen)
+            assert [formula.value(count) for count in counts] == [sum(values) >= k for k in range(4)]
+
+
+def test_a_formula_that_grows_too_long_is_given_up() -> None:
+    with Formula(Limits(timeout=1e-9)) as formula, pytest.raises(LimitError):
+        for _ in range(20_000):
+            formula.require(formula.variable())

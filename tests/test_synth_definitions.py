@@ -43,7 +43,7 @@ def test_saturation_and_solver_agree(name):
 def test_a_level_per_transaction_says_what_the_oracle_says():
     rng, seen = random.Random(5), set()
     for _ in range(400):
-        concrete = random_concrete(rng, levels=True, rereads=0)
+        concrete = random_concrete(rng, levels=True)
         facts = oracle.Facts(plain(concrete), 0, True)
         level = dict(zip(facts.live, (concrete.txns[t].level for t in concrete.by_session()), strict=True))
         expected = oracle_mixed.holds(facts, level)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, combined, exit_code, reading_options, seconds
-from plume_py.errors import InputError
+from plume_py.errors import InputError, TooLargeError
 from plume_py.levels import NAMES, parse_level
 from plume_py.text import one_line
 
@@ -154,7 +154,7 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
     from plume_py.checking import check
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
-    from plume_py.report.verdict import Result
+    from plume_py.report.verdict import LevelVerdict, Result
     from plume_py.strong.limits import Limits
     from plume_py.strong.mixed import read_level_map
 
@@ -176,6 +176,10 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
                 progress=tick,
                 **how,
             )
+        except TooLargeError as error:
+            # it may be a good history: with more memory one would know
+            reason = LevelVerdict(None, reason=str(error))
+            return Result(history=path, levels=dict.fromkeys(options.levels, reason))
         except InputError as error:
             error.in_source(path)
             click.echo(one_line(f"isocheck: {error}"), err=True)

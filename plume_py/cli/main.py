@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("check", "Check whether histories keep an isolation level (the default command)."),
     "watch": ("watch", "Check a history while it is still being written."),
     "scan": ("scan", "Check a whole archive of histories, on all cores or on a cluster."),
+    "test": ("test", "Run a workload on a database, and check what it promises."),
+    "collect": ("collect", "Run a workload on a database, and record what its clients saw."),
     "verify": ("verify", "Re-check a commit order or a report by the definitions alone."),
     "stats": ("stats", "Show the sizes and the shape of histories."),
     "convert": ("convert", "Rewrite a history in another format."),

@@ -51,6 +51,10 @@ def command(
     """
     if not allow and not forbid:
         raise click.UsageError("give at least one level with --allow or --forbid")
+    if levels is not None and "declared" not in (*allow, *forbid):
+        raise click.UsageError("--levels is for --allow declared or --forbid declared")
+    if out == "-":
+        raise click.UsageError("--out needs a file or a folder; --format json prints the history")
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.strong.limits import Limits

@@ -77,6 +77,10 @@ class HistoryBuilder:
         """Make sure that a session exists, even if it stays empty; its number."""
         return self._sessions.setdefault(name, len(self._sessions))
 
+    def ids(self) -> set[str | int | None]:
+        """The ids that transactions have been given so far."""
+        return set(self._labels)
+
     def add(
         self,
         session: Hashable,

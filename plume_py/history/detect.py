@@ -9,6 +9,9 @@ from plume_py.history.source import Source
 
 _SPACE = b" \t\r\n\x0c\xef\xbb\xbf,"
 
+# What Jepsen writes into the folder of a run whatever becomes of it; history.txt there is no text of Plume's.
+_OF_A_JEPSEN_RUN = {"jepsen.log", "test.jepsen", "test.fressian"}
+
 # Tried in order on the first bytes, once leading space is gone.
 _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("plume", re.compile(rb"(#[^\n]*\n\s*)*[rw]\(\s*-?\d")),
@@ -65,6 +68,12 @@ def _looks_like_bincode(head: bytes) -> bool:
 def _detect_folder(source: Source) -> str:
     """A folder that is one history: it then reads from the file inside, or stays a folder of logs."""
     names = _names(source.path)
+    if "history.edn" not in names and not _OF_A_JEPSEN_RUN.isdisjoint(names):
+        raise InputError(
+            "a Jepsen run without history.edn",
+            hint="it ended before its history was saved, or that is in test.jepsen alone; "
+            "(jepsen.store/write-history! (jepsen.store/test PATH)) writes it again",
+        )
     for name in ("history.edn", "history.bincode", "history.json", "history.jsonl", "history.txt"):
         if name in names:
             source.path = os.path.join(source.path, name)
@@ -79,6 +88,11 @@ def _detect_folder(source: Source) -> str:
         return "viper"
     if logs:
         return "cobra"
+    if os.path.isdir(os.path.join(source.path, "latest")):
+        raise InputError(
+            "a folder of several Jepsen runs",
+            hint=f"check one, such as {os.path.join(source.path, 'latest')}, or all of them with `isocheck scan`",
+        )
     raise InputError(
         "a folder, and not one history",
         hint="name the histories in it, or check them all with `isocheck scan`",

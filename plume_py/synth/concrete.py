@@ -85,7 +85,7 @@ class Concrete:
     def lines(self) -> list[str]:
         """For people: a line per transaction, grouped by session."""
         lines = []
-        for number, (_, group) in enumerate(groupby(self.by_session(), lambda t: self.txns[t].session), 1):
+        for number, (_, group) in enumerate(groupby(self.by_session(), lambda t: self.txns[t].session)):
             for at, t in enumerate(group):
                 level = f" at {self.txns[t].level}" if self.txns[t].level else ""
                 lines.append(f"{f'session {number}' if at == 0 else '':<11}{self.name(t)}{level}: {self._spelled(t)}")

@@ -101,8 +101,8 @@ def dot(found: Hierarchy) -> str:
 def _graph(found: Hierarchy) -> Iterator[str]:
     yield "digraph hierarchy {"
     yield f'  graph [fontname="{FONT}" rankdir=BT nodesep=1.0 ranksep=0.9 bgcolor=white pad=0.2 labelloc=b fontsize=11'
-    yield '    label="Stronger levels are higher. On an edge: a smallest history that only its lower end allows.\\n'
-    yield f'Compared on all histories of up to {found.scope}."]'
+    explained = "Stronger levels are higher. On an edge, a line per session: a smallest history that tells them apart."
+    yield f'    label="{explained}\\nCompared on all histories of up to {found.scope}."]'
     yield f'  node [fontname="{FONT}" fontsize=13 shape=box style=rounded]'
     yield f'  edge [fontname="{MONO}" fontsize=9 arrowsize=0.8 color="#0068A5"]'
     for number in range(len(found.classes)):

@@ -21,7 +21,7 @@ def _graph(concrete: Concrete, title: str) -> Iterator[str]:
     yield f'  edge [fontname="{FONT}" fontsize=11 arrowsize=0.8]'
     if any(source == INITIAL for txn in concrete.txns for _, source in txn.reads):
         yield '  initial [label="initial state\\nall keys 0" style="rounded,dashed" color="#767676"]'
-    for number, (_, group) in enumerate(groupby(concrete.by_session(), lambda t: concrete.txns[t].session), 1):
+    for number, (_, group) in enumerate(groupby(concrete.by_session(), lambda t: concrete.txns[t].session)):
         yield f'  subgraph cluster_{number} {{ label="session {number}" fontsize=11 color="#C8C8C8"'
         members = list(group)
         for t in members:

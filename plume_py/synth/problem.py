@@ -94,19 +94,25 @@ class Problem:
     ) -> None:
         self.allow, self.forbid, self.scope, self.programs = allow, forbid, scope, programs
         self.tricks, self.limits = tricks or Tricks(), limits or Limits()
-        self.rereads = scope.rereads
-        if self.rereads is None:
-            self.rereads = programs is None and any(d.ordered for d in (*allow, *forbid))
+        self.rereads = self._rereads() if scope.rereads is None else scope.rereads
         self.candidates = 0
         self._lessons: list[Lesson] = []
         self._build()
 
+    def _rereads(self) -> bool:
+        """Can some level in question tell one read of a key from two?"""
+        programs = self.programs or ()
+        if any(program.reads is not None for program in programs):
+            return False  # a set of keys: each is read once
+        levels = (*self.allow, *self.forbid)
+        if any(level.name == "declared" for level in levels):
+            return not programs or any(program.level in (None, "RC") for program in programs)
+        return any(level.ordered for level in levels)
+
     def _build(self) -> None:
         """The formula, from nothing."""
         self.formula = formula = Formula(self.limits)
-        self.history = Unknown(
-            formula, self.scope, self.programs, rereads=bool(self.rereads), symmetry=self.tricks.symmetry
-        )
+        self.history = Unknown(formula, self.scope, self.programs, rereads=self.rereads, symmetry=self.tricks.symmetry)
         self.blocks: list[Block] = []
         for definition in self.allow:
             if definition.form == "history":

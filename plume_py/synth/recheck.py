@@ -10,6 +10,7 @@ from itertools import combinations, permutations
 from math import factorial
 from typing import TYPE_CHECKING
 
+from plume_py.errors import LimitError
 from plume_py.logic import TRUE, Formula
 from plume_py.strong.limits import Limits
 from plume_py.synth.concrete import Concrete, Given
@@ -76,7 +77,9 @@ def _checked(history: "History", definitions: list[Definition], limits: Limits |
 
 
 def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:
-    if ok is not None and ok != expected:
+    if ok is None:
+        raise LimitError(f"a history was found, but the limits ended before check had judged {definition.name}")
+    if ok != expected:
         ours, theirs = ("holds", "is broken") if expected else ("is broken", "holds")
         raise DefectError(f"{definition.name} of {concrete.short()}: it {ours}, but check says that it {theirs}")
 

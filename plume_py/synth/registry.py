@@ -45,7 +45,7 @@ def load_definitions(path: str) -> dict[str, Definition]:
     names: dict[str, object] = {"__name__": "levels", "__file__": path}
     try:
         exec(compile(source, path, "exec"), names)
-    except Exception as error:  # whatever the file raises is the user's to mend
+    except (Exception, SystemExit) as error:  # whatever the file does is the user's to mend
         line = getattr(error, "lineno", None)
         where = f"line {line}" if line else ""
         raise InputError(f"{type(error).__name__}: {error}", where=where, hint="correct the file").in_source(

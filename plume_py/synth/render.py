@@ -29,8 +29,9 @@ def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> 
     """All that was found, or that there is nothing within the scope."""
     lines = [style(title(outcome), bold=True)]
     effort = f"{outcome.candidates} candidate{'' if outcome.candidates == 1 else 's'}, {outcome.seconds:.2f} s"
+    scope = f"{'up to ' if outcome.up_to else ''}{outcome.scope}"
     if not outcome.found:
-        lines.append(f"none within scope {outcome.scope} ({effort})")
+        lines.append(f"none within scope {scope} ({effort})")
     for place, found in enumerate(outcome.found, 1):
         concrete = found.concrete
         sizes = (len(concrete.txns), "transaction"), (concrete.operations, "operation"), (len(concrete.keys), "key")
@@ -39,7 +40,8 @@ def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> 
         lines += [f"  {line}" for line in concrete.lines()]
         lines += list(_reasons(found, outcome, style, explain))
     if outcome.found:
-        lines += ["", f"found within scope {outcome.scope} ({effort})"]
+        others = f"; there are no others{' as small' if outcome.minimal else ''}" if outcome.complete else ""
+        lines += ["", f"found within scope {scope} ({effort}){others}"]
     return "\n".join(lines)
 
 
@@ -95,6 +97,7 @@ def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
         "scope": outcome.scope.plain(),
         "found": None if reason is not None else bool(outcome.found),
         "reason": reason,
+        "complete": outcome.complete,
         "candidates": outcome.candidates,
         "seconds": round(outcome.seconds, 4),
         "histories": [

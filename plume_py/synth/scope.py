@@ -55,7 +55,7 @@ class Program:
     """What is known beforehand of one transaction; None leaves it open.
 
     ``reads`` and ``writes`` are keys by number, all that the transaction reads from others and writes. Programs of one
-    ``session`` run in the order in which they are listed; one without a session has a session to itself.
+    ``session`` run in the order in which they are listed, those of two sessions are never in one.
     """
 
     reads: frozenset[int] | None = None

@@ -31,6 +31,9 @@ class Outcome:
     allow: tuple[str, ...]
     forbid: tuple[str, ...]
     scope: Scope
+    up_to: bool = False  # were smaller numbers of transactions tried as well?
+    minimal: bool = False  # only smallest ones?
+    complete: bool = False  # are there no others?
     found: list[Found] = field(default_factory=list)
     candidates: int = 0
     clauses: int = 0
@@ -69,7 +72,9 @@ def synthesize(
     if not tricks.incremental and (minimal or count > 1):
         raise IsocheckError("without the trick 'incremental' neither minimal nor several histories can be searched for")
     smallest = 1 if (up_to or minimal) and fixed is None else scope.txns
-    outcome = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
+    outcome = Outcome(
+        tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope, smallest < scope.txns, minimal
+    )
     for txns in range(smallest, scope.txns + 1):
         problem = Problem(allowed, forbidden, replace(scope, txns=txns), fixed, tricks, limits)
         try:
@@ -83,6 +88,7 @@ def synthesize(
             problem.close()
         if len(outcome.found) >= count or (minimal and outcome.found):
             break
+    outcome.complete = len(outcome.found) < count
     return outcome
 
 

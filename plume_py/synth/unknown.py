@@ -33,13 +33,12 @@ class Unknown(View):
         self._reads = {(t, x, u): formula.variable() for t in self.txns for x in self.keys for u in range(INITIAL, t)}
         self._orders: dict[int, _ReadOrder] = {}
         self._well_formed(rereads)
-        if programs is None:
-            self._sessions = _Sessions(self, symmetry)
-            if symmetry:
-                self._order_keys()
-        else:
+        self._sessions = _Sessions(self, symmetry)
+        if programs is not None:
             self._place = [[formula.variable() for _ in programs] for _ in self.txns]
             self._run(programs)
+        elif symmetry:
+            self._order_keys()
 
     # -- the vocabulary ------------------------------------------------------------------------------------------
 
@@ -52,12 +51,8 @@ class Unknown(View):
         return self._reads.get((t, x, source), FALSE)
 
     def session(self, a: int, b: int) -> Literal:
-        """By the sessions of both, or those of the programs that they run."""
-        if a >= b:
-            return FALSE
-        if self.programs is None:
-            return self._sessions.same(a, b)
-        return self.any(self.all((self._place[a][p], self._place[b][q])) for p, q in _chains(self.programs))
+        """By the sessions of both."""
+        return self._sessions.same(a, b) if a < b else FALSE
 
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
         """By an order of the reads of t, which comes into being when it is first asked for."""
@@ -69,15 +64,19 @@ class Unknown(View):
 
     def at(self, t: int, level: str) -> Literal:
         """By the programs, or by free choice."""
-        if self.programs is not None and any(program.level for program in self.programs):
-            return self.any(self._place[t][p] for p, program in enumerate(self.programs) if program.level == level)
-        return self._levels[t][level]
+        return self._levels[t].get(level, FALSE)
 
     @cached_property
     def _levels(self) -> list[dict[str, Literal]]:
-        chosen = [{level: self.formula.variable() for level in MIXABLE} for _ in self.txns]
-        for levels in chosen:
+        """A level for each transaction, once it is asked for."""
+        given = {program.level for program in self.programs or ()}
+        names = [level for level in MIXABLE if level in given] if given and None not in given else MIXABLE
+        chosen = [{level: self.formula.variable() for level in names} for _ in self.txns]
+        for t, levels in enumerate(chosen):
             _exactly_one(self.formula, list(levels.values()))
+            for p, program in enumerate(self.programs or ()):
+                if program.level is not None:
+                    self.formula.require(-self._place[t][p], levels[program.level])
         return chosen
 
     # -- what makes it a history ---------------------------------------------------------------------------------
@@ -105,10 +104,9 @@ class Unknown(View):
             _exactly_one(formula, self._place[t])
         for p in range(len(programs)):
             _exactly_one(formula, [self._place[t][p] for t in self.txns])
-        for p, q in _chains(programs):
-            for a in self.txns:
-                for b in range(a + 1, len(self.txns)):
-                    formula.require(-self._place[a][q], -self._place[b][p])
+        for a in self.txns:
+            for b in range(a + 1, len(self.txns)):
+                self._seat(a, b, programs)
         for t in self.txns:
             for x in self.keys:
                 reads = self.any(self.reads(t, x, u) for u in range(INITIAL, t))
@@ -116,6 +114,19 @@ class Unknown(View):
                     for given, literal in ((program.writes, self._writes[t, x]), (program.reads, reads)):
                         if given is not None:
                             formula.require(-self._place[t][p], literal if x in given else -literal)
+
+    def _seat(self, a: int, b: int, programs: Sequence[Program]) -> None:
+        """Two transactions, a before b, whose programs have given sessions: in one session only in its order."""
+        for p, first in enumerate(programs):
+            for q, second in enumerate(programs):
+                if p != q and first.session is not None and second.session is not None:
+                    here = (-self._place[a][p], -self._place[b][q])
+                    if first.session != second.session:
+                        self.formula.require(*here, -self.session(a, b))
+                    elif p < q:
+                        self.formula.require(*here, self.session(a, b))
+                    else:
+                        self.formula.require(*here)
 
     def _order_keys(self) -> None:
         """Keys are interchangeable: those that are used more, compared transaction by transaction, come first."""
@@ -139,30 +150,26 @@ class Unknown(View):
         """The history in the last solution."""
         value = self.formula.value
         txns, names = [], []
-        numbers: dict[object, int] = {}
         for t in self.txns:
             reads = [(x, u) for x in self.keys for u in range(INITIAL, t) if value(self._reads[t, x, u])]
             if t in self._orders:
                 reads = self._orders[t].found(reads)
             writes = tuple(x for x in self.keys if value(self._writes[t, x]))
-            session, level, name = self._origin(t)
-            txns.append(Txn(numbers.setdefault(session, len(numbers)), tuple(reads), writes, level))
+            level, name = self._origin(t)
+            txns.append(Txn(self._sessions.found(t), tuple(reads), writes, level))
             names.append(name)
         return Concrete(tuple(txns), tuple(names) if self.programs is not None else ())
 
-    def _origin(self, t: int) -> tuple[object, str | None, str]:
-        """Session, level and name of t in the last solution."""
+    def _origin(self, t: int) -> tuple[str | None, str]:
+        """Level and name of t in the last solution."""
         value = self.formula.value
-        if self.programs is None:
-            level = (
-                next((name for name, literal in self._levels[t].items() if value(literal)), None)
-                if ("_levels" in self.__dict__)
-                else None
-            )
-            return self._sessions.found(t), level, ""
-        p = next(p for p, literal in enumerate(self._place[t]) if value(literal))
-        program = self.programs[p]
-        return (p, "alone") if program.session is None else program.session, program.level, f"T{p + 1}"
+        level, name = None, ""
+        if self.programs is not None:
+            p = next(p for p, literal in enumerate(self._place[t]) if value(literal))
+            level, name = self.programs[p].level, f"T{p + 1}"
+        if "_levels" in self.__dict__:
+            level = next(chosen for chosen, literal in self._levels[t].items() if value(literal))
+        return level, name
 
     def structure(self, concrete: Concrete) -> list[Literal]:
         """Literals that are all true exactly if this is the history: reads, writes and session order."""
@@ -188,12 +195,6 @@ class Unknown(View):
 def _exactly_one(formula: Formula, literals: list[Literal]) -> None:
     formula.require(*literals)
     formula.at_most_one(literals)
-
-
-def _chains(programs: Sequence[Program]) -> list[tuple[int, int]]:
-    """Pairs of programs of one session, in its order."""
-    numbered = list(enumerate(programs))
-    return [(p, q) for q, b in numbered for p, a in numbered[:q] if a.session is not None and a.session == b.session]
 
 
 class _Sessions:

@@ -9,6 +9,7 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.formats.json_native import HINT, Txn, Value, begin
+from plume_py.history.formats.jsonl_pending import pending_lines
 from plume_py.history.source import Source
 
 
@@ -23,6 +24,7 @@ class Header(msgspec.Struct, gc=False):
 
     initial: Value | msgspec.UnsetType = msgspec.UNSET
     ops: Any = None
+    collected: Any = None
 
 
 _line = msgspec.json.Decoder(Line)
@@ -32,21 +34,39 @@ _header = msgspec.json.Decoder(Header)
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON Lines file; only a few megabytes of it exist as objects at any time."""
     builder: HistoryBuilder | None = None
+    collected: Any = None
     line = 1
     with no_collector():
         for chunk in source.lines():
             start = 0
             if builder is None:
-                start, line, builder = _read_header(chunk, line)
+                start, line, builder, collected = _read_header(chunk, line)
                 if builder is None:
                     continue
             body = chunk[start:]
             _add(builder, body, line)
             line += body.count(b"\n")
-    return (builder or begin(msgspec.UNSET)).columns()
+    builder = builder or begin(msgspec.UNSET)
+    _add_pending(builder, pending_lines(source.path, collected))
+    return builder.columns()
 
 
-def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None]:
+def _add_pending(builder: HistoryBuilder, lines: bytes) -> None:
+    """Transactions whose commit was under way when their collector was killed; they have unknown outcomes."""
+    if not lines:
+        return
+    known = builder.ids()
+    try:
+        for line in lines.splitlines():
+            txn = decode(_line, line, hint=HINT)
+            if txn.id not in known:
+                builder.add(txn.session, txn.ops, status="unknown", level=txn.level, id=txn.id)
+    except InputError as error:
+        error.where = "the hidden file beside it"
+        raise
+
+
+def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None, Any]:
     """Skip blank lines and take the header, if there is one."""
     start = 0
     while start < len(chunk):
@@ -55,10 +75,10 @@ def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | No
         if text:
             header = _located(lambda text=text: decode(_header, text, hint=HINT), line)
             if header.ops is not None:
-                return start, line, begin(header.initial)
-            return end, line + 1, begin(header.initial)
+                return start, line, begin(header.initial), None
+            return end, line + 1, begin(header.initial), header.collected
         start, line = end, line + 1
-    return start, line, None
+    return start, line, None, None
 
 
 def _add(builder: HistoryBuilder, body: bytes, line: int) -> None:

@@ -1,0 +1,1 @@
+"""Histories from real databases: run a workload, record what its clients saw."""

@@ -1,0 +1,141 @@
+"""What the collector needs of a database: an ``Adapter``, which makes ``Connection``s. A new database is one file.
+
+The adapter keeps one table, keys with a value each. In a register run a value is an integer and begins as 0; in a list
+run it is a list of integers and begins empty. ``create`` fills in every key, so no key is ever missing.
+
+A method of a connection ends in one of three ways. It returns: the database did it. It raises ``AbortedError``: the
+database says that the transaction is, or by ``rollback`` will be, undone. It raises anything else: nobody knows, and
+the connection is not used again. What that means for the transaction is decided in ``client``, not here.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Value = int | list[int]
+
+# The initial state of every key, as it stands in the header of the history.
+INITIAL_REGISTER = 0
+
+
+class AbortedError(Exception):
+    """The database refused, and what the transaction did is undone: a conflict, a deadlock, a limit of time."""
+
+
+class LostError(Exception):
+    """No answer, or one that leaves the outcome open."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What the database says about one of its isolation levels: our ``level``, None if nothing, and a remark."""
+
+    level: str | None
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What an adapter is made with: the address, and what holds for all its connections."""
+
+    url: str
+    table: str = "isocheck_kv"
+    lists: bool = False
+    timeout: float = 10.0  # seconds that one statement may take
+    session_settings: Mapping[str, str] = field(default_factory=dict)  # set on every connection
+
+
+class Connection(ABC):
+    """One client's connection, used by one thread. Between ``begin`` and ``commit`` lies one transaction."""
+
+    @abstractmethod
+    def begin(self, isolation: str) -> None:
+        """Begin a transaction at one of the adapter's ``isolations``."""
+
+    @abstractmethod
+    def read(self, key: str) -> Value:
+        """The value of ``key``."""
+
+    @abstractmethod
+    def write(self, key: str, value: int) -> None:
+        """Set ``key`` (register runs)."""
+
+    @abstractmethod
+    def append(self, key: str, value: int) -> None:
+        """Add ``value`` at the end of ``key``'s list (list runs)."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Commit; an ``AbortedError`` from here must be certain."""
+
+    @abstractmethod
+    def rollback(self) -> None:
+        """Undo what the transaction did."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the connection, whatever state it is in."""
+
+    def abandon(self) -> None:
+        """Called by another thread when an answer is overdue: make the waiting call fail, if that can be done."""
+        return
+
+
+class Adapter(ABC):
+    """One database: its table, its isolation levels, its connections."""
+
+    name = ""
+    # Spelled as the database does, in lower case; the first one is used where the user names none.
+    isolations: Mapping[str, Promise] = {}
+    can_kill = False
+
+    def __init__(self, setup: Setup) -> None:
+        """Nothing is connected yet."""
+        self.setup = setup
+
+    @abstractmethod
+    def version(self) -> str:
+        """The version of the database, as it tells it."""
+
+    @abstractmethod
+    def create(self, keys: Sequence[str]) -> None:
+        """Make the table, all ``keys`` at their initial value."""
+
+    @abstractmethod
+    def connect(self) -> Connection:
+        """A new connection."""
+
+    @abstractmethod
+    def contents(self) -> dict[str, Value]:
+        """The table as it is now, read by a client that takes no part in the run."""
+
+    @abstractmethod
+    def drop(self) -> None:
+        """Remove the table."""
+
+    def settings(self) -> dict[str, str]:
+        """Settings of the database that bear on isolation, for the header of the history."""
+        return {}
+
+    def kill(self, connection: Connection) -> None:
+        """Have the server end a connection (``can_kill``)."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Wait until nothing that the collector left behind is still at work in the database."""
+        return
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without what servers like to add below; its kind if it says nothing."""
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def to_list(text: str) -> list[int]:
+    """A list that is kept as text: every element has a comma before it, so that appending is concatenation."""
+    return [int(element) for element in text.split(",")[1:]]
+
+
+def spelled(isolation: str) -> str:
+    """An isolation level as databases write it: lower case, blanks."""
+    return " ".join(isolation.lower().replace("-", " ").replace("_", " ").split())

@@ -1,0 +1,1 @@
+"""A file per kind of database."""

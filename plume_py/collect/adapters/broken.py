@@ -1,0 +1,197 @@
+"""A store in memory with a bug to switch on, to see whether it is caught: ``broken:?bug=stale-reads``.
+
+Without a bug, it is serializable: a transaction reads from the snapshot at its begin and commits only if none of what
+it read or wrote has changed since. Each bug takes one piece away:
+
+==================  ==================================================================  ===========  ============
+bug                 what goes wrong                                                     still holds  first broken
+==================  ==================================================================  ===========  ============
+write-skew          only what was written must be unchanged at the commit               SI           SER
+lost-update         nothing is looked at when committing                                PC           PSI, SI
+lost-causality      some of the newest commits are hidden, not what depends on them     RA           TCC
+lost-session-order  a snapshot may lag behind what the session itself did               RC, CI       RA
+fractured-commits   a commit becomes visible key by key                                 -            RC
+stale-reads         single reads return an older version                                -            RC
+dirty-reads         writes are visible before they commit, and some then abort          -            RC
+==================  ==================================================================  ===========  ============
+"""
+
+import random
+import threading
+import time
+from collections.abc import Sequence
+from urllib.parse import parse_qs, urlsplit
+
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, Promise, Setup, Value
+from plume_py.errors import IsocheckError
+
+BUGS = (
+    "none",
+    "write-skew",
+    "lost-update",
+    "lost-causality",
+    "lost-session-order",
+    "fractured-commits",
+    "stale-reads",
+    "dirty-reads",
+)
+
+# How often a bug strikes, how far back it reaches, and how long a commit stays half done.
+CHANCE = 0.3
+REACH = 6
+HALF_DONE = 0.002
+
+# A version: the number of the commit that made it, who committed, and the value.
+Version = tuple[int, int, Value]
+
+
+class BrokenAdapter(Adapter):
+    """The store: every version of every key, under one lock."""
+
+    name = "broken store"
+    isolations = {"serializable": Promise("SER")}  # noqa: RUF012
+
+    def __init__(self, setup: Setup) -> None:
+        """``broken:?bug=NAME&seed=N``."""
+        super().__init__(setup)
+        query = parse_qs(urlsplit(setup.url).query)
+        self.bug = query.get("bug", ["none"])[0]
+        if self.bug not in BUGS:
+            raise IsocheckError(f"unknown bug {self.bug!r:.40}; use one of {' '.join(BUGS)}")
+        self._seed = query.get("seed", ["0"])[0]
+        self.lock = threading.Lock()
+        self.versions: dict[str, list[Version]] = {}
+        self.committers: list[int] = [-1]  # of each commit, by number
+        self.clients = 0
+
+    def version(self) -> str:
+        """Its bug."""
+        return f"bug={self.bug}"
+
+    def create(self, keys: Sequence[str]) -> None:
+        """Every key begins with commit 0."""
+        initial: Value = [] if self.setup.lists else 0
+        self.versions = {key: [(0, -1, initial)] for key in keys}
+
+    def connect(self) -> Connection:
+        """A client with a number of its own."""
+        with self.lock:
+            self.clients += 1
+            return _Client(self, self.clients, random.Random(f"{self._seed}:{self.clients}"))
+
+    def contents(self) -> dict[str, Value]:
+        """The newest versions."""
+        with self.lock:
+            return {key: versions[-1][2] for key, versions in self.versions.items()}
+
+    def drop(self) -> None:
+        """Forget everything."""
+        self.versions = {}
+
+
+class _Client(Connection):
+    def __init__(self, store: BrokenAdapter, number: int, rng: random.Random) -> None:
+        self._store = store
+        self._number = number
+        self._rng = rng
+        self._written: dict[str, Value] = {}
+        self._read: set[str] = set()
+        self._snapshot = 0
+        self._hidden: set[int] = set()
+        self._shown: list[tuple[str, Version]] = []  # dirty-reads: what others can see already
+
+    def begin(self, isolation: str) -> None:
+        with self._store.lock:
+            newest = len(self._store.committers) - 1
+            self._written, self._read, self._hidden, self._shown = {}, set(), set(), []
+            self._snapshot = newest
+            if self._store.bug == "lost-session-order":
+                self._snapshot = max(0, newest - self._rng.randrange(REACH))
+            elif self._store.bug == "lost-causality":
+                recent = range(max(1, newest - REACH), newest + 1)
+                self._hidden = {
+                    c for c in recent if self._rng.random() < CHANCE and self._store.committers[c] != self._number
+                }
+
+    def read(self, key: str) -> Value:
+        self._read.add(key)
+        if key in self._written:
+            return _copy(self._written[key])
+        with self._store.lock:
+            return _copy(self._visible(self._store.versions[key]))
+
+    def _visible(self, versions: list[Version]) -> Value:
+        """The version that a read returns."""
+        bug = self._store.bug
+        if bug in ("dirty-reads", "fractured-commits"):
+            return versions[-1][2]
+        if bug == "stale-reads" and self._rng.random() < CHANCE:
+            return versions[max(0, len(versions) - 1 - self._rng.randrange(REACH))][2]
+        for number, _, value in reversed(versions):
+            if number <= self._snapshot and number not in self._hidden:
+                return value
+        raise AssertionError("commit 0 is always visible")
+
+    def write(self, key: str, value: int) -> None:
+        self._put(key, value)
+
+    def append(self, key: str, value: int) -> None:
+        before = self.read(key)
+        assert isinstance(before, list)
+        self._put(key, [*before, value])
+
+    def _put(self, key: str, value: Value) -> None:
+        self._written[key] = value
+        if self._store.bug == "dirty-reads":
+            with self._store.lock:
+                version: Version = (0, self._number, _copy(value))
+                self._store.versions[key].append(version)
+                self._shown.append((key, version))
+
+    def commit(self) -> None:
+        store = self._store
+        if store.bug == "dirty-reads":
+            if self._written and self._rng.random() < CHANCE:
+                raise AbortedError("refused, though others may have seen it")
+            return
+        with store.lock:
+            self._validate()
+            if not self._written:
+                return
+            number = len(store.committers)
+            store.committers.append(self._number)
+            if store.bug != "fractured-commits":
+                for key, value in self._written.items():
+                    store.versions[key].append((number, self._number, value))
+                return
+        for key, value in self._written.items():
+            with store.lock:
+                store.versions[key].append((number, self._number, value))
+            time.sleep(HALF_DONE)
+
+    def _validate(self) -> None:
+        """Has anything changed since the snapshot that may not have?"""
+        bug = self._store.bug
+        if bug in ("none", "stale-reads", "lost-session-order"):
+            must_not_change = self._read | set(self._written) if self._written else set()
+        elif bug == "write-skew":
+            must_not_change = set(self._written)
+        else:
+            return
+        if any(self._store.versions[key][-1][0] > self._snapshot for key in must_not_change):
+            raise AbortedError("changed since the transaction began")
+
+    def rollback(self) -> None:
+        if self._store.bug != "dirty-reads":
+            return
+        with self._store.lock:
+            for key, version in self._shown:
+                versions = self._store.versions[key]
+                versions[:] = [other for other in versions if other is not version]
+
+    def close(self) -> None:
+        return
+
+
+def _copy(value: Value) -> Value:
+    return list(value) if isinstance(value, list) else value

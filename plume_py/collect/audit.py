@@ -1,0 +1,131 @@
+"""After a run: does the table agree with the history?
+
+A checker judges what clients read. Whether a commit that was confirmed is there in the end is another question, and the
+table answers it: whatever is in it must come from a transaction that may have committed, and what was confirmed must
+not be missing. In a list run every confirmed append is looked for; in a register run only the newest write of a key is
+left to look at, so a lost write shows only where it was the last one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from plume_py.collect.adapter import Value
+from plume_py.text import shown
+
+# Problems that are told one by one.
+TOLD = 5
+
+
+class _Line(msgspec.Struct):
+    ops: list[tuple[str, str, int | list[int] | None]]
+    session: int = 0
+    status: str = "committed"
+    id: str = ""
+
+
+@dataclass
+class Audit:
+    """What the comparison found: ``found`` values of the table were looked up, ``confirmed`` writes looked for."""
+
+    found: int = 0
+    confirmed: int = 0
+    from_unknown: int = 0
+    count: int = 0
+    problems: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Nothing is missing, nothing is there that should not be."""
+        return self.count == 0
+
+    def problem(self, text: str) -> None:
+        """One more; the first few are kept."""
+        self.count += 1
+        if len(self.problems) < TOLD:
+            self.problems = (*self.problems, text)
+
+
+@dataclass
+class _Write:
+    """Who wrote a value, what became of it, and whether the same transaction wrote the key again."""
+
+    transaction: str
+    status: str
+    final: bool = True
+
+
+Writes = dict[str, dict[int, _Write]]
+
+
+def audit(path: str, table: Mapping[str, Value]) -> Audit:
+    """Compare the history at ``path``, as it was written to disk, with the ``table``."""
+    writes = _writes(path)
+    result = Audit()
+    for key, value in table.items():
+        written = writes.pop(key, {})
+        if isinstance(value, list):
+            _audit_list(result, key, value, written)
+        else:
+            _audit_register(result, key, value, written)
+    for key, written in writes.items():
+        if any(write.status == "committed" for write in written.values()):
+            result.problem(f"{shown(key)} was written by a confirmed commit, and is not in the table")
+    return result
+
+
+def _writes(path: str) -> Writes:
+    decoder = msgspec.json.Decoder(_Line)
+    writes: Writes = {}
+    with open(path, "rb") as file:  # noqa: PTH123
+        next(file)  # the header
+        for text in file:
+            line = decoder.decode(text)
+            own: dict[str, _Write] = {}
+            for kind, key, value in line.ops:
+                if kind == "r" or not isinstance(value, int):
+                    continue
+                if kind == "w" and key in own:
+                    own[key].final = False
+                own[key] = writes.setdefault(key, {})[value] = _Write(line.id, line.status)
+    return writes
+
+
+def _judge(result: Audit, key: str, value: int, written: dict[int, _Write]) -> None:
+    """A value that the table has."""
+    result.found += 1
+    write = written.get(value)
+    if write is None:
+        result.problem(f"{shown(key)} has {value}, which nobody wrote")
+    elif write.status == "aborted":
+        result.problem(f"{shown(key)} has {value} of {shown(write.transaction)}, which was aborted")
+    elif not write.final:
+        result.problem(f"{shown(key)} has {value}, which {shown(write.transaction)} itself overwrote")
+    elif write.status == "unknown":
+        result.from_unknown += 1
+
+
+def _audit_list(result: Audit, key: str, elements: list[int], written: dict[int, _Write]) -> None:
+    present = set(elements)
+    if len(present) != len(elements):
+        result.problem(f"the list of {shown(key)} has an element twice")
+    for element in elements:
+        _judge(result, key, element, written)
+    for value, write in written.items():
+        if write.status == "committed":
+            result.confirmed += 1
+            if value not in present:
+                result.problem(f"{shown(key)} lacks {value} of {shown(write.transaction)}, which was committed")
+
+
+def _audit_register(result: Audit, key: str, value: int, written: dict[int, _Write]) -> None:
+    confirmed = [write for write in written.values() if write.status == "committed"]
+    if value:
+        result.confirmed += bool(confirmed)
+        _judge(result, key, value, written)
+    elif confirmed:
+        result.confirmed += 1
+        result.problem(
+            f"{shown(key)} has its initial value, though {shown(confirmed[0].transaction)} committed a write"
+        )

@@ -1,0 +1,195 @@
+"""One session at work: its connection, its transactions, and what became of each.
+
+When is an outcome certain? Before COMMIT is sent, every error means aborted: nobody asked the database to keep
+anything, and a connection that is closed takes its transaction with it. After that only an answer counts: "done" is
+committed, a refusal that the adapter calls certain is aborted, and everything else (a lost connection, a timeout) is
+unknown.
+
+A transaction of unknown outcome is the last of its session, as in Jepsen: it may still be at work in the server when
+the client goes on, so nothing that follows may be said to come after it. The client goes on under a new session number.
+"""
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, first_line
+from plume_py.collect.recorder import Recorder
+from plume_py.collect.workload import Plan, Shape, Workload
+
+# Seconds between attempts to connect, from … to.
+FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """At which isolation a transaction runs, the level that is recorded for it, and what is to be said about that."""
+
+    name: str
+    level: str | None
+    weight: float = 1.0
+    remark: str = ""
+
+
+@dataclass
+class Task:
+    """What all clients of a run share."""
+
+    adapter: Adapter
+    shape: Shape
+    workload: Workload
+    isolations: list[Isolation]
+    recorder: Recorder
+    stop: threading.Event
+    retries: int = 0
+    give_up: float = 30.0
+
+
+class Client(threading.Thread):
+    """A thread that plays one session."""
+
+    def __init__(self, task: Task, number: int) -> None:
+        super().__init__(name=f"session {number}", daemon=True)
+        self._task = task
+        self._number = number
+        self.session = number  # grows by the number of sessions after each unknown outcome
+        self._rng = random.Random(f"{task.shape.seed}:{number}:client")
+        self._count = 0
+        self._next_value = 1 + number
+        self.connection: Connection | None = None
+        self.waiting_since: float | None = None  # for an answer, by the monotonic clock
+        self.at_commit: Callable[[], None] | None = None  # somebody wants to know when the next commit is sent
+        self.reasons: Counter[str] = Counter()
+        self.given_up = ""
+
+    def run(self) -> None:
+        """Play the plans, until they are over or a stop is asked for."""
+        try:
+            plans = self._task.workload.plans(self._number)
+            for _ in range(self._task.shape.transactions):
+                if not self._play(next(plans)):
+                    return
+        except Exception as error:  # a defect, of an adapter or of ours: told, and the others go on
+            self.given_up = f"{type(error).__name__}: {error}"
+        finally:
+            self._disconnect()
+
+    def _play(self, plan: Plan) -> bool:
+        """One transaction and its retries; False when it is time to end."""
+        for _ in range(1 + self._task.retries):
+            if self._task.stop.is_set() or self._task.recorder.problem or not self._connected():
+                return False
+            if self._transact(plan) != "aborted":
+                break
+        return True
+
+    def _transact(self, plan: Plan) -> str:
+        isolation = self._isolation()
+        self._count += 1
+        transaction: dict[str, Any] = {"id": f"s{self._number}.{self._count}", "session": self.session}
+        if isolation.level is not None:
+            transaction["level"] = isolation.level
+        transaction |= {"isolation": isolation.name, "start": _now(), "ops": []}
+        status, reason = self._outcome(isolation.name, plan, transaction)
+        self._task.recorder.record({**transaction, "status": status, "end": _now()})
+        if reason:
+            self.reasons[reason] += 1
+        if status == "unknown":
+            self.session += self._task.shape.sessions
+        return status
+
+    def _outcome(self, isolation: str, plan: Plan, transaction: dict[str, Any]) -> tuple[str, str]:
+        """Run ``plan`` and fill in what was done; the outcome, and what the database said if it is not committed."""
+        connection = self.connection
+        assert connection is not None
+        try:
+            self._waiting()
+            connection.begin(isolation)
+            self._operate(connection, plan, transaction["ops"])
+        except AbortedError as error:
+            self._undo(connection)
+            return "aborted", first_line(error)
+        except Exception as error:
+            self._disconnect()
+            return "aborted", first_line(error)
+        self._task.recorder.intend(transaction)
+        self._tell_commit()
+        try:
+            self._waiting()
+            connection.commit()
+        except AbortedError as error:
+            self._undo(connection)
+            return "aborted", first_line(error)
+        except Exception as error:
+            self._disconnect()
+            return "unknown", first_line(error)
+        self.waiting_since = None
+        return "committed", ""
+
+    def _operate(self, connection: Connection, plan: Plan, ops: list[list[Any]]) -> None:
+        lists, pause = self._task.shape.lists, self._task.shape.pause
+        for i, (kind, key) in enumerate(plan):
+            if pause and i:
+                self.waiting_since = None
+                time.sleep(self._rng.random() * 2 * pause / 1000)
+            self._waiting()
+            if kind == "r":
+                ops.append(["r", key, connection.read(key)])
+                continue
+            value = self._next_value
+            self._next_value += self._task.shape.sessions
+            # Before it is done: if it fails half way, others may have seen it all the same.
+            ops.append(["append" if lists else "w", key, value])
+            (connection.append if lists else connection.write)(key, value)
+
+    def _undo(self, connection: Connection) -> None:
+        try:
+            self._waiting()
+            connection.rollback()
+            self.waiting_since = None
+        except Exception:
+            self._disconnect()
+
+    def _isolation(self) -> Isolation:
+        choices = self._task.isolations
+        return choices[0] if len(choices) == 1 else self._rng.choices(choices, [c.weight for c in choices])[0]
+
+    def _connected(self) -> bool:
+        """Have a connection; after a fault it may take a while until the server is there again."""
+        wait, since = FIRST_WAIT, time.monotonic()
+        while self.connection is None:
+            try:
+                self.connection = self._task.adapter.connect()
+            except Exception as error:
+                if time.monotonic() - since > self._task.give_up:
+                    self.given_up = f"no connection for {self._task.give_up:.0f} s: {first_line(error)}"
+                    return False
+                if self._task.stop.wait(wait):
+                    return False
+                wait = min(2 * wait, LONGEST_WAIT)
+        return True
+
+    def _disconnect(self) -> None:
+        connection, self.connection, self.waiting_since = self.connection, None, None
+        if connection is not None:
+            try:
+                connection.close()
+            except Exception as error:
+                self.reasons[f"closing: {first_line(error)}"] += 1
+
+    def _waiting(self) -> None:
+        self.waiting_since = time.monotonic()
+
+    def _tell_commit(self) -> None:
+        tell, self.at_commit = self.at_commit, None
+        if tell is not None:
+            tell()
+
+
+def _now() -> float:
+    """Wall-clock time in seconds, to the microsecond."""
+    return round(time.time(), 6)

@@ -1,0 +1,381 @@
+"""Private servers for a run: in a temporary folder, on the loopback, on a free port, gone afterwards.
+
+A server is started from the programs that are installed, as an unprivileged user if isocheck itself is run by root, as
+PostgreSQL and MariaDB insist. A second process (``keeper``) ends it and removes the folder should isocheck be killed.
+"""
+
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from plume_py.collect.processes import end, is_running, tree
+from plume_py.collect.registry import adapter_class
+from plume_py.errors import IsocheckError
+
+# Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
+START, STOP, PREPARE = 60.0, 15.0, 120.0
+
+ATTEMPTS = 3
+
+DATABASE = "isocheck"
+USER = "isocheck"
+
+
+class ManagedServer(ABC):
+    """A server and the folder with everything it writes; a context manager."""
+
+    title = ""
+    scheme = ""
+    package = ""  # what to install where its programs are missing
+    programs: tuple[str, ...] = ()
+    users: tuple[str, ...] = ("nobody",)  # the first that exists runs the server, if we are root
+
+    def __init__(self) -> None:
+        self.folder = ""
+        self.port = 0
+        self.password = secrets.token_hex(16)
+        self._server: subprocess.Popen[bytes] | None = None
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._paused: list[int] = []
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where clients find it."""
+
+    @classmethod
+    def find(cls) -> dict[str, str]:
+        """The paths of its programs; an error that says what to install if one is missing."""
+        places = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", *cls.places()])
+        found = {name: shutil.which(name, path=places) for name in cls.programs}
+        missing = [name for name, path in found.items() if path is None]
+        if missing:
+            raise IsocheckError(
+                f"{cls.title} is not installed ({missing[0]} was not found); on Debian: apt-get install {cls.package}"
+            )
+        return {name: path for name, path in found.items() if path is not None}
+
+    @classmethod
+    def places(cls) -> Sequence[str]:
+        """Folders to look for programs beside those of PATH."""
+        return ()
+
+    @abstractmethod
+    def prepare(self, programs: dict[str, str]) -> None:
+        """Make the files of a new, empty server."""
+
+    @abstractmethod
+    def command(self, programs: dict[str, str]) -> list[str]:
+        """How the server is started."""
+
+    @abstractmethod
+    def answers(self) -> None:
+        """Raise unless a client can connect; make the database on the first time."""
+
+    def __enter__(self) -> "ManagedServer":
+        adapter_class(f"{self.scheme}:")  # tells at once if the driver is missing
+        programs = self.find()
+        self.folder = tempfile.mkdtemp(prefix="isocheck-")
+        try:
+            self._own(self.folder)
+            self._keep()
+            self.prepare(programs)
+            self._start_somewhere()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the server, then its folder, then the keeper."""
+        self.resume()
+        if self._server is not None:
+            end(self._server, STOP)
+        if self._keeper is not None and self._keeper.stdin is not None:
+            with suppress(OSError):
+                self._keeper.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self._keeper.wait(STOP)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def restart(self) -> None:
+        """As after a crash: no time to finish anything."""
+        assert self._server is not None
+        end(self._server, 0.0)
+        self._start()
+
+    def pause(self) -> None:
+        """Stop every process of the server where it is."""
+        assert self._server is not None
+        self._paused = tree(self._server.pid)
+        for pid in self._paused:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let them go on."""
+        for pid in self._paused:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        self._paused = []
+
+    def run(self, command: list[str], environment: dict[str, str] | None = None) -> None:
+        """Run a program that prepares the server, as the server's user."""
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=PREPARE,
+                check=False,
+                cwd=self.folder,
+                env=_environment(environment),
+                **self._as_user(),
+            )
+        except subprocess.TimeoutExpired:
+            raise IsocheckError(f"{command[0]} did not end within {PREPARE:.0f} s") from None
+        if done.returncode:
+            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()[-1:]
+            raise IsocheckError(f"{command[0]} failed: {' '.join(said)}")
+
+    def write(self, name: str, text: str) -> str:
+        """A file in the folder that only the server's user can read; its path."""
+        path = Path(self.folder, name)
+        path.touch(mode=0o600)
+        path.write_text(text)
+        self._own(str(path))
+        return str(path)
+
+    def _start_somewhere(self) -> None:
+        """On a free port; somebody else may take it first, so there are a few attempts."""
+        for attempt in range(ATTEMPTS):
+            self.port = _free_port()
+            try:
+                return self._start()
+            except IsocheckError:
+                if attempt == ATTEMPTS - 1 or (self._server is not None and is_running(self._server)):
+                    raise
+        return None
+
+    def _start(self) -> None:
+        log = Path(self.folder, "server.log")
+        with log.open("ab") as output:
+            self._server = subprocess.Popen(
+                self.command(self.find()),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.folder,
+                env=_environment(None),
+                start_new_session=True,  # Ctrl-C is for the collector alone
+                **self._as_user(),
+            )
+        Path(self.folder, "pid").write_text(str(self._server.pid))
+        self._wait_until_it_answers(log)
+
+    def _wait_until_it_answers(self, log: Path) -> None:
+        deadline, problem = time.monotonic() + START, ""
+        assert self._server is not None
+        while time.monotonic() < deadline:
+            if not is_running(self._server):
+                break
+            try:
+                self.answers()
+                return
+            except Exception as error:  # of the driver: not yet, most likely
+                problem = str(error)
+            time.sleep(0.05)
+        last = log.read_text(errors="replace").strip().splitlines()[-1:] or [problem]
+        raise IsocheckError(f"{self.title} did not start: {last[0]}")
+
+    def _keep(self) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-m", "plume_py.collect.keeper", self.folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def _user(self) -> pwd.struct_passwd | None:
+        if os.geteuid() != 0:
+            return None
+        for name in (*self.users, "nobody"):
+            with suppress(KeyError):
+                return pwd.getpwnam(name)
+        raise IsocheckError(f"{self.title} refuses to be run by root, and there is no other user to run it as")
+
+    def _as_user(self) -> dict[str, Any]:
+        user = self._user()
+        return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+    def _own(self, path: str) -> None:
+        user = self._user()
+        if user is not None:
+            os.chown(path, user.pw_uid, user.pw_gid)
+
+
+class ManagedPostgres(ManagedServer):
+    """PostgreSQL; commits reach the operating system, not the disk: processes may be killed, power must not fail."""
+
+    title = "PostgreSQL"
+    scheme = "postgresql"
+    package = "postgresql"
+    programs = ("initdb", "postgres")
+    users = ("postgres",)
+
+    @property
+    def url(self) -> str:
+        """See ``ManagedServer``."""
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/postgres"
+
+    @classmethod
+    def places(cls) -> Sequence[str]:
+        """Debian keeps the versions side by side; the newest first."""
+        found = Path("/usr/lib/postgresql").glob("*/bin")
+        return [str(path) for path in sorted(found, key=lambda path: path.parent.name.zfill(4), reverse=True)]
+
+    def prepare(self, programs: dict[str, str]) -> None:
+        """``initdb``."""
+        password = self.write("password", self.password)
+        data = str(Path(self.folder, "data"))
+        options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--locale=C", "--no-sync"]
+        self.run([programs["initdb"], "-D", data, *options])
+
+    def command(self, programs: dict[str, str]) -> list[str]:
+        """``postgres``, on the loopback only."""
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "max_connections": "300",
+            "deadlock_timeout": "50ms",  # waiting for a second would be most of the run
+            "max_pred_locks_per_transaction": "256",
+            "logging_collector": "off",
+        }
+        options = [piece for name, value in settings.items() for piece in ("-c", f"{name}={value}")]
+        return [programs["postgres"], "-D", str(Path(self.folder, "data")), *options]
+
+    def answers(self) -> None:
+        """See ``ManagedServer``."""
+        import psycopg
+
+        psycopg.connect(self.url, connect_timeout=2).close()
+
+
+class ManagedMariadb(ManagedServer):
+    """MariaDB; as with PostgreSQL, commits reach the operating system."""
+
+    title = "MariaDB"
+    scheme = "mariadb"
+    package = "mariadb-server"
+    programs = ("mariadb-install-db", "mariadbd")
+    users = ("mysql",)
+
+    @property
+    def url(self) -> str:
+        """See ``ManagedServer``."""
+        return f"mariadb://root:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+
+    def prepare(self, programs: dict[str, str]) -> None:
+        """``mariadb-install-db``."""
+        data = str(Path(self.folder, "data"))
+        options = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
+        self.run([programs["mariadb-install-db"], *options, f"--datadir={data}", f"--tmpdir={self.folder}"])
+        self.write(
+            "init.sql",
+            f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n"
+            f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{self.password}';\n"
+            f"CREATE OR REPLACE USER 'root'@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
+            "GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n",
+        )
+
+    def command(self, programs: dict[str, str]) -> list[str]:
+        """``mariadbd``, on the loopback only."""
+        return [
+            programs["mariadbd"],
+            "--no-defaults",
+            f"--datadir={Path(self.folder, 'data')}",
+            f"--tmpdir={self.folder}",
+            f"--socket={Path(self.folder, 'socket')}",
+            f"--pid-file={Path(self.folder, 'mariadbd.pid')}",
+            f"--init-file={Path(self.folder, 'init.sql')}",
+            "--bind-address=127.0.0.1",
+            f"--port={self.port}",
+            "--skip-name-resolve",
+            "--innodb-flush-log-at-trx-commit=2",
+            "--innodb-buffer-pool-size=64M",
+            "--max-connections=300",
+            "--skip-log-bin",
+        ]
+
+    def answers(self) -> None:
+        """See ``ManagedServer``."""
+        import pymysql
+
+        where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "database": DATABASE}
+        pymysql.connect(user="root", password=self.password, connect_timeout=2, **where).close()
+
+
+class ManagedSqlite(ManagedServer):
+    """No server: a file in a temporary folder."""
+
+    title = "SQLite"
+    scheme = "sqlite"
+
+    @property
+    def url(self) -> str:
+        """See ``ManagedServer``."""
+        return f"sqlite:///{Path(self.folder, 'test.db')}"
+
+    def prepare(self, programs: dict[str, str]) -> None:
+        """Nothing to prepare."""
+
+    def command(self, programs: dict[str, str]) -> list[str]:
+        """Nothing to start."""
+        return []
+
+    def answers(self) -> None:
+        """Always."""
+
+    def _start(self) -> None:
+        return
+
+    def _own(self, path: str) -> None:
+        return
+
+
+SERVERS: dict[str, type[ManagedServer]] = {
+    "postgresql": ManagedPostgres,
+    "mariadb": ManagedMariadb,
+    "sqlite": ManagedSqlite,
+}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _environment(extra: dict[str, str] | None) -> dict[str, str]:
+    """Only what programs need: settings for other servers must not reach ours."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
+    return {**kept, **(extra or {})}

@@ -1,0 +1,55 @@
+"""Processes of a server, and how to end them."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all below it (Linux; elsewhere only itself)."""
+    found, to_look_at = [pid], [pid]
+    while to_look_at:
+        parent = to_look_at.pop()
+        with suppress(OSError):
+            for children in Path(f"/proc/{parent}/task").glob("*/children"):
+                below = [int(child) for child in children.read_text().split()]
+                found += below
+                to_look_at += below
+    return found
+
+
+def is_running(process: "subprocess.Popen[bytes]") -> bool:
+    """Has it not ended yet?"""
+    return process.poll() is None
+
+
+def end(process: "subprocess.Popen[bytes]", patience: float) -> None:
+    """End a server: by request if there is ``patience`` for it (seconds), in any case at last by force."""
+    if is_running(process) and patience:
+        process.send_signal(signal.SIGINT if _is_postgres(process) else signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(patience)
+    kill_tree(process.pid if is_running(process) else None)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(10)
+
+
+def kill_tree(pid: int | None) -> None:
+    """Kill a process and all below it."""
+    if pid is None:
+        return
+    pids = tree(pid)
+    for each in pids:  # first of all, nobody may start anything new
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGSTOP)
+    for each in {*pids, *tree(pid)}:
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+
+
+def _is_postgres(process: "subprocess.Popen[bytes]") -> bool:
+    """To PostgreSQL, SIGTERM means to wait until all clients have left, SIGINT to end now."""
+    arguments = process.args
+    return isinstance(arguments, list) and str(arguments[0]).endswith("postgres")

@@ -1,0 +1,88 @@
+"""From an address to its adapter: built-in kinds by scheme, one's own by ``module:Class`` or ``file.py:Class``."""
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import urlsplit, urlunsplit
+
+from plume_py.collect.adapter import Adapter, Setup
+from plume_py.errors import IsocheckError
+
+# scheme -> module below plume_py.collect.adapters, and its class
+SCHEMES = {
+    "postgresql": ("postgresql", "PostgresAdapter"),
+    "postgres": ("postgresql", "PostgresAdapter"),
+    "mysql": ("mysql", "MysqlAdapter"),
+    "mariadb": ("mysql", "MysqlAdapter"),
+    "sqlite": ("sqlite", "SqliteAdapter"),
+    "broken": ("broken", "BrokenAdapter"),
+}
+
+_FORMS = "postgresql://…, mysql://…, mariadb://…, sqlite:///file, broken:?bug=…, or your own adapter as file.py:Class"
+
+
+def adapter_class(url: str) -> type[Adapter]:
+    """The adapter that ``url`` names; what follows ``?`` or ``//`` is for the adapter to understand."""
+    scheme, colon, rest = url.partition(":")
+    if scheme in SCHEMES:
+        module, name = SCHEMES[scheme]
+        return _checked(getattr(importlib.import_module(f"plume_py.collect.adapters.{module}"), name), url)
+    name = rest.partition("?")[0].partition("//")[0]
+    if not colon or not name.isidentifier():
+        raise IsocheckError(f"not the address of a database: {_shown(url)}; use {_FORMS}")
+    module_of_user = _from_file(scheme) if scheme.endswith(".py") else _from_name(scheme)
+    found = getattr(module_of_user, name, None)
+    if found is None:
+        raise IsocheckError(f"{scheme} has no class {name}")
+    return _checked(found, url)
+
+
+def open_adapter(setup: Setup) -> Adapter:
+    """The adapter for ``setup.url``."""
+    return adapter_class(setup.url)(setup)
+
+
+def without_password(url: str) -> str:
+    """An address that may be written down."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "?"
+    if parts.password is None and "password" not in parts.query:
+        return url
+    user, host = parts.username or "", parts.netloc.rpartition("@")[2]
+    query = "&".join(piece for piece in parts.query.split("&") if not piece.lower().startswith("password"))
+    return urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host, query=query))
+
+
+def _checked(found: object, url: str) -> type[Adapter]:
+    if not (isinstance(found, type) and issubclass(found, Adapter)):
+        raise IsocheckError(f"{_shown(url)} is not an adapter: derive it from plume_py.collect.adapter.Adapter")
+    return found
+
+
+def _from_file(path: str) -> ModuleType:
+    name = f"isocheck_adapter_{Path(path).stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise IsocheckError(f"{path}: no such file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look themselves up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise IsocheckError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
+    return module
+
+
+def _from_name(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise IsocheckError(f"cannot import {name}: {error}; address a database as {_FORMS}") from None
+
+
+def _shown(url: str) -> str:
+    return repr(without_password(url)[:60])

@@ -1,0 +1,41 @@
+"""The file beside a collected history that has the transactions whose commit was under way.
+
+It is there while ``isocheck collect`` runs, and afterwards only if that was killed. See ``collect.recorder``.
+"""
+
+import os
+from typing import Any
+
+import msgspec
+
+# Far more than there ever is.
+LIMIT = 1 << 26
+
+
+def pending_path(path: str) -> str:
+    """Where it lies: hidden, so that a scan of the folder does not take it for a history."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.pending")
+
+
+def first_line(run: str) -> bytes:
+    """It names the run, as the header of the history does: a file of the same name may be from another one."""
+    return msgspec.json.encode({"run": run}) + b"\n"
+
+
+def pending_lines(path: str, collected: Any) -> bytes:
+    """Its transactions, if it belongs to the history at ``path``; ``collected`` is what the header of that says."""
+    run = collected.get("run") if isinstance(collected, dict) else None
+    if not isinstance(run, str) or path == "-":
+        return b""
+    if not os.path.isfile(pending_path(path)):  # a pipe would block for ever
+        return b""
+    try:
+        with open(pending_path(path), "rb") as file:  # noqa: PTH123
+            text = file.read(LIMIT)
+    except OSError:
+        return b""
+    begin = first_line(run)
+    if not text.startswith(begin):
+        return b""
+    return text[len(begin) : text.rfind(b"\n") + 1]  # the last line may have been cut off
