@@ -30,6 +30,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "predict": ("predict", "From one good run, predict runs that could have gone wrong."),
     "explore": ("explore", "Run a program with random legal reads, and see what goes wrong."),
     "infer": ("infer", "Find the weakest level per transaction that keeps an application's invariant."),
+    "allocate": ("allocate", "The weakest safe isolation level for each transaction of a workload."),
+    "robust": ("robust", "Is every run of a workload at given levels serializable?"),
+    "simulate": ("simulate", "Run a workload on a simulated protocol with a level per transaction."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

@@ -74,7 +74,7 @@ def _access(
     kind: str, name: str, columns: tuple[str, ...], where: Any, file: File, line: int, lock: bool = False
 ) -> Access:
     table = file.table(name)
-    equal = equalities(where)
+    equal = equalities(where, table)
     return Access(kind, name, columns, _columns([where], table), equal, _by_key(table, equal), line, lock)
 
 
@@ -112,17 +112,26 @@ def _outermost(tree: Any, kind: type) -> Iterator[Any]:
         yield from _outermost(child, kind)
 
 
-def equalities(where: Any) -> tuple[tuple[str, str], ...]:
-    """The columns that a conjunction fixes to a value without columns, and the text of that value."""
+def equalities(where: Any, table: SqlTable | None) -> tuple[tuple[str, str], ...]:
+    """The columns that a conjunction fixes to a value without columns, and the text of that value.
+
+    A name that is no column of the table is a variable or argument.
+    """
     exp = engine().exp
     if where is None:
         return ()
+    names = _names(table)
+
+    def is_column(node: Any) -> bool:
+        return isinstance(node, exp.Column) and node.name.lower() in names
+
     found = []
     for part in where.flatten() if isinstance(where, exp.And) else (where,):
         part = part.unnest()
         if isinstance(part, exp.EQ):
             for side, other in ((part.this, part.expression), (part.expression, part.this)):
-                if isinstance(side, exp.Column) and not other.find(exp.Column, exp.Select):
+                constant = other.find(exp.Select) is None and not any(map(is_column, other.find_all(exp.Column)))
+                if is_column(side) and constant:
                     found.append((side.name.lower(), other.sql()))
     return tuple(found)
 

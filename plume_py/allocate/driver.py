@@ -1,0 +1,200 @@
+"""From a file or the name of a benchmark to an answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from plume_py.allocate.catalogue import CATALOGUES, Catalogue, allocate, find_pins
+from plume_py.allocate.explain import Danger, why_not_weaker
+from plume_py.allocate.files import load_workload
+from plume_py.allocate.report import Answer
+from plume_py.allocate.robust import Robustness, robust
+from plume_py.allocate.rules import CODES, simple_rules
+from plume_py.allocate.space import Space, of_instances, of_programs, of_templates
+from plume_py.allocate.templates import BENCHMARKS, draw
+from plume_py.allocate.workload import Instance, Program, Workload
+from plume_py.errors import InputError, IsocheckError
+
+# Groups that are explained one by one; of more, one for each program and level.
+EXPLAINED = 40
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How many instances to draw from templates; none: the answer is for all workloads."""
+
+    instances: int | None = None
+    largest: int = 500
+    seed: int = 1
+
+
+def open_workload(source: str, schema: str | None = None) -> Workload:
+    """A built-in benchmark, a JSON file, or SQL with its schema."""
+    if source.lower() in BENCHMARKS and not Path(source).exists():
+        return Workload([], [], list(BENCHMARKS[source.lower()]), source)
+    if Path(source).suffix.lower() == ".sql":
+        from plume_py.allocate.sql import load_sql
+
+        return Workload([], [], load_sql(source, schema), source)
+    return load_workload(source)
+
+
+def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -> tuple[Space, list[str], Workload]:
+    """What to allocate levels to, the program of each group, and the workload at hand."""
+    if workload.programs and not workload.instances:
+        if drawing.instances is None:
+            space = of_templates(workload.programs, workload.followers if sessions else ())
+            return space, list(space.groups), workload
+        drawn = draw(workload.programs, drawing.instances, drawing.largest, drawing.seed)
+        workload = Workload(drawn.instances, drawn.session, drawn.programs, f"{workload.source}, {drawn.source}")
+    elif drawing.instances is not None:
+        raise IsocheckError("--instances draws from templates; this file has instances already")
+    if not workload.instances:
+        raise InputError("no transactions in it").in_source(workload.source)
+    if per == "program":
+        space = of_programs(workload)
+        return space, list(space.groups), workload
+    return of_instances(workload), [instance.program for instance in workload.instances], workload
+
+
+def answer_allocation(
+    workload: Workload,
+    *,
+    rules: str = "refined",
+    catalogue: str = "mixiso",
+    per: str = "instance",
+    sessions: bool = True,
+    drawing: Drawing | None = None,
+    pins: Mapping[str, str] | None = None,
+    costs: Mapping[str, float] | None = None,
+    explain: bool = True,
+) -> Answer:
+    """A level for each group, with reasons."""
+    space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
+    chosen = CATALOGUES[catalogue]
+    answer = Answer(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
+    answer.notes += _notes(workload.programs)
+    if rules == "refined":
+        _by_refined_rules(answer, find_pins(space, programs, pins or {}), costs or {})
+        if explain:
+            answer.dangers = _dangers(answer)
+    else:
+        _by_simple_rules(answer, repaired=rules == "repaired")
+    return answer
+
+
+def _notes(programs: Sequence[Program]) -> list[str]:
+    """Each note once, with the programs that it is about."""
+    about: dict[str, list[str]] = {}
+    for program in programs:
+        for note in program.notes:
+            about.setdefault(note, []).append(program.name)
+    return [f"{', '.join(names)}: {note}" for note, names in about.items()]
+
+
+def _by_refined_rules(answer: Answer, pins: Mapping[int, str], costs: Mapping[str, float]) -> None:
+    catalogue, space = answer.catalogue, answer.space
+    wrong = sorted({level for level in pins.values() if level not in catalogue.levels})
+    if wrong:
+        raise IsocheckError(f"--pin: {wrong[0]} is not offered by {catalogue.name}; use {', '.join(catalogue.levels)}")
+    answer.levels = allocate(space, catalogue, pins, costs)
+    missing = [name for name, level in zip(space.groups, answer.levels, strict=True) if level not in catalogue.levels]
+    if missing:
+        some = ", ".join(missing[:3]) + (f" and {len(missing) - 3:,} more" if len(missing) > 3 else "")
+        answer.notes.append(f"no level of {catalogue.name} is enough for {some}: lock what they read")
+    if pins and space.unsafe(answer.levels) is not None:
+        answer.robustness = robust(space, answer.levels)
+
+
+def _by_simple_rules(answer: Answer, *, repaired: bool) -> None:
+    """The theorem's levels, the strongest over all cases; the paper's are put to the test."""
+    strongest = ["RA"] * len(answer.space.groups)
+    for case in answer.space.cases:
+        levels = simple_rules(case.rules.sets, repaired=repaired)
+        for p in case.judged:
+            g = case.group[p]
+            strongest[g] = max(strongest[g], levels[p], key=CODES.__getitem__)
+    answer.levels = strongest
+    if not repaired:
+        tested: Robustness = robust(answer.space, strongest)
+        if not tested.ok:
+            answer.robustness = tested
+            answer.notes.append("the paper's rules are unsound here: they ignore sessions and conditional writes")
+
+
+def _dangers(answer: Answer) -> dict[int, Danger]:
+    """Why each group is not at a cheaper level; of many groups, one for each program and level."""
+    seen: set[tuple[str, str]] = set()
+    found: dict[int, Danger] = {}
+    for g, kind in enumerate(zip(answer.programs, answer.levels, strict=True)):
+        if len(answer.levels) > EXPLAINED and kind in seen:
+            continue
+        seen.add(kind)
+        danger = why_not_weaker(answer.space, answer.catalogue, g, answer.levels)
+        if danger is not None:
+            found[g] = danger
+    return found
+
+
+@dataclass(frozen=True)
+class RobustnessFound:
+    """An answer about robustness, and what it is about."""
+
+    source: str
+    scope: str
+    levels: dict[str, str]
+    answer: Robustness
+
+
+def answer_robustness(
+    workload: Workload,
+    wanted: Mapping[str, str] | None,
+    *,
+    catalogue: str = "mixiso",
+    per: str = "instance",
+    sessions: bool = True,
+    drawing: Drawing | None = None,
+) -> RobustnessFound:
+    """Is every run serializable at the ``wanted`` levels, or at those that the workload declares?"""
+    space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
+    offered = CATALOGUES[catalogue]
+    if wanted is None:
+        wanted = _declared(workload)
+    levels = _levels_of(space, programs, offered, wanted)
+    answer = robust(space, levels)
+    if offered.adjust is not None and answer.ok:
+        answer = _as_engine(space, offered, levels, answer)
+    return RobustnessFound(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
+
+
+def _as_engine(space: Space, catalogue: Catalogue, levels: list[str], answer: Robustness) -> Robustness:
+    """The engine's levels promise less than ours where others run below them."""
+    assert catalogue.adjust is not None
+    needed = catalogue.adjust(space, levels)
+    low = [name for name, own, least in zip(space.groups, levels, needed, strict=True) if own != least]
+    if not low:
+        return answer
+    return Robustness(None, f"{catalogue.note}; {low[0]} would have to be at SER")
+
+
+def _declared(workload: Workload) -> dict[str, str]:
+    bearers: list[Instance | Program] = [*workload.instances] or [*workload.programs]
+    missing = [bearer.name for bearer in bearers if bearer.level is None]
+    if missing:
+        raise IsocheckError(f"{missing[0]} declares no level; give one with --levels NAME=LEVEL, or *=LEVEL for all")
+    return {bearer.name: bearer.level for bearer in bearers if bearer.level is not None}
+
+
+def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, wanted: Mapping[str, str]) -> list[str]:
+    """A level for each group from levels by name; ``*`` is for all that are not named."""
+    rest = wanted.get("*")
+    named = find_pins(space, programs, {name: level for name, level in wanted.items() if name != "*"}, "--levels")
+    levels = []
+    for g, name in enumerate(space.groups):
+        level = named.get(g, rest)
+        if level is None:
+            raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
+        if level not in catalogue.levels and not (level == "TCC" and catalogue.name == "mixiso"):
+            raise IsocheckError(f"--levels: {level} is not offered by {catalogue.name}")
+        levels.append(level)
+    return levels

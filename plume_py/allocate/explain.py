@@ -1,0 +1,81 @@
+"""Why a transaction cannot run at a weaker level: a critical cycle, and a history in which it happens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from plume_py.allocate.catalogue import Catalogue
+from plume_py.allocate.cycles import Cycle, found_cycles
+from plume_py.allocate.refute import refute
+from plume_py.allocate.space import Case, Space
+from plume_py.allocate.workload import Workload
+from plume_py.errors import LimitError
+from plume_py.history.model import History
+from plume_py.strong.limits import Limits
+
+# Seconds for the search of one history; the allocation itself does not wait for more.
+PATIENCE = 10.0
+
+
+@dataclass(frozen=True)
+class Danger:
+    """A critical cycle at ``level``, the instances on it, and a run that is not serializable, if one was found."""
+
+    level: str
+    workload: Workload  # the instances on the cycle, in its order from P1 on
+    cycle: Cycle  # numbers are those of ``workload``
+    history: History | None
+    decided: bool  # was the search for a history finished?
+
+    def words(self) -> list[str]:
+        """The cycle, an edge per line."""
+        names = [instance.name for instance in self.workload.instances]
+        return [f"{names[e.source]} -{e.label()}-> {names[e.target]}" for e in self.cycle.edges]
+
+
+def danger(case: Case, pivot: int, level: str, levels: Sequence[str]) -> Danger:
+    """The danger that the case's rules have just found at ``pivot``; ``levels`` are those of the case's instances.
+
+    Of several cycles, one that happens is told.
+    """
+    told: Danger | None = None
+    for cycle in found_cycles(case.rules, pivot, level):
+        members = cycle.members
+        on_cycle = _distinctly_named(case.workload.restricted(members))
+        at = [level if member == pivot else levels[member] for member in members]
+        history, decided = search_history(on_cycle, at)
+        told = told or Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+        if history is not None:
+            return Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+    assert told is not None
+    return told
+
+
+def search_history(workload: Workload, levels: Sequence[str]) -> tuple[History | None, bool]:
+    """A run that is not serializable, if there is one, and whether the search came to its end."""
+    try:
+        return refute(workload, levels, Limits(timeout=PATIENCE)), True
+    except LimitError:
+        return None, False
+
+
+def _distinctly_named(workload: Workload) -> Workload:
+    """Two instances of a program with the same parameters get a number."""
+    seen: dict[str, int] = {}
+    instances = []
+    for instance in workload.instances:
+        seen[instance.name] = times = seen.get(instance.name, 0) + 1
+        instances.append(replace(instance, name=f"{instance.name} #{times}") if times > 1 else instance)
+    return Workload(instances, workload.session, source=workload.source)
+
+
+def why_not_weaker(space: Space, catalogue: Catalogue, group: int, levels: Sequence[str]) -> Danger | None:
+    """What happens at the next cheaper level; None if there is no cheaper one, or the rules know no cycle there."""
+    offered = catalogue.offered({})
+    own = offered.index(levels[group]) if levels[group] in offered else len(offered)
+    for cheaper in reversed(offered[:own]):
+        lowered = [cheaper if g == group else level for g, level in enumerate(levels)]
+        found = space.pivot(group, cheaper, lowered)
+        if found is not None:
+            case, p = found
+            return danger(case, p, cheaper, [lowered[g] for g in case.group])
+    return None

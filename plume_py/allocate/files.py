@@ -1,0 +1,196 @@
+"""Workload files: MixIso's JSON, templates or instances, read and written.
+
+Our additions, all optional: ``"conditional": true`` on an operation, ``"session": name`` on an instance, ``"*"`` as a
+parameter for every row of a table, and beside the templates ``"sessions"``: the sequences of programs that they run.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from plume_py.allocate.workload import KINDS, LONG_NAMES, Access, Instance, Program, Workload, level_name
+from plume_py.errors import InputError
+from plume_py.files import write_atomically
+from plume_py.text import shorten
+
+# What a plain part of an operation is made of, so that it can be looked up.
+PLAIN = (str, bool, type(None))
+SHORT_NAMES = {name: long for long, name in LONG_NAMES.items()}
+
+
+def load_workload(path: str | Path) -> Workload:
+    """Read a JSON file of either kind; templates come back as programs without instances."""
+    try:
+        data = json.loads(Path(path).read_bytes())
+        return parse_workload(data, str(path))
+    except InputError as error:
+        raise error.in_source(str(path)) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(_reason(error), hint="a workload is a JSON object with a list `templates`").in_source(
+            str(path)
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return "not JSON: nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
+
+
+def parse_workload(data: Any, source: str = "workload") -> Workload:
+    """From the parsed JSON."""
+    entries = data.get("templates") if isinstance(data, dict) else None
+    if not isinstance(entries, list):
+        raise InputError("no list `templates`", hint="a workload is a JSON object with a list `templates`")
+    for i, entry in enumerate(entries):
+        if not isinstance(entry, dict) or not isinstance(entry.get("operations"), list):
+            raise InputError("neither a template nor an instance: no list `operations`", where=f"templates[{i}]")
+    if any("params" in entry or "percentage" in entry for entry in entries):
+        programs = [_program(entry, f"templates[{i}]") for i, entry in enumerate(entries)]
+        _no_name_twice([program.name for program in programs])
+        followers = _followers(data.get("sessions"), {program.name for program in programs})
+        return Workload([], [], programs, source, followers)
+    return _instances(entries, source)
+
+
+def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
+    """From the sequences of programs that sessions run: those that have a predecessor in one of them."""
+    if sessions is None:
+        return None
+    if not isinstance(sessions, list) or not all(isinstance(session, list) for session in sessions):
+        raise InputError("`sessions` is not a list of lists of program names")
+    for i, session in enumerate(sessions):
+        for name in session:
+            if name not in names:
+                raise InputError(f"no program is called {shorten(str(name))!r}", where=f"sessions[{i}]")
+    return frozenset(name for session in sessions for name in session[1:])
+
+
+def _instances(entries: list[dict[str, Any]], source: str) -> Workload:
+    instances: list[Instance] = []
+    known: dict[tuple[Any, ...], Access] = {}
+    sessions: dict[str, int] = {}
+    for i, entry in enumerate(entries):
+        where = f"templates[{i}]"
+        name = _name(entry, where)
+        program = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
+        accesses = _accesses(entry["operations"], where, known)
+        instances.append(Instance(name, program, accesses, _level(entry, where)))
+        sessions.setdefault(_session(entry, i), len(sessions))
+    _no_name_twice([instance.name for instance in instances])
+    return Workload(instances, [sessions[_session(entry, i)] for i, entry in enumerate(entries)], [], source)
+
+
+def _session(entry: dict[str, Any], place: int) -> str:
+    return f"={entry['session']}" if "session" in entry else f"#{place}"
+
+
+def _program(entry: dict[str, Any], where: str) -> Program:
+    params = entry.get("params", [])
+    if not isinstance(params, list) or not all(isinstance(param, str) for param in params):
+        raise InputError("`params` is not a list of names", where=where)
+    accesses = tuple(_access(op, f"{where}.operations[{j}]") for j, op in enumerate(entry["operations"]))
+    share = entry.get("percentage")
+    if share is not None and (not isinstance(share, int | float) or not 0 <= share <= 1):
+        raise InputError("`percentage` is not a number from 0 to 1", where=where)
+    return Program(_name(entry, where), tuple(params), accesses, _level(entry, where), share)
+
+
+def _accesses(operations: list[Any], where: str, known: dict[tuple[Any, ...], Access]) -> tuple[Access, ...]:
+    """Instances have few cells and many accesses to them: equal ones are made once."""
+    found = []
+    for i, op in enumerate(operations):
+        plain = type(op) is dict and "params" not in op
+        key = (op.get("type"), op.get("key"), op.get("conditional")) if plain else None
+        access = known.get(key) if key is not None and all(type(part) in PLAIN for part in key) else None
+        if access is None:
+            access = _access(op, f"{where}.operations[{i}]")
+            if key is not None:
+                known[key] = access
+        found.append(access)
+    return tuple(found)
+
+
+def _access(op: Any, where: str) -> Access:
+    if not isinstance(op, dict) or not isinstance(op.get("key"), str):
+        raise InputError("an operation needs a `type` and a `key`", where=where)
+    kind = str(op.get("type")).upper()
+    if kind not in KINDS:
+        raise InputError(f"type {shorten(str(op.get('type')))!r} is none of {', '.join(KINDS)}", where=where)
+    params = op.get("params", [])
+    params = [params] if isinstance(params, str) else params
+    if not isinstance(params, list) or not all(isinstance(param, str) for param in params):
+        raise InputError("`params` is neither a name nor a list of names", where=where)
+    return Access(kind, op["key"], tuple(params), op.get("conditional") is True)
+
+
+def _name(entry: dict[str, Any], where: str) -> str:
+    name = entry.get("name")
+    if not isinstance(name, str) or not name:
+        raise InputError("no `name`", where=where)
+    return name
+
+
+def _level(entry: dict[str, Any], where: str) -> str | None:
+    text = entry.get("isolationLevel")
+    if text is None:
+        return None
+    level = level_name(str(text))
+    if level is None:
+        raise InputError(f"unknown isolation level {shorten(str(text))!r}", where=where, hint="see `isocheck levels`")
+    return level
+
+
+def _no_name_twice(names: list[str]) -> None:
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        if name in seen:
+            raise InputError(f"the name {shorten(name)!r} is used twice", where=f"templates[{i}]")
+        seen.add(name)
+
+
+def encode_workload(workload: Workload, levels: list[str] | None = None) -> dict[str, Any]:
+    """As MixIso's JSON, with ``levels`` in place of those declared."""
+    shared = len(set(workload.session)) < len(workload.instances)
+    entries = []
+    for i, instance in enumerate(workload.instances):
+        level = levels[i] if levels else instance.level
+        entry: dict[str, Any] = {"name": instance.name}
+        if level:
+            entry["isolationLevel"] = SHORT_NAMES[level]
+        if shared:
+            entry["session"] = str(workload.session[i])
+        entries.append(entry | {"operations": _operations(instance.accesses, bound=True)})
+    return {"templates": entries}
+
+
+def encode_programs(programs: list[Program], levels: dict[str, str] | None = None) -> dict[str, Any]:
+    """Templates as MixIso's JSON."""
+    entries = []
+    for program in programs:
+        entry: dict[str, Any] = {"name": program.name}
+        level = levels[program.name] if levels else program.level
+        if level:
+            entry["isolationLevel"] = SHORT_NAMES[level]
+        if program.share is not None:
+            entry["percentage"] = program.share
+        entries.append(entry | {"params": list(program.params), "operations": _operations(program.accesses)})
+    return {"templates": entries}
+
+
+def _operations(accesses: tuple[Access, ...], *, bound: bool = False) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for i, access in enumerate(accesses, 1):
+        plain = bound and not access.whole_table
+        row: dict[str, Any] = {"id": i, "type": access.kind, "key": access.cell if plain else access.table}
+        if access.key and not plain:
+            row["params"] = list(access.key)
+        if access.conditional:
+            row["conditional"] = True
+        rows.append(row)
+    return rows
+
+
+def save(path: str, data: dict[str, Any]) -> None:
+    """Write JSON, whole or not at all; "-" is standard output."""
+    write_atomically(path, [json.dumps(data, indent=1).encode(), b"\n"])

@@ -1,0 +1,63 @@
+"""The static dependency graph of a workload, as the rules' kernels take it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from plume_py import accel
+from plume_py.allocate import block_kernels
+from plume_py.allocate.sets import Sets
+from plume_py.history.model import Int8s, Int32s
+
+
+class Graph(NamedTuple):
+    """Sets by instance (r reads, w possible writes, u certain writes) and by cell (k…), and the blocks."""
+
+    r_start: Int32s
+    r_cell: Int32s
+    how: Int8s  # of reads: 0 in an update statement, 1 once, 2 by more than one statement
+    w_start: Int32s
+    w_cell: Int32s
+    u_start: Int32s
+    u_cell: Int32s
+    kw_start: Int32s
+    kw: Int32s
+    kr_start: Int32s
+    kr: Int32s
+    kr_place: Int32s
+    session: Int32s
+    place: Int32s
+    before: Int32s  # the instance just before in its session, or -1
+    cell_block: Int32s  # of a cell with several writers, else -1
+    read_block: Int32s  # of a read of a cell with a single other writer
+    session_block: Int32s
+
+
+def build(sets: Sets) -> Graph:
+    """The graph with its blocks."""
+    work = 20 * (len(sets.reads.cell) + len(sets.may.cell) + sets.instances)
+    accel.prepare(work, block_kernels)
+    kw_start, kw, _ = sets.may.turned(sets.cells)
+    kr_start, kr, kr_place = sets.reads.turned(sets.cells)
+    members = np.argsort(sets.session, kind="stable").astype(np.int32)
+    s_start = np.zeros(int(sets.session.max(initial=-1)) + 2, np.int32)
+    np.cumsum(np.bincount(sets.session), out=s_start[1:])
+    a, b, cell_edge, read_edge, session_edge = block_kernels.rings(
+        kw_start, kw, kr_start, kr, kr_place, s_start, members, len(sets.reads.cell)
+    )
+    block = block_kernels.blocks(sets.instances, a, b)
+    previous = np.full(sets.instances, -1, np.int32)
+    previous[members[1:]] = members[:-1]
+    previous[sets.place == 0] = -1
+    return Graph(
+        sets.reads.start, sets.reads.cell, sets.how, sets.may.start, sets.may.cell, sets.must.start, sets.must.cell,
+        kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
+        _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),
+    )  # fmt: skip
+
+
+def _blocks(block: Int32s, edge: Int32s) -> Int32s:
+    """The blocks of edges, -1 where there is none."""
+    found = np.full(len(edge), -1, np.int32)
+    found[edge >= 0] = block[edge[edge >= 0]]
+    return found

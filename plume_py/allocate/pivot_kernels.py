@@ -1,0 +1,188 @@
+"""Can an instance be the pivot of a critical cycle  P1 -> P2 -RW-> P3 ->* P1  when it runs at a level?
+
+If some run is not serializable, a shortest cycle of its dependencies and session order is simple, and the member P3
+that commits first is entered by an RW edge from a P2 that did not see P3. What the level of P2 makes visible rules out
+most of such edges; an instance for which none is left is safe at that level, whatever the others run at. The way back
+from P3 to P1 avoids P2, so P1 and P3 are the same or lie in one block (see block_kernels) with P2.
+
+Levels come as numbers: 0 RC, 1 RA (and TCC), 2 PC, 3 PSI, 4 SI, 5 SER. What P2 sees:
+
+- SER: everything that committed before it, so it is never a pivot.
+- PSI, SI: whoever surely wrote a common cell and committed before it, so such a P3 is none.
+- PC, SI: a prefix of the commit order; P3 commits before P1, so a P1 that P2 sees (WR, SO; WW under SI) brings in P3.
+- RA: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; under PSI, by RW only.
+- RC, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's session. An update
+  statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only if P2 sees it.
+- P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only under RC can P2 have read
+  x twice.
+- SI: where P1 surely shares a written cell with P2, and the level of P1 looks out for that (PSI and up), one sees
+  the other, so P1 -RW-> P2 is no way in.
+"""
+# mypy: allow-untyped-defs
+
+RC = 0
+RA = 1
+PC = 2
+PSI = 3
+SI = 4
+SER = 5
+
+# How an instance guards what it writes: not at all, in update statements, or by its level.
+UNGUARDED = 0
+BY_STATEMENT = 1
+BY_LEVEL = 2
+
+RW = 1
+WW = 2
+WR = 3
+SO = 4
+
+
+def safe(g, choices, guarded, mark, found, table):
+    """For each instance and each of ``choices``: is it no pivot at that level?"""
+    for p in range(len(table)):
+        for c in range(len(choices)):
+            table[p, c] = not pivot(g, p, choices[c], guarded, mark, found)
+
+
+def unsafe(g, level, judged, guarded, mark, found):
+    """The first of ``judged`` that is a pivot at its ``level``, told in ``found``; -1 if none is."""
+    for i in range(len(judged)):
+        if pivot(g, judged[i], level[judged[i]], guarded, mark, found):
+            return judged[i]
+    return -1
+
+
+def pivot(g, p, model, guarded, mark, found):
+    """Is there a critical cycle through p? ``found`` then says: P1, relation, its cell, P3, its cell."""
+    if model == SER:
+        return False
+    for i in range(g.u_start[p], g.u_start[p + 1]):
+        mark[g.u_cell[i]] = p
+    for i in range(g.r_start[p], g.r_start[p + 1]):
+        if model == RC and g.how[i] == 0:
+            continue
+        y = g.r_cell[i]
+        block = g.cell_block[y]
+        if block < 0:
+            block = g.read_block[i]
+        tried = 0
+        for j in range(g.kw_start[y], g.kw_start[y + 1]):
+            p3 = g.kw[j]
+            if p3 == p or g.session[p3] == g.session[p]:
+                continue
+            if model >= PSI and conflict(g, p3, p, mark):
+                continue
+            if way_in(g, p, p3, y, block, model, guarded, mark, found):
+                found[3] = p3
+                found[4] = y
+                return True
+            tried += 1
+            if tried == 2:  # a third differs from the first two in nothing that matters
+                break
+    return False
+
+
+def conflict(g, q, p, mark):
+    """Do q and the marked p surely write a common cell?"""
+    for i in range(g.u_start[q], g.u_start[q + 1]):
+        if mark[g.u_cell[i]] == p:
+            return True
+    return False
+
+
+def sees_other(g, p1, entry, p, guarded, mark):
+    """p is at SI: does it see p1, or p1 see it, if p overwrites what p1 read there?"""
+    if guarded[p1] == BY_STATEMENT:
+        return g.how[entry] == 0
+    return guarded[p1] == BY_LEVEL and conflict(g, p1, p, mark)
+
+
+def before(g, q, p):
+    """Does q precede p in a session?"""
+    return g.session[q] == g.session[p] and g.place[q] < g.place[p]
+
+
+def way_in(g, p, p3, y, block, model, guarded, mark, found):
+    """A P1 in this block, other than those that the level rules out."""
+    if by_overwriting(g, p, p3, block, model, guarded, mark, found):
+        return True
+    if model == PC or model == SI:
+        return False
+    for i in range(g.r_start[p], g.r_start[p + 1]):
+        x = g.r_cell[i]
+        if x == y and not (model == RC and g.how[i] == 2):
+            continue
+        if g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block):
+            continue
+        for j in range(g.kw_start[x], g.kw_start[x + 1]):
+            if g.kw[j] != p and (g.kw[j] != p3 or model == RC):
+                return told(found, g.kw[j], WR, x)
+    if model != RC and g.place[p] > 0 and g.session_block[g.session[p]] == block:
+        return told(found, g.before[p], SO, -1)
+    return False
+
+
+def by_overwriting(g, p, p3, block, model, guarded, mark, found):
+    """A P1 that read or wrote what p overwrites."""
+    for i in range(g.w_start[p], g.w_start[p + 1]):
+        x = g.w_cell[i]
+        if g.cell_block[x] >= 0 and g.cell_block[x] != block:
+            continue
+        for j in range(g.kr_start[x], g.kr_start[x + 1]):
+            p1 = g.kr[j]
+            if p1 == p or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
+                continue
+            if (model == PC or model == SI) and before(g, p1, p):
+                continue
+            if model == SI and sees_other(g, p1, g.kr_place[j], p, guarded, mark):
+                continue
+            return told(found, p1, RW, x)
+        if model == SI or g.cell_block[x] < 0:
+            continue
+        for j in range(g.kw_start[x], g.kw_start[x + 1]):
+            p1 = g.kw[j]
+            if p1 == p or (model == PSI and p1 == p3) or (model == PC and before(g, p1, p)):
+                continue
+            return told(found, p1, WW, x)
+    return False
+
+
+def told(found, p1, relation, cell):
+    """Note it."""
+    found[0] = p1
+    found[1] = relation
+    found[2] = cell
+    return True
+
+
+def dangerous(g, p, guarded, mark, raised):
+    """Every P1 and P3 of p's pairs of RW edges as under SI: what an engine that only sees such pairs must see whole."""
+    for i in range(g.u_start[p], g.u_start[p + 1]):
+        mark[g.u_cell[i]] = p
+    for i in range(g.r_start[p], g.r_start[p + 1]):
+        y = g.r_cell[i]
+        for j in range(g.kw_start[y], g.kw_start[y + 1]):
+            p3 = g.kw[j]
+            if p3 == p or g.session[p3] == g.session[p] or conflict(g, p3, p, mark):
+                continue
+            block = g.cell_block[y] if g.cell_block[y] >= 0 else g.read_block[i]
+            if overwritten(g, p, block, guarded, mark, raised):
+                raised[p3] = True
+
+
+def overwritten(g, p, block, guarded, mark, raised):
+    """Mark every reader in this block of what p writes, as under SI; is there one?"""
+    some = False
+    for i in range(g.w_start[p], g.w_start[p + 1]):
+        x = g.w_cell[i]
+        if g.cell_block[x] >= 0 and g.cell_block[x] != block:
+            continue
+        for j in range(g.kr_start[x], g.kr_start[x + 1]):
+            p1 = g.kr[j]
+            if p1 == p or before(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
+                continue
+            if not sees_other(g, p1, g.kr_place[j], p, guarded, mark):
+                raised[p1] = True
+                some = True
+    return some

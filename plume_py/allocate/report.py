@@ -1,0 +1,190 @@
+"""Allocations and answers about robustness, for people and for programs."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from plume_py import __version__
+from plume_py.allocate.catalogue import Catalogue
+from plume_py.allocate.explain import Danger
+from plume_py.allocate.robust import Robustness
+from plume_py.allocate.space import Space
+from plume_py.allocate.workload import Program
+from plume_py.checking import check
+from plume_py.history.model import History
+from plume_py.levels import NAMES
+from plume_py.report.json import encode
+from plume_py.report.text import example, operation
+from plume_py.text import shown, wrapped
+
+Style = Callable[..., str]
+
+# A table of so many groups is printed line by line; of more, only counted.
+LISTED = 40
+
+
+@dataclass
+class Answer:
+    """An allocation with all that is to be said about it."""
+
+    source: str
+    space: Space
+    programs: list[str]  # of each group
+    catalogue: Catalogue
+    rules: str
+    levels: list[str]
+    dangers: dict[int, Danger] = field(default_factory=dict)  # why the group is not at the next cheaper level
+    robustness: Robustness | None = None  # of the whole, where the rules do not vouch for it
+    notes: list[str] = field(default_factory=list)
+    templates: list[Program] = field(default_factory=list)
+
+
+def allocation_text(answer: Answer, style: Style = click.style) -> Iterator[str]:
+    """The table, then the reasons."""
+    yield f"{style(shown(answer.source), bold=True)}: {answer.space.scope}"
+    yield f"  {answer.rules} rules; {answer.catalogue.name}: {answer.catalogue.note}"
+    for note in answer.notes:
+        yield from wrapped("  note: ", note, "        ")
+    yield ""
+    yield from _table(answer, style)
+    for group, danger in answer.dangers.items():
+        yield ""
+        yield from _reason(answer, group, danger, style)
+    if answer.robustness is not None:
+        yield ""
+        yield from robust_text(answer.robustness, style)
+
+
+def _table(answer: Answer, style: Style) -> Iterator[str]:
+    spelled = answer.catalogue.spelled
+    if len(answer.levels) <= LISTED:
+        width = max((len(shown(name)) for name in answer.space.groups), default=0)
+        for name, level in zip(answer.space.groups, answer.levels, strict=True):
+            engine = "" if spelled(level) == level else f"  {spelled(level)}"
+            yield f"  {shown(name):<{width}}  {style(f'{level:<3}', bold=True)}{engine}"
+        return
+    counts = Counter(zip(answer.programs, answer.levels, strict=True))
+    used = [level for level in NAMES if level in answer.levels]
+    width = max(len(shown(program)) for program in answer.programs)
+    yield f"  {'':<{width}}" + "".join(f"{level:>9}" for level in used)
+    for program in dict.fromkeys(answer.programs):
+        yield f"  {shown(program):<{width}}" + "".join(_count(counts[program, level]) for level in used)
+    total = Counter(answer.levels)
+    yield f"  {'all':<{width}}" + "".join(_count(total[level]) for level in used)
+
+
+def _count(number: int) -> str:
+    return f"{number:>9,}" if number else f"{'':>9}"
+
+
+def _reason(answer: Answer, group: int, danger: Danger, style: Style) -> Iterator[str]:
+    name, level = shown(answer.space.groups[group]), answer.levels[group]
+    yield f"{style(name, bold=True)} needs {level}: at {danger.level} it can be the pivot of a cycle"
+    offered = answer.catalogue.offered({})
+    between = offered[offered.index(danger.level) + 1 : offered.index(level)] if level in offered else []
+    if between and answer.catalogue.adjust is not None:
+        yield from wrapped(f"  {' and '.join(between)} would do, but ", f"{answer.catalogue.note}.", "  ")
+    yield from danger_text(danger)
+
+
+def danger_text(danger: Danger) -> Iterator[str]:
+    """The cycle, and the history if there is one."""
+    for line in danger.words():
+        yield f"    {shown(line, 200)}"
+    if danger.history is not None:
+        yield "  as in this history, which keeps the levels and is not serializable:"
+        yield from history_lines(danger.history)
+    elif danger.decided:
+        yield "  No history of these instances alone shows it; the rules cannot exclude it in larger company."
+    else:
+        yield "  The search for a history was not finished."
+
+
+def history_lines(history: History) -> Iterator[str]:
+    """A transaction per line."""
+    for session in history:
+        for txn in session:
+            ops = " ".join(operation(tuple(op)) for op in txn.ops)
+            yield from wrapped(f"    {shown(txn.id)} at {txn.level}  [session {shown(txn.session)}]  ", ops, "        ")
+
+
+def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]:
+    """Yes with the argument, no with cycle, history and explanation, or what is left open."""
+    words = {
+        True: style("robust", fg="green"),
+        False: style("not robust", fg="red", bold=True),
+        None: style("undecided", fg="yellow"),
+    }
+    yield f"{words[answer.ok]}: {answer.because}"
+    if answer.ok:
+        yield "Every run at these levels is serializable."
+        return
+    if answer.danger is not None:
+        yield from danger_text(answer.danger)
+    if answer.history is not None:
+        if answer.danger is None or answer.danger.history is None:
+            yield from history_lines(answer.history)
+        for violation in check(answer.history, "SER").violations:
+            yield ""
+            yield from example(violation, style)
+
+
+def allocation_document(answer: Answer) -> str:
+    """The allocation as JSON."""
+    groups = [
+        {
+            "name": name,
+            "program": program,
+            "level": level,
+            "engine_level": answer.catalogue.spelled(level),
+            "danger": _danger(answer.dangers.get(g)),
+        }
+        for g, (name, program, level) in enumerate(
+            zip(answer.space.groups, answer.programs, answer.levels, strict=True)
+        )
+    ]
+    return encode(
+        {
+            "tool": {"name": "isocheck", "version": __version__},
+            "workload": answer.source,
+            "scope": answer.space.scope,
+            "rules": answer.rules,
+            "catalogue": answer.catalogue.name,
+            "notes": answer.notes,
+            "counts": dict(Counter(answer.levels)),
+            "groups": groups,
+            "robust": None if answer.robustness is None else _robustness(answer.robustness),
+        }
+    )
+
+
+def robust_document(source: str, scope: str, levels: dict[str, str], answer: Robustness) -> str:
+    """An answer about robustness as JSON."""
+    tool = {"name": "isocheck", "version": __version__}
+    return encode({"tool": tool, "workload": source, "scope": scope, "levels": levels} | _robustness(answer))
+
+
+def _robustness(answer: Robustness) -> dict[str, Any]:
+    return {"ok": answer.ok, "because": answer.because, "danger": _danger(answer.danger), **_history(answer.history)}
+
+
+def _danger(danger: Danger | None) -> dict[str, Any] | None:
+    if danger is None:
+        return None
+    names = [instance.name for instance in danger.workload.instances]
+    cycle = [
+        {"from": names[e.source], "to": names[e.target], "relation": e.relation, "cell": e.cell}
+        for e in danger.cycle.edges
+    ]
+    return {"level": danger.level, "cycle": cycle, **_history(danger.history)}
+
+
+def _history(history: History | None) -> dict[str, Any]:
+    """As a native document."""
+    if history is None:
+        return {"history": None}
+    sessions = [[{"id": t.id, "level": t.level, "ops": [list(op) for op in t.ops]} for t in s] for s in history]
+    return {"history": {"initial": 0, "sessions": sessions}}

@@ -1,0 +1,105 @@
+"""The three sets of rules that give each instance a level.
+
+``paper``: MixIso's theorem 6.18 as published. It is not sound where sessions matter or writes are conditional.
+``repaired``: the same with the session and the conditional writes taken into account.
+``refined``: weaker levels where the critical cycle that the others fear cannot exist (see pivot_kernels).
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plume_py import accel
+from plume_py.allocate import pivot_kernels as kernels
+from plume_py.allocate.graph import Graph, build
+from plume_py.allocate.sets import Sets
+from plume_py.history.model import Bools, Int8s
+
+# Numbers of the kernels; TCC asks for as much as RA where serializability is the aim.
+CODES = {
+    "RC": kernels.RC,
+    "RA": kernels.RA,
+    "TCC": kernels.RA,
+    "PC": kernels.PC,
+    "PSI": kernels.PSI,
+    "SI": kernels.SI,
+    "SER": kernels.SER,
+}
+RULES = ("refined", "repaired", "paper")
+
+
+def simple_rules(sets: Sets, *, repaired: bool) -> list[str]:
+    """Theorem 6.18; ``repaired``: an instance that follows another in its session cannot count on reading one key only,
+    only certain writes protect, and instances of its own session do no harm."""
+    writers = _writers(sets)
+    levels = []
+    for p in range(sets.instances):
+        reads, writes = sets.reads.of(p), sets.may.of(p)
+        if not reads or (not writes and len(reads) == 1 and not (repaired and sets.place[p])):
+            levels.append("RA")
+        elif not writes:
+            levels.append("PC")
+        else:
+            levels.append("SER" if _threatened(sets, p, reads, writers, repaired) else "PSI")
+    return levels
+
+
+def _writers(sets: Sets) -> list[list[int]]:
+    start, owner, _ = sets.may.turned(sets.cells)
+    return [owner[start[x] : start[x + 1]].tolist() for x in range(sets.cells)]
+
+
+def _threatened(sets: Sets, p: int, reads: set[int], writers: list[list[int]], repaired: bool) -> bool:
+    """Does another instance overwrite what p reads, and share no written cell with it?"""
+    protecting = sets.must if repaired else sets.may
+    own = protecting.of(p)
+    for x in reads:
+        for q in writers[x]:
+            if q == p or (repaired and sets.session[q] == sets.session[p]):
+                continue
+            if own.isdisjoint(protecting.of(q)):
+                return True
+    return False
+
+
+class Refined:
+    """The refined rules on one workload."""
+
+    def __init__(self, sets: Sets) -> None:
+        self.sets = sets
+        self.graph: Graph = build(sets)
+        accel.prepare(50 * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
+        self._mark = np.full(sets.cells, -1, np.int32)
+        self.found = np.full(5, -1, np.int32)
+
+    def safe(self, offered: Sequence[str]) -> Bools:
+        """For each instance and each level: is it no pivot there, if all others look out for common writes?"""
+        choices = np.array([CODES[name] for name in offered], np.int32)
+        everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
+        table = np.empty((self.sets.instances, len(choices)), np.bool_)
+        kernels.safe(self.graph, choices, everybody, self._mark, self.found, table)
+        return table
+
+    def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
+        """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
+        return bool(kernels.pivot(self.graph, p, CODES[level], guarded, self._mark, self.found))
+
+    def unsafe(self, levels: Sequence[str], judged: Sequence[int]) -> int:
+        """The first of ``judged`` that is a pivot at its level, or -1; ``found`` then describes the cycle."""
+        codes = np.array([CODES[level] for level in levels], np.int32)
+        chosen = np.array(judged, np.int32)
+        return int(kernels.unsafe(self.graph, codes, chosen, guards(levels), self._mark, self.found))
+
+    def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> list[int]:
+        """All partners in the pairs of RW edges at these pivots."""
+        raised = np.zeros(self.sets.instances, np.bool_)
+        for p in pivots:
+            kernels.dangerous(self.graph, p, guarded, self._mark, raised)
+        partners: list[int] = np.flatnonzero(raised).tolist()
+        return partners
+
+
+def guards(levels: Sequence[str]) -> Int8s:
+    """How instances at these levels guard what they write."""
+    own = {"RC": kernels.BY_STATEMENT, "PSI": kernels.BY_LEVEL, "SI": kernels.BY_LEVEL, "SER": kernels.BY_LEVEL}
+    return np.array([own.get(level, kernels.UNGUARDED) for level in levels], np.uint8)

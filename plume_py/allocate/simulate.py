@@ -1,0 +1,127 @@
+"""A workload on a protocol in simulated time: its history, and how much it gets done."""
+
+import heapq
+import random
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from plume_py.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, Store
+from plume_py.allocate.workload import Instance, Workload
+from plume_py.errors import IsocheckError
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.model import History
+
+# A lock that is in the way is looked at again after so long.
+PATIENCE = 0.001
+# A conditional access happens in half of the cases.
+HAPPENS = 0.5
+MOST_RETRIES = 1000
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it, in simulated seconds."""
+
+    history: History
+    committed: int
+    aborted: int
+    seconds: float
+    latency: float  # mean time from the first attempt to the commit
+
+    @property
+    def throughput(self) -> float:
+        """Transactions committed per second."""
+        return self.committed / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Simulation:
+    """Sessions that run instances one after the other; each operation takes ``low`` to ``high`` seconds."""
+
+    protocol: str
+    levels: Sequence[str]
+    workload: Workload
+    seed: int = 0
+    bug: str = ""
+    low: float = 0.030
+    high: float = 0.050
+    now: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        kind = PROTOCOLS[self.protocol]
+        wrong = sorted(set(self.levels) - set(kind.levels))
+        if wrong:
+            raise IsocheckError(f"{self.protocol} has no {wrong[0]}; it runs {', '.join(kind.levels)}")
+        if self.bug and self.bug not in kind.bugs:
+            raise IsocheckError(f"{self.protocol} has no bug {self.bug!r}; choose {', '.join(kind.bugs)}")
+        self.random = random.Random(self.seed)
+        self.store = Store()
+        self.rules: Protocol = kind(self.store, self.bug)
+        self.builder = HistoryBuilder(initial=0)
+        self.values, self.ages = count(1), count()
+        self.aborted = 0
+
+    def run(self) -> Outcome:
+        """To the end of all sessions."""
+        queue: list[tuple[float, int, Iterator[float]]] = []
+        order = count()
+        for s, members in enumerate(self.workload.sessions()):
+            heapq.heappush(queue, (0.0, next(order), self._session(s, members)))
+        while queue:
+            self.now, _, session = heapq.heappop(queue)
+            delay = next(session, None)
+            if delay is not None:
+                heapq.heappush(queue, (self.now + delay, next(order), session))
+        mean = sum(self.latencies) / len(self.latencies) if self.latencies else 0.0
+        history = self.builder.build(init_txn="none")
+        return Outcome(history, len(self.latencies), self.aborted, self.now, mean)
+
+    def _session(self, session: int, members: list[int]) -> Iterator[float]:
+        for i in members:
+            begun, age = self.now, next(self.ages)
+            for attempt in count(1):
+                txn = Running(age, self.levels[i])
+                done = yield from self._attempt(session, txn, self.workload.instances[i], attempt)
+                if done:
+                    break
+                if attempt == MOST_RETRIES:
+                    raise IsocheckError(f"{self.workload.instances[i].name} was aborted {attempt} times in a row")
+                yield self._latency()
+            self.latencies.append(self.now - begun)
+
+    def _attempt(self, session: int, txn: Running, instance: Instance, attempt: int) -> Generator[float, None, bool]:
+        """One try; did it commit?"""
+        ops: list[tuple[str, str, int]] = []
+        self.rules.begin(txn)
+        status = "committed"
+        try:
+            yield from self._work(txn, instance, ops)
+            yield from self._timed(self.rules.commit(txn))
+        except AbortedError:
+            status = "aborted"
+            self.store.release(txn)
+            self.aborted += 1
+        name = instance.name if attempt == 1 else f"{instance.name}, attempt {attempt}"
+        self.builder.add(session, ops, status=status, level=txn.level, id=name)
+        return status == "committed"
+
+    def _work(self, txn: Running, instance: Instance, ops: list[tuple[str, str, int]]) -> Iterator[float]:
+        for access in instance.accesses:
+            if access.conditional and self.random.random() >= HAPPENS:
+                continue
+            if access.reads:
+                yield from self._timed(self.rules.read(txn, access.cell))
+                ops.append(("r", access.cell, txn.buffer.get(access.cell, txn.reads.get(access.cell, 0))))
+            if access.writes:
+                value = next(self.values)
+                yield from self._timed(self.rules.write(txn, access.cell, value))
+                ops.append(("w", access.cell, value))
+
+    def _timed(self, steps: Steps) -> Iterator[float]:
+        for step in steps:
+            yield self._latency() if step == WORK else PATIENCE
+
+    def _latency(self) -> float:
+        return self.random.uniform(self.low, self.high)

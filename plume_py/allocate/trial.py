@@ -1,0 +1,82 @@
+"""A workload on a simulated protocol under several allocations: does it keep its levels, and what does it get done?"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from plume_py.allocate.catalogue import Catalogue, allocate
+from plume_py.allocate.protocols import PROTOCOLS
+from plume_py.allocate.simulate import Outcome, Simulation
+from plume_py.allocate.space import of_instances
+from plume_py.allocate.workload import Workload
+from plume_py.checking import check
+from plume_py.report.verdict import Result
+
+ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run and what the checker says about it."""
+
+    outcome: Outcome
+    levels: list[str]
+    result: Result
+
+
+def in_sessions(workload: Workload, sessions: int, seed: int) -> Workload:
+    """The instances in random order, dealt out to so many sessions."""
+    order = list(range(len(workload.instances)))
+    random.Random(seed).shuffle(order)
+    dealt = [i % sessions for i in range(len(order))]
+    return Workload([workload.instances[i] for i in order], dealt, workload.programs, workload.source)
+
+
+def levels_for(workload: Workload, protocol: str, allocation: str, seed: int = 0) -> list[str]:
+    """All SER, the weakest safe of {SI, SER}, the weakest safe that the protocol has, or any."""
+    own = PROTOCOLS[protocol].levels
+    if allocation == "ser":
+        return ["SER"] * len(workload.instances)
+    if allocation == "random":
+        rng = random.Random(seed)
+        return [rng.choice(own) for _ in workload.instances]
+    offered = {level: level for level in own if allocation == "weakest" or level in ("SI", "SER")}
+    return allocate(of_instances(workload), Catalogue(protocol, offered, ""))
+
+
+def trials(
+    workload: Workload, protocol: str, allocation: str, runs: int, *, seed: int = 0, bug: str = ""
+) -> Iterator[Trial]:
+    """So many runs with seeds from ``seed`` on. What should be serializable as a whole is checked for that, too."""
+    wanted: Sequence[str] = ["declared"] if allocation == "random" else ["declared", "SER"]
+    for run in range(runs):
+        levels = levels_for(workload, protocol, allocation, seed + run)
+        outcome = Simulation(protocol, levels, workload, seed + run, bug).run()
+        yield Trial(outcome, levels, check(outcome.history, wanted, name=f"{protocol}, seed {seed + run}"))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Medians over the runs; ``broken`` counts runs by the level that they break."""
+
+    runs: int
+    throughput: float
+    latency: float
+    aborted: float
+    broken: dict[str, int]
+
+
+def summary(tried: Sequence[Trial]) -> Summary:
+    """Of all runs."""
+    broken: dict[str, int] = {}
+    for trial in tried:
+        for level, verdict in trial.result.levels.items():
+            broken[level] = broken.get(level, 0) + (verdict.ok is False)
+    return Summary(
+        len(tried),
+        median(trial.outcome.throughput for trial in tried),
+        median(trial.outcome.latency for trial in tried),
+        median(trial.outcome.aborted for trial in tried),
+        broken,
+    )

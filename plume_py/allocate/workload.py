@@ -1,0 +1,167 @@
+"""Workloads: programs with parameters, their instances, and the sessions that the instances run in.
+
+An access names a cell by a table (or column) and the parameters that make up its key. It reads, writes, or updates
+(reads and writes in one statement). A conditional access may or may not happen; it counts as a possible access wherever
+an access does harm, and never as a certain one where an access protects.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from plume_py.errors import InputError
+from plume_py.levels import parse_level
+
+READ, WRITE, UPDATE = "READ", "WRITE", "UPDATE"
+KINDS = (READ, WRITE, UPDATE)
+
+# In place of a parameter: every row of the table.
+EVERY = "*"
+
+
+@dataclass(frozen=True)
+class Access:
+    """One operation of a program, or of an instance once its parameters are values."""
+
+    kind: str
+    table: str
+    key: tuple[str, ...] = ()
+    conditional: bool = False
+
+    @cached_property
+    def reads(self) -> bool:
+        """Does it read?"""
+        return self.kind != WRITE
+
+    @cached_property
+    def writes(self) -> bool:
+        """Does it write?"""
+        return self.kind != READ
+
+    @cached_property
+    def cell(self) -> str:
+        """The name of the cell, as MixIso's workload files spell it."""
+        return "_".join((self.table, *self.key))
+
+    @cached_property
+    def whole_table(self) -> bool:
+        """Does it range over all rows?"""
+        return EVERY in self.key
+
+    def __str__(self) -> str:
+        sign = {READ: "r", WRITE: "w", UPDATE: "rw"}[self.kind]
+        return f"{sign}({self.cell}){'?' if self.conditional else ''}"
+
+
+def read(table: str, *key: object, conditional: bool = False) -> Access:
+    """Reads a cell."""
+    return Access(READ, table, tuple(map(str, key)), conditional)
+
+
+def write(table: str, *key: object, conditional: bool = False) -> Access:
+    """Writes a cell without reading it."""
+    return Access(WRITE, table, tuple(map(str, key)), conditional)
+
+
+def update(table: str, *key: object, conditional: bool = False) -> Access:
+    """Reads and writes a cell in one statement."""
+    return Access(UPDATE, table, tuple(map(str, key)), conditional)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A program that runs once, with its parameters' values."""
+
+    name: str
+    program: str
+    accesses: tuple[Access, ...]
+    level: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {' '.join(map(str, self.accesses)) or '(no access)'}"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A transaction as the application writes it."""
+
+    name: str
+    params: tuple[str, ...]
+    accesses: tuple[Access, ...]
+    level: str | None = None
+    share: float | None = None
+    notes: tuple[str, ...] = ()  # what was over-approximated, for people
+
+    def __post_init__(self) -> None:
+        known = {*self.params, EVERY}
+        for access in self.accesses:
+            for part in access.key:
+                if part not in known and part.isidentifier():
+                    raise InputError(
+                        f"program {self.name}: {access} uses the parameter {part!r}, which is not declared",
+                        hint="list it in params",
+                    )
+
+    def __call__(self, *values: object, name: str | None = None) -> Instance:
+        """An instance with these values."""
+        if len(values) != len(self.params):
+            raise InputError(f"program {self.name} takes {len(self.params)} values, not {len(values)}")
+        bound = dict(zip(self.params, map(str, values), strict=True))
+        accesses = tuple(replace(a, key=tuple(bound.get(part, part) for part in a.key)) for a in self.accesses)
+        shown = name or f"{self.name}({', '.join(bound.values())})"
+        return Instance(shown, self.name, accesses, self.level)
+
+
+@dataclass
+class Workload:
+    """Instances, session by session; the order within a session is the order they run in."""
+
+    instances: list[Instance]
+    session: list[int] = field(default_factory=list)  # of each instance; by default each has its own
+    programs: list[Program] = field(default_factory=list)
+    source: str = "workload"
+    followers: frozenset[str] | None = None  # programs that may follow another in a session; None: all
+
+    def __post_init__(self) -> None:
+        self.session = self.session or list(range(len(self.instances)))
+        if len(self.session) != len(self.instances):
+            raise InputError("a workload needs one session for each instance")
+
+    @classmethod
+    def of_sessions(cls, sessions: Iterable[Sequence[Instance]]) -> "Workload":
+        """From the sessions' sequences of instances."""
+        rows = [(instance, s) for s, session in enumerate(sessions) for instance in session]
+        return cls([instance for instance, _ in rows], [s for _, s in rows])
+
+    @property
+    def levels(self) -> list[str | None]:
+        """The level each instance declares."""
+        return [instance.level for instance in self.instances]
+
+    def sessions(self) -> list[list[int]]:
+        """The instances of each session, in order."""
+        rows: dict[int, list[int]] = {}
+        for i, s in enumerate(self.session):
+            rows.setdefault(s, []).append(i)
+        return list(rows.values())
+
+    def restricted(self, chosen: Sequence[int]) -> "Workload":
+        """These instances only, in the same sessions."""
+        return Workload([self.instances[i] for i in chosen], [self.session[i] for i in chosen], source=self.source)
+
+
+# MixIso's names of the levels.
+LONG_NAMES = {
+    "READ_COMMITTED": "RC",
+    "READ_ATOMIC": "RA",
+    "CAUSAL_CONSISTENCY": "TCC",
+    "PREFIX_CONSISTENCY": "PC",
+    "PARALLEL_SNAPSHOT_ISOLATION": "PSI",
+    "SNAPSHOT_ISOLATION": "SI",
+    "SERIALIZABLE": "SER",
+}
+
+
+def level_name(text: str) -> str | None:
+    """A level by MixIso's long name or by any of ours; None if there is no such level."""
+    return LONG_NAMES.get(text.upper()) or parse_level(text)

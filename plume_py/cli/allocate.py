@@ -1,0 +1,86 @@
+"""``isocheck allocate``: the weakest safe level for each transaction."""
+
+from typing import Any
+
+import click
+
+from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
+from plume_py.errors import IsocheckError
+from plume_py.text import one_line
+
+RULES = ("refined", "repaired", "paper")
+
+
+@click.command("allocate")
+@reading_workloads
+@click.option("--rules", type=click.Choice(RULES), default="refined", show_default=True)
+@click.option("--pin", "pins", multiple=True, metavar="NAME=LEVEL", help="Keep a program or instance at a level.")
+@click.option("--weights", metavar="LEVEL=COST,...", help="What a level costs; of safe levels the cheapest is taken.")
+@click.option("--save", type=click.Path(dir_okay=False), help="Write the workload with its levels to this file.")
+@click.option("--brief", is_flag=True, help="The levels only, without reasons.")
+@click.option("--out", type=click.Path(file_okay=False), help="Write and draw the histories into this folder.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def command(
+    source: str,
+    schema: str | None,
+    pins: tuple[str, ...],
+    weights: str | None,
+    save: str | None,
+    brief: bool,
+    out: str | None,
+    output: str,
+    **given: Any,
+) -> None:
+    """The weakest level for each transaction at which every run is still serializable.
+
+    WORKLOAD is a JSON file of programs or instances, an .sql file, or smallbank, courseware, tpcc. Programs get a level
+    that is safe in every workload, unless --instances draws one.
+    """
+    from plume_py.allocate.driver import answer_allocation, open_workload
+    from plume_py.allocate.report import allocation_document, allocation_text
+
+    wanted = [pair for pin in pins for pair in level_pairs("--pin", pin).items()]
+    if len(dict(wanted)) < len(wanted):
+        raise IsocheckError("--pin: one name has two levels")
+    drawing, options = drawing_of(given)
+    answer = answer_allocation(
+        open_workload(source, schema),
+        drawing=drawing,
+        pins=dict(wanted),
+        costs=_costs(weights),
+        explain=not brief,
+        **options,
+    )
+    click.echo(allocation_document(answer) if output == "json" else "\n".join(allocation_text(answer)))
+    if save is not None:
+        _save(answer, save)
+    if out is not None:
+        write_dangers(answer.dangers.values(), out)
+
+
+def _costs(weights: str | None) -> dict[str, float]:
+    from plume_py.allocate.workload import level_name
+
+    costs = {}
+    for piece in weights.split(",") if weights else ():
+        name, _, cost = piece.partition("=")
+        level = level_name(name.strip())
+        try:
+            number = float(cost)
+        except ValueError:
+            number = float("nan")
+        if level is None or not 0 <= number < float("inf"):
+            raise IsocheckError(one_line(f"--weights: {piece[:40]!r} is not of the form LEVEL=COST, as in PSI=2.5"))
+        costs[level] = number
+    return costs
+
+
+def _save(answer: Any, target: str) -> None:
+    from plume_py.allocate.files import encode_programs, encode_workload, save
+
+    if answer.space.of_workload:
+        case = answer.space.cases[0]
+        save(target, encode_workload(case.workload, [answer.levels[g] for g in case.group]))
+    else:
+        levels = dict(zip(answer.space.groups, answer.levels, strict=True))
+        save(target, encode_programs(answer.templates, levels))

@@ -1,0 +1,44 @@
+"""``isocheck robust``: is every run at these levels serializable?"""
+
+from typing import Any
+
+import click
+
+from plume_py.cli.contract import exit_code
+from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
+
+
+@click.command("robust")
+@reading_workloads
+@click.option("--levels", metavar="NAME=LEVEL,...", help="By program or instance, *=LEVEL for the rest; else declared.")
+@click.option("--out", type=click.Path(file_okay=False), help="Write and draw the history into this folder.")
+@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    source: str,
+    schema: str | None,
+    levels: str | None,
+    out: str | None,
+    output: str,
+    **given: Any,
+) -> None:
+    """Is every run of a workload at these levels serializable?
+
+    Exit code: 0 yes, 1 no, with a history that shows it, 2 wrong usage, 3 undecided, 4 the input could not be read.
+    """
+    from plume_py.allocate.driver import answer_robustness, open_workload
+    from plume_py.allocate.report import robust_document, robust_text
+
+    drawing, options = drawing_of(given)
+    wanted = None if levels is None else level_pairs("--levels", levels)
+    found = answer_robustness(open_workload(source, schema), wanted, drawing=drawing, **options)
+    if output == "json":
+        click.echo(robust_document(found.source, found.scope, found.levels, found.answer))
+    else:
+        click.echo(f"{found.source}: {found.scope}")
+        click.echo("\n".join(robust_text(found.answer)))
+    if out is not None and found.answer.danger is not None:
+        write_dangers([found.answer.danger], out)
+    ctx.exit(exit_code(found.answer.ok, None))

@@ -1,0 +1,76 @@
+"""``isocheck simulate``: a workload on a simulated protocol that keeps a level per transaction."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from plume_py.cli.contract import ExitCode
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.history.model import History
+
+PROTOCOLS = ("si-s2pl", "pc-si-ser")
+ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
+
+
+@click.command("simulate")
+@click.argument("source", metavar="WORKLOAD")
+@click.option("--protocol", type=click.Choice(PROTOCOLS), default="pc-si-ser", show_default=True)
+@click.option("--allocation", type=click.Choice(ALLOCATIONS), default="weakest", show_default=True)
+@click.option("--sessions", type=click.IntRange(1, 10_000), default=10, show_default=True)
+@click.option("--instances", type=click.IntRange(1, 1_000_000), default=200, show_default=True, help="If programs.")
+@click.option("--largest", type=click.IntRange(min=1), default=500, show_default=True, help="Parameter value.")
+@click.option("--runs", type=click.IntRange(1, 100_000), default=5, show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
+@click.option("--bug", default="", help="A mistake in the protocol; an unknown one lists them.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write a history (of the first bad run, else the last).")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    source: str,
+    protocol: str,
+    allocation: str,
+    sessions: int,
+    instances: int,
+    largest: int,
+    runs: int,
+    seed: int,
+    bug: str,
+    out: str | None,
+) -> None:
+    """Run a workload on a simulated protocol and check what came of it at the declared levels.
+
+    Exit code: 0 every run keeps its levels (and is serializable, except with --allocation random), 1 some run does not.
+    """
+    from plume_py.allocate.driver import Drawing, open_space, open_workload
+    from plume_py.allocate.trial import in_sessions, summary, trials
+    from plume_py.report.text import render
+
+    opened = open_workload(source)
+    drawing = Drawing(None if opened.instances else instances, largest, seed)
+    workload = in_sessions(open_space(opened, "instance", True, drawing)[2], sessions, seed)
+    tried = list(trials(workload, protocol, allocation, runs, seed=seed, bug=bug))
+    told = summary(tried)
+    click.echo(f"{source} on {protocol}{f' with the bug {bug}' if bug else ''}, allocation {allocation}")
+    click.echo(f"  {told.runs} runs of {len(workload.instances)} transactions in {sessions} sessions")
+    click.echo(f"  median {told.throughput:.1f} transactions/s, latency {told.latency * 1000:.0f} ms (simulated)")
+    click.echo(f"  median {told.aborted:.0f} attempts aborted")
+    for level, count in told.broken.items():
+        click.echo(f"  {level} violated in {count} of {told.runs} runs")
+    bad = [trial for trial in tried if not trial.result.ok]
+    if bad:
+        click.echo("")
+        click.echo(render(bad[0].result))
+    if out is not None:
+        _write((bad or tried[-1:])[0].outcome.history, out)
+    ctx.exit(ExitCode.VIOLATION if bad else ExitCode.HOLDS)
+
+
+def _write(history: "History", out: str) -> None:
+    from plume_py.files import write_atomically
+    from plume_py.history.formats.json_writer import write_json
+
+    write_atomically(out, write_json(history).chunks)
+    click.echo(one_line(f"isocheck: wrote {out}"), err=True)

@@ -1,0 +1,88 @@
+"""What ``allocate`` and ``robust`` have in common."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from plume_py.errors import IsocheckError
+from plume_py.text import one_line
+
+if TYPE_CHECKING:
+    from plume_py.allocate.driver import Drawing
+    from plume_py.allocate.explain import Danger
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+CATALOGUES = ("mixiso", "postgresql", "mysql", "sqlserver", "oracle")
+
+
+def reading_workloads(command: F) -> F:
+    """The workload, and what is to be known about it."""
+    for option in (
+        click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of --instances."),
+        click.option("--largest", type=click.IntRange(min=1), default=500, show_default=True, help="Parameter value."),
+        click.option("--instances", type=click.IntRange(1, 10_000_000), help="Draw so many from the programs."),
+        click.option("--no-sessions", is_flag=True, help="Each transaction runs in a session of its own."),
+        click.option("--per", type=click.Choice(["instance", "program"]), default="instance", show_default=True),
+        click.option("--catalogue", type=click.Choice(CATALOGUES), default="mixiso", show_default=True),
+        click.option(
+            "--schema", type=click.Path(dir_okay=False), help="CREATE TABLE statements, for an .sql workload."
+        ),
+        click.argument("source", metavar="WORKLOAD"),
+    ):
+        command = option(command)
+    return command
+
+
+def drawing_of(given: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
+    """The options that say what to draw, and the others."""
+    from plume_py.allocate.driver import Drawing
+
+    rest = {name: value for name, value in given.items() if name not in ("instances", "largest", "seed", "no_sessions")}
+    rest["sessions"] = not given["no_sessions"]
+    return Drawing(given["instances"], given["largest"], given["seed"]), rest
+
+
+def level_pairs(option: str, text: str) -> dict[str, str]:
+    """``Balance=PC,WriteCheck=SER``; names may hold commas within parentheses, so levels end a piece."""
+    from plume_py.allocate.workload import level_name
+
+    levels: dict[str, str] = {}
+    name = ""
+    for piece in text.split(","):
+        before, equals, after = piece.rpartition("=")
+        if not equals:
+            name += piece + ","
+            continue
+        level = level_name(after.strip())
+        name = (name + before).strip()
+        if level is None or not name or name in levels:
+            raise IsocheckError(one_line(f"{option}: {piece[:60]!r} is not of the form NAME=LEVEL"))
+        levels[name] = level
+        name = ""
+    if name:
+        raise IsocheckError(one_line(f"{option}: {name[:60]!r} has no level; write NAME=LEVEL"))
+    return levels
+
+
+def write_dangers(dangers: "Iterable[Danger]", out: str) -> None:
+    """Each history as a native file, and the picture of what it breaks."""
+    from pathlib import Path
+
+    from plume_py.checking import check
+    from plume_py.files import write_atomically
+    from plume_py.history.formats.json_writer import write_json
+    from plume_py.report.dot import slug, write_pictures
+
+    notes: set[str] = set()
+    for danger in dangers:
+        if danger.history is None:
+            continue
+        pivot = danger.workload.instances[danger.cycle.pivot]
+        name = slug(f"{pivot.program}-at-{danger.level}")
+        result = check(danger.history, "SER", name=name)
+        notes |= set(write_pictures(result, Path(out)))
+        write_atomically(str(Path(out) / f"{name}.json"), write_json(danger.history).chunks)
+    for note in sorted(notes):
+        click.echo(one_line(f"isocheck: {note}"), err=True)

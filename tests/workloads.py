@@ -1,0 +1,59 @@
+"""Tiny random workloads, as the package takes them and as the oracles do."""
+
+from oracle_runs import Txn
+
+from plume_py.allocate import Access, Instance, Program, Workload
+
+KINDS = {"r": "READ", "w": "WRITE", "u": "UPDATE"}
+
+
+def random_txns(rng, sizes=(3, 3, 4)):
+    """Three or four transactions on a few cells, often in sessions, sometimes with conditional accesses."""
+    n, keys = rng.choice(sizes), rng.randint(1, 4)
+    sessions = rng.randint(1, n) if rng.random() < 0.7 else n
+    session = sorted(rng.randrange(sessions) for _ in range(n)) if sessions < n else list(range(n))
+    doubt = rng.choice((0, 0, 0.25))
+    return [
+        Txn(
+            session[t],
+            [(rng.choice("rrwu"), f"k{rng.randrange(keys)}", rng.random() < doubt) for _ in range(rng.randint(1, 3))],
+        )
+        for t in range(n)
+    ]
+
+
+def workload_of(txns):
+    """The same for the package."""
+    instances = [
+        Instance(f"T{i}", f"T{i}", tuple(Access(KINDS[kind], cell, (), maybe) for kind, cell, maybe in txn.ops))
+        for i, txn in enumerate(txns)
+    ]
+    return Workload(instances, [txn.session for txn in txns])
+
+
+def txns_of(workload):
+    """The other way round."""
+    letters = {name: letter for letter, name in KINDS.items()}
+    return [
+        Txn(workload.session[i], [(letters[a.kind], a.cell, a.conditional) for a in instance.accesses])
+        for i, instance in enumerate(workload.instances)
+    ]
+
+
+def random_programs(rng):
+    """A few programs with up to two parameters, over two tables."""
+    programs = []
+    for name in ("P", "Q", "R")[: rng.randint(1, 3)]:
+        params = ("a", "b")[: rng.randint(1, 2)]
+        parts = [*params, *params, "7"]
+        accesses = tuple(
+            Access(
+                rng.choice(("READ", "READ", "WRITE", "UPDATE")),
+                rng.choice("st"),
+                (rng.choice(parts),),
+                rng.random() < 0.1,
+            )
+            for _ in range(rng.randint(1, 3))
+        )
+        programs.append(Program(name, params, accesses))
+    return programs
