@@ -1,0 +1,39 @@
+"""The private servers of ``--managed``: what is left of them when isocheck is gone, however it went."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from plume_py.collect.processes import MARK
+
+BUSY = """
+import os, sys, time
+while True:
+    os.makedirs(sys.argv[1] + "/data", exist_ok=True)
+    open(f"{sys.argv[1]}/data/{time.monotonic_ns()}", "w").close()
+"""
+
+
+def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path):
+    """No server has been started yet; what makes its files would bring the folder back."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    keeper = subprocess.Popen([sys.executable, "-m", "plume_py.collect.keeper", str(folder)], stdin=subprocess.PIPE)
+    busy = subprocess.Popen([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", str(folder)])
+    try:
+        deadline = time.monotonic() + 30
+        while not (folder / "data").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        keeper.stdin.close()
+        assert keeper.wait(30) == 0
+        assert busy.wait(10) == -9 and not folder.exists()
+        assert other.poll() is None, "somebody who only names the folder is left alone"
+    finally:
+        for process in (busy, other, keeper):
+            process.kill()
+            process.wait()
+    assert not Path(folder).exists()
