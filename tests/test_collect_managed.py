@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+from collecting import PROGRAM, wait_for_lines
+
 from plume_py.collect.processes import MARK
 
 BUSY = """
@@ -37,3 +39,17 @@ def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path):
             process.kill()
             process.wait()
     assert not Path(folder).exists()
+
+
+def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path):
+    out = tmp_path / "h.jsonl"
+    arguments = ["collect", "--managed", "sqlite", "--transactions", "1000000", "--out", str(out)]
+    run = subprocess.Popen([*PROGRAM, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)})
+    wait_for_lines(out, 20)
+    assert list(tmp_path.glob("isocheck-*"))
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 20
+    while list(tmp_path.glob("isocheck-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
