@@ -110,13 +110,13 @@ class Client(threading.Thread):
             self._waiting()
             connection.begin(isolation)
             self._operate(connection, plan, transaction["ops"])
+            self._task.recorder.intend(transaction)
         except AbortedError as error:
             self._undo(connection)
             return "aborted", first_line(error)
         except Exception as error:
             self._disconnect()
             return "aborted", first_line(error)
-        self._task.recorder.intend(transaction)
         self._tell_commit()
         try:
             self._waiting()

@@ -24,6 +24,10 @@ from plume_py.history.formats.jsonl_pending import first_line, pending_path
 PENDING_LIMIT = 1 << 20
 
 
+class ClosedError(Exception):
+    """The history is complete; a client that was too late must not commit any more."""
+
+
 class Recorder:
     """Writes one history; its methods may be called by any thread."""
 
@@ -53,11 +57,11 @@ class Recorder:
             self._begin_pending(b"")
 
     def intend(self, transaction: dict[str, Any]) -> None:
-        """The commit of ``transaction`` is about to be sent."""
+        """The commit of ``transaction`` is about to be sent; it must not be if this raises, as nobody would know of it."""
         line = msgspec.json.encode({**transaction, "status": "unknown"}) + b"\n"
         with self._lock:
             if self._closed:
-                return
+                raise ClosedError("the run was over")
             self._under_way[transaction["id"]] = line
             if self._pending >= 0:
                 with suppress(OSError):  # the history itself will tell that the disk is full
@@ -101,8 +105,9 @@ class Recorder:
             self._size += len(line)
         except OSError as error:
             self.problem = f"cannot write {self._path}: {error.strerror}"
-            with suppress(OSError):
-                os.ftruncate(self._file, self._size)
+            if self._path != "-":  # which may be a file that had something in it before
+                with suppress(OSError):
+                    os.ftruncate(self._file, self._size)
 
     def _begin_pending(self, content: bytes) -> None:
         """A new hidden file; it replaces the old one at once, so that there always is one."""
