@@ -57,7 +57,7 @@ class Recorder:
             self._begin_pending(b"")
 
     def intend(self, transaction: dict[str, Any]) -> None:
-        """The commit of ``transaction`` is about to be sent; it must not be if this raises, as nobody would know of it."""
+        """The commit of ``transaction`` is about to be sent; if this raises, it must not be."""
         line = msgspec.json.encode({**transaction, "status": "unknown"}) + b"\n"
         with self._lock:
             if self._closed:
