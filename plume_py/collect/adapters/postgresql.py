@@ -46,6 +46,10 @@ class PostgresAdapter(Adapter):
         "serializable": Promise("SER"),
         "read uncommitted": Promise("RC", "PostgreSQL treats read uncommitted as read committed"),
     }
+    mixture = (
+        "PostgreSQL promises nothing for a mixture: its serializable transactions are so among themselves only, so a"
+        " violation of the declared levels is no defect of it"
+    )
     can_kill = True
 
     def __init__(self, setup: Setup) -> None:
