@@ -193,3 +193,53 @@ def test_audit_of_lists(table, problem, tmp_path):
     found = audit(path, {"x": table})
     assert found.ok == (problem is None)
     assert problem is None or problem in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    "table, status, start, problem",
+    [
+        (1, "committed", 3.0, "which had ended before b began"),
+        (2, "committed", 3.0, None),
+        (1, "committed", 1.5, None),  # side by side: either may have come last
+        (1, "committed", None, None),
+        (1, "aborted", 3.0, None),
+        (1, "unknown", 3.0, None),
+    ],
+)
+def test_audit_of_a_register_that_lost_its_last_write(table, status, start, problem, tmp_path):
+    times = {} if start is None else {"start": start, "end": 9.0}
+    path = history(
+        tmp_path,
+        {"id": "a", "ops": [["w", "x", 1]], "status": "committed", "start": 1.0, "end": 2.0},
+        {"id": "b", "ops": [["w", "x", 2]], "status": status, **times},
+    )
+    found = audit(path, {"x": table})
+    assert found.ok == (problem is None)
+    assert problem is None or problem in found.problems[0]
+
+
+def test_what_was_left_at_work_may_come_last(tmp_path):
+    """When its client gave up is not when it ended."""
+    path = history(
+        tmp_path,
+        {"id": "a", "ops": [["w", "x", 1]], "status": "unknown", "start": 1.0, "end": 2.0},
+        {"id": "b", "ops": [["w", "x", 2]], "status": "committed", "start": 3.0, "end": 4.0},
+    )
+    assert audit(path, {"x": 1}).ok
+
+
+def test_a_lost_register_is_noticed_in_the_table(tmp_path):
+    class Forgetful(Scripted):
+        def contents(self):
+            return {key: min(value, 20) for key, value in self.data.items()}
+
+    collected = gather("", tmp_path / "h.jsonl", adapter=Forgetful(), sessions=1, keys=1, read_only=0, write_only=1)
+    assert "which had ended before" in collected.audit.problems[-1]
+
+
+def test_times_do_not_go_back_with_the_clock(tmp_path, monkeypatch):
+    wall = iter(range(10**6, 0, -1))
+    monkeypatch.setattr(time, "time", lambda: float(next(wall)))
+    _, _, recorded = scripted(tmp_path, {})
+    times = [time for line in recorded for time in (line["start"], line["end"])]
+    assert times == sorted(times)
