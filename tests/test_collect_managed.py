@@ -1,13 +1,17 @@
 """The private servers of ``--managed``: what is left of them when isocheck is gone, however it went."""
 
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import pytest
 from collecting import PROGRAM, wait_for_lines
 
+from plume_py.collect.managed import SERVERS
 from plume_py.collect.processes import MARK
 
 BUSY = """
@@ -53,3 +57,24 @@ def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path):
     while list(tmp_path.glob("isocheck-*")):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name, driver", [("postgresql", "psycopg"), ("mariadb", "pymysql")])
+def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
+    pytest.importorskip(driver)
+    failed = []
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        server = SERVERS[name]()
+        server.port = mute.getsockname()[1]
+
+        def ask():
+            with pytest.raises(Exception):  # noqa: B017, PT011
+                server.answers()
+            failed.append(True)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(20)
+    assert failed

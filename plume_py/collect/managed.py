@@ -335,7 +335,9 @@ class ManagedMariadb(ManagedServer):
         import pymysql
 
         where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "database": DATABASE}
-        pymysql.connect(user="root", password=self.password, connect_timeout=2, **where).close()
+        # Whoever else has taken the port may accept connections and then say nothing.
+        limits: dict[str, Any] = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}
+        pymysql.connect(user="root", password=self.password, **where, **limits).close()
 
 
 class ManagedSqlite(ManagedServer):
