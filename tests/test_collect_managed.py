@@ -70,7 +70,7 @@ def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
         server.port = mute.getsockname()[1]
 
         def ask():
-            with pytest.raises(Exception):  # noqa: B017, PT011
+            with pytest.raises(Exception):  # noqa: B017
                 server.answers()
             failed.append(True)
 
