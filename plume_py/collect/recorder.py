@@ -1,11 +1,12 @@
 """The history as it is written: a line per transaction, complete and in the file as soon as its outcome is known.
 
-The file has its final name from the start, so that ``isocheck watch`` can follow it. It never has half a line: each one
-is written by a single call, and if the disk is full, what was written of the last one is cut off again.
+The file has its final name from the start, so that ``isocheck watch`` can follow it. Each line is written by a single
+call, and if the disk is full, what was written of the last one is cut off again: only a kill can leave half a line.
 
 If the collector is killed, other sessions may have recorded reads of a transaction whose own line was not written yet.
 So the line of a transaction is put into a second, hidden file before its COMMIT is sent, with the outcome "unknown".
-That file goes when the collector ends by itself; the reader of JSON Lines takes what is in it and not in the history.
+That file goes when the collector ends by itself; the reader of JSON Lines takes what is in it and not in the history,
+and where it is there, forgives half a line at the end.
 """
 
 import os
