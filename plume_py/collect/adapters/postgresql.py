@@ -49,7 +49,7 @@ class PostgresAdapter(Adapter):
     }
     mixture = (
         "PostgreSQL promises nothing for a mixture: its serializable transactions are so among themselves only, so a"
-        " violation of the declared levels is no defect of it"
+        " violation of the declared levels need not be a defect"
     )
     can_kill = True
 
