@@ -88,6 +88,17 @@ def test_postgresql_serializable_is_serializable(workload, postgresql, tmp_path)
     verdict(postgresql, "serializable", tmp_path, holds=["SER"], workload=workload, pause=0.3)
 
 
+def test_postgresql_keeps_the_options_of_the_address(postgresql):
+    import psycopg
+
+    url = f"{postgresql.url}?options=-c%20default_transaction_isolation%3Dserializable"
+    adapter = open_adapter(Setup(url))
+    assert adapter.settings()["default_transaction_isolation"] == "serializable"
+    with psycopg.connect(postgresql.url) as connection:
+        usual = connection.execute("SHOW default_transaction_isolation").fetchone()[0]
+    assert usual == open_adapter(Setup(postgresql.url)).settings()["default_transaction_isolation"] == "read committed"
+
+
 def test_postgresql_serializable_through_faults(postgresql, tmp_path):
     faults_and_then(postgresql, tmp_path)
 

@@ -127,14 +127,17 @@ def command(ctx: click.Context, /, out: str, **given: Any) -> None:
     ctx.exit(ending(collected))
 
 
-def run(given: dict[str, Any], out: str) -> "tuple[Collected, list[Isolation]]":
-    """Collect as the options say; also at which isolations that was."""
+def run(
+    given: dict[str, Any], out: str, accept: "Callable[[list[Isolation]], object]" = lambda isolations: None
+) -> "tuple[Collected, list[Isolation]]":
+    """Collect as the options say; also at which isolations that was, to which ``accept`` may object before."""
     from plume_py.collect.run import Plan, collect
     from plume_py.collect.workload import Shape
 
     shape = Shape(**{name: given[name] for name in _OF_SHAPE})
     with _sigterm_as_interrupt(), _database(given, shape.lists) as (adapter, server):
         isolations = chosen_isolations(adapter, given["isolation"], given["mix"])
+        accept(isolations)
         plan = Plan(
             shape,
             isolations,
@@ -147,7 +150,10 @@ def run(given: dict[str, Any], out: str) -> "tuple[Collected, list[Isolation]]":
             keep_table=given["keep_table"],
         )
         with _status(shape.sessions * shape.transactions) as tick:
-            return collect(adapter, plan, server, tick), isolations
+            collected = collect(adapter, plan, server, tick)
+        if len(isolations) > 1 and adapter.mixture:
+            collected.notes.append(adapter.mixture)
+        return collected, isolations
 
 
 @contextmanager
@@ -210,12 +216,12 @@ def chosen_isolations(adapter: "Adapter", isolation: str | None, mix: dict[str, 
     if not adapter.isolations:
         raise IsocheckError(f"the adapter {type(adapter).__name__} names no isolation levels")
     wanted = mix or {isolation or next(iter(adapter.isolations)): 1.0}
-    found = []
+    weights: dict[str, float] = {}
     for spelling, weight in wanted.items():
         name = _isolation(adapter, spelling)
-        promise = adapter.isolations[name]
-        found.append(Isolation(name, promise.level, weight, promise.remark))
-    return found
+        weights[name] = weights.get(name, 0) + weight
+    promises = {name: adapter.isolations[name] for name in weights}
+    return [Isolation(name, promise.level, weights[name], promise.remark) for name, promise in promises.items()]
 
 
 def _isolation(adapter: "Adapter", spelling: str) -> str:

@@ -11,6 +11,7 @@ import click
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
 from plume_py.cli.contract import OUTPUT_FORMATS, ExitCode, LevelChoice, exit_code, seconds
 from plume_py.errors import IsocheckError
+from plume_py.history.formats.jsonl_pending import pending_path
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
@@ -53,21 +54,19 @@ def command(
     if history == "-":
         raise click.UsageError("--history needs a file: standard output has the results")
     path, is_temporary = _place(history)
-    keep = not is_temporary
+    expected = [level for group in expect for level in group]
+    is_needed = False
     try:
-        collected, isolations = run(given, path)
-        for line in summary(collected):
+        collected, isolations = run(given, path, lambda isolations: None if expected else _promised(isolations))
+        is_needed = True  # what was collected may not come again
+        for line in (*summary(collected), *([] if expected else _remarks(isolations))):
             click.echo(one_line(line), err=output != "text")
-        levels = [level for group in expect for level in group] or _promised(given, isolations, output)
-        result = _check(path, levels, check_timeout)
-        keep = keep or result.ok is not True or ending(collected) == ExitCode.VIOLATION
+        result = _check(path, expected or _promised(isolations), check_timeout)
+        is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
         _show(ctx, result, output, out, report)
     finally:
-        if not keep:
-            with suppress(OSError):
-                os.unlink(path)
-    if is_temporary and keep:
-        click.echo(f"isocheck: the history is kept in {path}", err=True)
+        if is_temporary:
+            _tidy(path, is_needed)
     ctx.exit(_exit_code(collected, result))
 
 
@@ -79,16 +78,27 @@ def _place(history: str | None) -> tuple[str, bool]:
     return path, True
 
 
-def _promised(given: dict[str, Any], isolations: "list[Isolation]", output: str) -> list[str]:
-    """The level to check, and why, where that needs a word."""
-    if len(isolations) > 1:
-        return ["declared"]
-    isolation = isolations[0]
-    if isolation.remark:
-        click.echo(one_line(f"  promise   {isolation.remark}"), err=output != "text")
-    if isolation.level is None:
-        raise IsocheckError(f"nothing is promised at {isolation.name}: say what to check with --expect")
-    return [isolation.level]
+def _tidy(path: str, is_needed: bool) -> None:
+    """A history that the user has not named: kept if it is worth a second look."""
+    if is_needed:
+        click.echo(f"isocheck: the history is kept in {path}", err=True)
+        return
+    for leftover in (path, pending_path(path)):
+        with suppress(OSError):
+            os.unlink(leftover)
+
+
+def _promised(isolations: "list[Isolation]") -> list[str]:
+    """The level to check; of a mixture, for each transaction its own."""
+    for isolation in isolations:
+        if isolation.level is None:
+            raise IsocheckError(f"nothing is promised at {isolation.name}: say what to check with --expect")
+    return [str(isolations[0].level) if len(isolations) == 1 else "declared"]
+
+
+def _remarks(isolations: "list[Isolation]") -> list[str]:
+    """Why that is checked, where it needs a word."""
+    return [f"  promise   {isolation.remark}" for isolation in isolations if isolation.remark]
 
 
 def _check(path: str, levels: list[str], timeout: float | None) -> "Result":

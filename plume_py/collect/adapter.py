@@ -87,6 +87,7 @@ class Adapter(ABC):
     name = ""
     # Spelled as the database does, in lower case; the first one is used where the user names none.
     isolations: Mapping[str, Promise] = {}
+    mixture = ""  # what is to be known about transactions of different isolation levels side by side
     can_kill = False
 
     def __init__(self, setup: Setup) -> None:

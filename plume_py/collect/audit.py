@@ -2,8 +2,8 @@
 
 A checker judges what clients read. Whether a commit that was confirmed is there in the end is another question, and the
 table answers it: whatever is in it must come from a transaction that may have committed, and what was confirmed must
-not be missing. In a list run every confirmed append is looked for; in a register run only the newest write of a key is
-left to look at, so a lost write shows only where it was the last one.
+not be missing. In a list run every confirmed append is looked for. In a register run only one write of a key is left to
+look at: it must not be of a transaction that had ended before another one, which confirmed a write too, began.
 """
 
 from collections.abc import Mapping
@@ -23,6 +23,8 @@ class _Line(msgspec.Struct):
     session: int = 0
     status: str = "committed"
     id: str = ""
+    start: float | None = None
+    end: float | None = None
 
 
 @dataclass
@@ -49,11 +51,17 @@ class Audit:
 
 @dataclass
 class _Write:
-    """Who wrote a value, what became of it, and whether the same transaction wrote the key again."""
+    """Who wrote a value, what became of it and when, and whether the same transaction wrote the key again."""
 
     transaction: str
     status: str
+    start: float | None
+    end: float | None
     final: bool = True
+
+    def is_before(self, other: "_Write") -> bool:
+        """Was it over when the other one began?"""
+        return self.end is not None and other.start is not None and self.end < other.start
 
 
 Writes = dict[str, dict[int, _Write]]
@@ -88,7 +96,7 @@ def _writes(path: str) -> Writes:
                     continue
                 if kind == "w" and key in own:
                     own[key].final = False
-                own[key] = writes.setdefault(key, {})[value] = _Write(line.id, line.status)
+                own[key] = writes.setdefault(key, {})[value] = _Write(line.id, line.status, line.start, line.end)
     return writes
 
 
@@ -124,6 +132,13 @@ def _audit_register(result: Audit, key: str, value: int, written: dict[int, _Wri
     if value:
         result.confirmed += bool(confirmed)
         _judge(result, key, value, written)
+        last = written.get(value)
+        if last is not None and last.status == "committed":  # when an unknown one ended, nobody knows
+            for lost in [write for write in confirmed if last.is_before(write)][-1:]:
+                result.problem(
+                    f"{shown(key)} has {value} of {shown(last.transaction)}, which had ended before"
+                    f" {shown(lost.transaction)} began, and that committed a write, too"
+                )
     elif confirmed:
         result.confirmed += 1
         result.problem(

@@ -110,13 +110,13 @@ class Client(threading.Thread):
             self._waiting()
             connection.begin(isolation)
             self._operate(connection, plan, transaction["ops"])
+            self._task.recorder.intend(transaction)
         except AbortedError as error:
             self._undo(connection)
             return "aborted", first_line(error)
         except Exception as error:
             self._disconnect()
             return "aborted", first_line(error)
-        self._task.recorder.intend(transaction)
         self._tell_commit()
         try:
             self._waiting()
@@ -190,6 +190,10 @@ class Client(threading.Thread):
             tell()
 
 
+# The clock of the wall may be set back while a run lasts, and who came first must not depend on that.
+_EPOCH = time.time() - time.monotonic()
+
+
 def _now() -> float:
-    """Wall-clock time in seconds, to the microsecond."""
-    return round(time.time(), 6)
+    """Wall-clock time in seconds, to the microsecond; it never goes back."""
+    return round(_EPOCH + time.monotonic(), 6)

@@ -6,22 +6,26 @@ nothing left to do.
 
 import shutil
 import sys
-from contextlib import suppress
+import time
 from pathlib import Path
 
-from plume_py.collect.processes import kill_tree
+from plume_py.collect.processes import kill_tree, marked
+
+# How often to try, and seconds between: what is being killed may still make a file.
+ATTEMPTS, WAIT = 100, 0.1
 
 
 def main() -> None:
     """Wait, then tidy up."""
-    folder = Path(sys.argv[1])
+    folder = sys.argv[1]
     sys.stdin.buffer.read()
-    with suppress(OSError, ValueError):
-        pid = int((folder / "pid").read_text())
-        # Meanwhile the number may belong to somebody else: ours names its folder.
-        if str(folder).encode() in Path(f"/proc/{pid}/cmdline").read_bytes():
+    for _ in range(ATTEMPTS):
+        for pid in marked(folder):
             kill_tree(pid)
-    shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            return
+        time.sleep(WAIT)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from plume_py.collect.processes import end, is_running, tree
+from plume_py.collect.processes import MARK, end, is_running, tree
 from plume_py.collect.registry import adapter_class
 from plume_py.errors import IsocheckError
 
@@ -135,7 +135,7 @@ class ManagedServer(ABC):
                 os.kill(pid, signal.SIGCONT)
         self._paused = []
 
-    def run(self, command: list[str], environment: dict[str, str] | None = None) -> None:
+    def run(self, command: list[str]) -> None:
         """Run a program that prepares the server, as the server's user."""
         try:
             done = subprocess.run(
@@ -145,7 +145,7 @@ class ManagedServer(ABC):
                 timeout=PREPARE,
                 check=False,
                 cwd=self.folder,
-                env=_environment(environment),
+                env=self._environment(),
                 **self._as_user(),
             )
         except subprocess.TimeoutExpired:
@@ -182,11 +182,10 @@ class ManagedServer(ABC):
                 stdout=output,
                 stderr=output,
                 cwd=self.folder,
-                env=_environment(None),
+                env=self._environment(),
                 start_new_session=True,  # Ctrl-C is for the collector alone
                 **self._as_user(),
             )
-        Path(self.folder, "pid").write_text(str(self._server.pid))
         self._wait_until_it_answers(log)
 
     def _wait_until_it_answers(self, log: Path) -> None:
@@ -212,6 +211,11 @@ class ManagedServer(ABC):
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+    def _environment(self) -> dict[str, str]:
+        """Only what programs need: settings for other servers must not reach ours."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
+        return {**kept, MARK: self.folder}
 
     def _user(self) -> pwd.struct_passwd | None:
         if os.geteuid() != 0:
@@ -331,7 +335,9 @@ class ManagedMariadb(ManagedServer):
         import pymysql
 
         where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "database": DATABASE}
-        pymysql.connect(user="root", password=self.password, connect_timeout=2, **where).close()
+        # Whoever else has taken the port may accept connections and then say nothing.
+        limits: dict[str, Any] = {"connect_timeout": 2, "read_timeout": 2, "write_timeout": 2}
+        pymysql.connect(user="root", password=self.password, **where, **limits).close()
 
 
 class ManagedSqlite(ManagedServer):
@@ -373,9 +379,3 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _environment(extra: dict[str, str] | None) -> dict[str, str]:
-    """Only what programs need: settings for other servers must not reach ours."""
-    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
-    return {**kept, **(extra or {})}

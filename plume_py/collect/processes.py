@@ -6,6 +6,20 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+# Every process of a server has its folder in this variable: a number in a file would come too late, or may meanwhile
+# belong to somebody else.
+MARK = "ISOCHECK_SERVER"
+
+
+def marked(folder: str) -> list[int]:
+    """The processes that were started for the server in ``folder`` (Linux; elsewhere none)."""
+    mark, found = f"{MARK}={folder}".encode(), []
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # of somebody else, or gone
+            if mark in environment.read_bytes().split(b"\0"):
+                found.append(int(environment.parent.name))
+    return found
+
 
 def tree(pid: int) -> list[int]:
     """A process and all below it (Linux; elsewhere only itself)."""

@@ -1,11 +1,12 @@
 """The history as it is written: a line per transaction, complete and in the file as soon as its outcome is known.
 
-The file has its final name from the start, so that ``isocheck watch`` can follow it. It never has half a line: each one
-is written by a single call, and if the disk is full, what was written of the last one is cut off again.
+The file has its final name from the start, so that ``isocheck watch`` can follow it. Each line is written by a single
+call, and if the disk is full, what was written of the last one is cut off again: only a kill can leave half a line.
 
 If the collector is killed, other sessions may have recorded reads of a transaction whose own line was not written yet.
 So the line of a transaction is put into a second, hidden file before its COMMIT is sent, with the outcome "unknown".
-That file goes when the collector ends by itself; the reader of JSON Lines takes what is in it and not in the history.
+That file goes when the collector ends by itself; the reader of JSON Lines takes what is in it and not in the history,
+and where it is there, forgives half a line at the end.
 """
 
 import os
@@ -22,6 +23,10 @@ from plume_py.history.formats.jsonl_pending import first_line, pending_path
 
 # The hidden file is written anew, with what is under way, when it has grown to this.
 PENDING_LIMIT = 1 << 20
+
+
+class ClosedError(Exception):
+    """The history is complete; a client that was too late must not commit any more."""
 
 
 class Recorder:
@@ -53,11 +58,11 @@ class Recorder:
             self._begin_pending(b"")
 
     def intend(self, transaction: dict[str, Any]) -> None:
-        """The commit of ``transaction`` is about to be sent."""
+        """The commit of ``transaction`` is about to be sent; if this raises, it must not be."""
         line = msgspec.json.encode({**transaction, "status": "unknown"}) + b"\n"
         with self._lock:
             if self._closed:
-                return
+                raise ClosedError("the run was over")
             self._under_way[transaction["id"]] = line
             if self._pending >= 0:
                 with suppress(OSError):  # the history itself will tell that the disk is full
@@ -101,8 +106,9 @@ class Recorder:
             self._size += len(line)
         except OSError as error:
             self.problem = f"cannot write {self._path}: {error.strerror}"
-            with suppress(OSError):
-                os.ftruncate(self._file, self._size)
+            if self._path != "-":  # which may be a file that had something in it before
+                with suppress(OSError):
+                    os.ftruncate(self._file, self._size)
 
     def _begin_pending(self, content: bytes) -> None:
         """A new hidden file; it replaces the old one at once, so that there always is one."""

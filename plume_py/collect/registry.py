@@ -2,10 +2,11 @@
 
 import importlib
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from plume_py.collect.adapter import Adapter, Setup
 from plume_py.errors import IsocheckError
@@ -45,16 +46,10 @@ def open_adapter(setup: Setup) -> Adapter:
 
 
 def without_password(url: str) -> str:
-    """An address that may be written down."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "?"
-    if parts.password is None and "password" not in parts.query:
-        return url
-    user, host = parts.username or "", parts.netloc.rpartition("@")[2]
-    query = "&".join(piece for piece in parts.query.split("&") if not piece.lower().startswith("password"))
-    return urlunsplit(parts._replace(netloc=f"{user}@{host}" if user else host, query=query))
+    """An address that may be written down, also if it is not a valid one: passwords like to have odd characters."""
+    address, mark, query = re.sub(r"^([^:]*://[^:/@]*):.*@", r"\1@", url, flags=re.DOTALL).partition("?")
+    kept = [piece for piece in query.split("&") if "password" not in unquote(piece.partition("=")[0]).lower()]
+    return address + (mark if any(kept) else "") + "&".join(kept)
 
 
 def _checked(found: object, url: str) -> type[Adapter]:

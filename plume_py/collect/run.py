@@ -3,7 +3,8 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,11 +71,28 @@ def collect(
     """
     reject_impossible(plan.faults, adapter, server)
     workload = Workload(plan.shape)
-    try:
-        version = adapter.version()
+    with _explained(adapter):
+        version = adapter.version()  # by which some adapters learn their name
         database = f"{adapter.name} {version}"
-        adapter.create(workload.keys)
-        header = _header(adapter, plan)
+    try:
+        with _explained(adapter):
+            adapter.create(workload.keys)
+            header = _header(adapter, plan)
+        collected = _record(adapter, plan, server, Recorder(plan.out, header), workload, tick)
+    except BaseException:
+        if server is None and not plan.keep_table:
+            _remove(adapter)
+        raise
+    collected.database = database
+    _finish(adapter, plan, collected)
+    return collected
+
+
+@contextmanager
+def _explained(adapter: Adapter) -> Iterator[None]:
+    """What goes wrong in the database before anything is recorded, in one line."""
+    try:
+        yield
     except IsocheckError:
         raise
     except Exception as error:
@@ -82,7 +100,17 @@ def collect(
             f"cannot set up the table: {first_line(error)}",
             hint="is the server running, and may this user create tables?",
         ).in_source(without_password(adapter.setup.url)) from None
-    recorder = Recorder(plan.out, header)
+
+
+def _record(
+    adapter: Adapter,
+    plan: Plan,
+    server: Server | None,
+    recorder: Recorder,
+    workload: Workload,
+    tick: Callable[[int], None],
+) -> Collected:
+    """Let the clients play, and close the history whatever happens."""
     begin = time.monotonic()
     try:
         stop = threading.Event()
@@ -92,15 +120,14 @@ def collect(
         interrupted = _run(clients, stop, plan, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
         recorder.close()
-    collected = Collected(plan.out, database, recorder.counts, time.monotonic() - begin, interrupted)
+    if recorder.problem:
+        raise IsocheckError(recorder.problem)
+    collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted)
     for client in clients:
         collected.reasons += client.reasons
         collected.given_up += [f"{client.name}: {client.given_up}"] if client.given_up else []
     if faults is not None:
         collected.faults, collected.fault_problem = faults.done, faults.problem
-    if recorder.problem:
-        raise IsocheckError(recorder.problem)
-    _finish(adapter, plan, collected)
     return collected
 
 
@@ -192,3 +219,10 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
         adapter.drop()
     except Exception as error:
         collected.notes.append(f"the table {adapter.setup.table} is still there: {first_line(error)}")
+
+
+def _remove(adapter: Adapter) -> None:
+    """After a failure: the table goes, if it can."""
+    with suppress(Exception):
+        adapter.settle()  # or the table may be locked
+        adapter.drop()

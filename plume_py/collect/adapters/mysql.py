@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
+from plume_py.collect.registry import without_password
 from plume_py.errors import IsocheckError
 
 try:
@@ -30,6 +31,8 @@ _REPEATABLE_READ = (
     " updates which that allows, and so does SI, which is checked here; --expect PC asks for the snapshots alone"
 )
 
+_FORM = "write mysql://user:password@host:3306/database, special characters of the password like %40"
+
 
 class MysqlAdapter(Adapter):
     """A server of MySQL or MariaDB."""
@@ -46,19 +49,7 @@ class MysqlAdapter(Adapter):
     def __init__(self, setup: Setup) -> None:
         """See ``Adapter``."""
         super().__init__(setup)
-        parts = urlsplit(setup.url)
-        if not parts.path.strip("/"):
-            raise IsocheckError("the address names no database; write mysql://user@host:3306/database")
-        self._where: dict[str, Any] = {
-            "host": parts.hostname or "127.0.0.1",
-            "port": parts.port or 3306,
-            "user": unquote(parts.username or "root"),
-            "password": unquote(parts.password or ""),
-            "database": unquote(parts.path.strip("/")),
-        }
-        sockets = parse_qs(parts.query).get("unix_socket")
-        if sockets:
-            self._where["unix_socket"] = sockets[0]
+        self._where = _parameters(setup.url)
         self._admin: Any = None
         self._threads: dict[int, float] = {}  # of our connections, and when each was made
 
@@ -239,6 +230,26 @@ class _Connection(Connection):
     def _one_row(rows: int, key: str) -> None:
         if rows != 1:
             raise LostError(f"the row of {key} is gone")
+
+
+def _parameters(url: str) -> dict[str, Any]:
+    """What the driver wants to know of the address."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 3306
+    except ValueError:
+        raise IsocheckError(f"not the address of a server: {without_password(url)!r:.80}; {_FORM}") from None
+    if not parts.path.strip("/"):
+        raise IsocheckError(f"the address names no database; {_FORM}")
+    where: dict[str, Any] = {
+        "host": parts.hostname or "127.0.0.1",
+        "port": port,
+        "user": unquote(parts.username or "root"),
+        "password": unquote(parts.password or ""),
+        "database": unquote(parts.path.strip("/")),
+    }
+    sockets = parse_qs(parts.query).get("unix_socket")
+    return {**where, "unix_socket": sockets[0]} if sockets else where
 
 
 def _text(error: Exception) -> str:

@@ -22,6 +22,7 @@ from plume_py.errors import IsocheckError
 try:
     import psycopg
     from psycopg import sql
+    from psycopg.conninfo import conninfo_to_dict
 except ImportError:
     raise IsocheckError(
         "PostgreSQL needs the driver psycopg; install it with: pip install 'plume-py[postgres]'"
@@ -46,6 +47,10 @@ class PostgresAdapter(Adapter):
         "serializable": Promise("SER"),
         "read uncommitted": Promise("RC", "PostgreSQL treats read uncommitted as read committed"),
     }
+    mixture = (
+        "PostgreSQL promises nothing for a mixture: its serializable transactions are so among themselves only, so a"
+        " violation of the declared levels need not be a defect"
+    )
     can_kill = True
 
     def __init__(self, setup: Setup) -> None:
@@ -119,13 +124,14 @@ class PostgresAdapter(Adapter):
     def _open(self) -> "psycopg.Connection[Any]":
         limit = max(1, round(1000 * self.setup.timeout))
         # A scan of the whole table, which is cheap for a small one, would count as a read of every row.
-        options = f"-c lock_timeout={limit} -c statement_timeout={limit} -c enable_seqscan=off"
+        own = f"-c lock_timeout={limit} -c statement_timeout={limit} -c enable_seqscan=off"
+        theirs = conninfo_to_dict(self.setup.url).get("options") or ""  # a search_path, say
         connection = psycopg.connect(
             self.setup.url,
             autocommit=True,  # BEGIN and COMMIT are ours
             connect_timeout=max(2, round(self.setup.timeout)),
             application_name=self._application,
-            options=options,
+            options=f"{theirs} {own}".strip(),
         )
         for name, value in self.setup.session_settings.items():
             connection.execute("SELECT set_config(%s, %s, false)", [name, value])

@@ -18,8 +18,8 @@ class SqliteAdapter(Adapter):
     def __init__(self, setup: Setup) -> None:
         """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
         super().__init__(setup)
-        self._path = unquote(setup.url.removeprefix("sqlite://").removeprefix("/"))
-        if not self._path or self._path == ":memory:":
+        form, self._path = setup.url[:10], unquote(setup.url[10:])
+        if form != "sqlite:///" or self._path in ("", ":memory:"):
             raise IsocheckError("SQLite needs a file that all sessions can open; write sqlite:///test.db")
         self._admin: sqlite3.Connection | None = None
 

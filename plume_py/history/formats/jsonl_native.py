@@ -44,10 +44,12 @@ def read(source: Source) -> RawColumns:
                 if builder is None:
                     continue
             body = chunk[start:]
+            if not body.endswith(b"\n") and pending_lines(source.path, collected) is not None:
+                break  # its collector was killed while it wrote this line; if that was a commit, the hidden file has it
             _add(builder, body, line)
             line += body.count(b"\n")
     builder = builder or begin(msgspec.UNSET)
-    _add_pending(builder, pending_lines(source.path, collected))
+    _add_pending(builder, pending_lines(source.path, collected) or b"")
     return builder.columns()
 
 

@@ -23,19 +23,19 @@ def first_line(run: str) -> bytes:
     return msgspec.json.encode({"run": run}) + b"\n"
 
 
-def pending_lines(path: str, collected: Any) -> bytes:
-    """Its transactions, if it belongs to the history at ``path``; ``collected`` is what the header of that says."""
+def pending_lines(path: str, collected: Any) -> bytes | None:
+    """Its transactions; None unless it belongs to the history at ``path``, whose header says ``collected``."""
     run = collected.get("run") if isinstance(collected, dict) else None
     if not isinstance(run, str) or path == "-":
-        return b""
+        return None
     if not os.path.isfile(pending_path(path)):  # a pipe would block for ever
-        return b""
+        return None
     try:
         with open(pending_path(path), "rb") as file:  # noqa: PTH123
             text = file.read(LIMIT)
     except OSError:
-        return b""
+        return None
     begin = first_line(run)
     if not text.startswith(begin):
-        return b""
+        return None
     return text[len(begin) : text.rfind(b"\n") + 1]  # the last line may have been cut off

@@ -1,0 +1,80 @@
+"""The private servers of ``--managed``: what is left of them when isocheck is gone, however it went."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from collecting import PROGRAM, wait_for_lines
+
+from plume_py.collect.managed import SERVERS
+from plume_py.collect.processes import MARK
+
+BUSY = """
+import os, sys, time
+while True:
+    os.makedirs(sys.argv[1] + "/data", exist_ok=True)
+    open(f"{sys.argv[1]}/data/{time.monotonic_ns()}", "w").close()
+"""
+
+
+def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path):
+    """No server has been started yet; what makes its files would bring the folder back."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    keeper = subprocess.Popen([sys.executable, "-m", "plume_py.collect.keeper", str(folder)], stdin=subprocess.PIPE)
+    busy = subprocess.Popen([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", str(folder)])
+    try:
+        deadline = time.monotonic() + 30
+        while not (folder / "data").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        keeper.stdin.close()
+        assert keeper.wait(30) == 0
+        assert busy.wait(10) == -9 and not folder.exists()
+        assert other.poll() is None, "somebody who only names the folder is left alone"
+    finally:
+        for process in (busy, other, keeper):
+            process.kill()
+            process.wait()
+    assert not Path(folder).exists()
+
+
+def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path):
+    out = tmp_path / "h.jsonl"
+    arguments = ["collect", "--managed", "sqlite", "--transactions", "1000000", "--out", str(out)]
+    run = subprocess.Popen([*PROGRAM, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)})
+    wait_for_lines(out, 20)
+    assert list(tmp_path.glob("isocheck-*"))
+    run.kill()
+    run.wait()
+    deadline = time.monotonic() + 20
+    while list(tmp_path.glob("isocheck-*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("name, driver", [("postgresql", "psycopg"), ("mariadb", "pymysql")])
+def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
+    pytest.importorskip(driver)
+    failed = []
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        server = SERVERS[name]()
+        server.port = mute.getsockname()[1]
+
+        def ask():
+            with pytest.raises(Exception):  # noqa: B017
+                server.answers()
+            failed.append(True)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(20)
+    assert failed
