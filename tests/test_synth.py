@@ -56,6 +56,21 @@ def test_enumeration_without_a_trick(trick):
     assert {concrete.canonical() for concrete in less} == everything
 
 
+@pytest.mark.parametrize(("forbid", "scope"), [("RC", Scope(2, 1, 2)), ("TapRC", Scope(2, 2, 2))], ids=str)
+def test_a_refuted_order_of_reads_does_not_rule_out_others(forbid, scope):
+    """Where only the candidate itself is ruled out, other orders of its reads are still to be tried."""
+    plainly = without("learning", "direct", "smart")
+    everything = found([], [forbid], scope, count=1000)
+    assert everything
+    assert len(found([], [forbid], scope, count=1000, tricks=plainly)) == len(everything)
+
+
+def test_a_level_that_looks_at_rereads_gets_them_beside_levels_per_transaction():
+    programs = [Program(level="RA")] * 2
+    (history,) = found([], ["CI", "declared"], Scope(2, 1, 2), fixed=programs)
+    assert any(len(txn.reads) == 2 for txn in history.txns)
+
+
 @pytest.mark.parametrize("trick", TRICKS)
 @pytest.mark.parametrize(
     ("allow", "forbid", "txns"),

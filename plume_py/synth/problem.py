@@ -94,20 +94,21 @@ class Problem:
     ) -> None:
         self.allow, self.forbid, self.scope, self.programs = allow, forbid, scope, programs
         self.tricks, self.limits = tricks or Tricks(), limits or Limits()
+        self.ordered = self._ordered()
         self.rereads = self._rereads() if scope.rereads is None else scope.rereads
         self.candidates = 0
         self._lessons: list[Lesson] = []
         self._build()
 
-    def _rereads(self) -> bool:
-        """Can some level in question tell one read of a key from two?"""
+    def _ordered(self) -> bool:
+        """Can some level in question tell one read of a key from two, or one order of reads from another?"""
         programs = self.programs or ()
-        if any(program.reads is not None for program in programs):
-            return False  # a set of keys: each is read once
-        levels = (*self.allow, *self.forbid)
-        if any(level.name == "declared" for level in levels):
-            return not programs or any(program.level in (None, "RC") for program in programs)
-        return any(level.ordered for level in levels)
+        committed = not programs or any(program.level in (None, "RC") for program in programs)
+        return any(level.ordered or (level.name == "declared" and committed) for level in (*self.allow, *self.forbid))
+
+    def _rereads(self) -> bool:
+        """May a key be read twice? Not if programs say what is read: that is a set of keys."""
+        return self.ordered and all(program.reads is None for program in self.programs or ())
 
     def _build(self) -> None:
         """The formula, from nothing."""
@@ -181,7 +182,7 @@ class Problem:
     def _lessons_of(self, definition: Definition, shown: Shown, candidate: Concrete) -> list[Lesson]:
         """The witness must not show the level; it may do so by not being one, of another history."""
         if not self.tricks.learning:
-            return [_not_this(candidate)]
+            return [_not_this(candidate, ordered=self.ordered)]
         lessons: list[Lesson] = [lambda h: -definition.holds(h, shown.witness(h.formula))]
         if definition.form == "vis" and self.tricks.cross:
 
@@ -229,8 +230,8 @@ class Problem:
         self.formula.close()
 
 
-def _not_this(concrete: Concrete) -> Lesson:
-    return lambda h: -h.all(h.structure(concrete))
+def _not_this(concrete: Concrete, ordered: bool = False) -> Lesson:
+    return lambda h: -h.all((*h.structure(concrete), *(h.order_of_reads(concrete) if ordered else ())))
 
 
 def broken(h: View, definition: Definition) -> Literal:

@@ -7,6 +7,7 @@ transactions are no longer interchangeable, which is what makes the search small
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from plume_py.logic import FALSE, TRUE, Formula, Literal, TotalOrder
 from plume_py.strong.mixed import MIXABLE
@@ -185,6 +186,14 @@ class Unknown(View):
         if "_levels" in self.__dict__:
             literals += [self._levels[t][str(txn.level)] for t, txn in enumerate(concrete.txns)]
         return literals
+
+    def order_of_reads(self, concrete: Concrete) -> list[Literal]:
+        """Literals that are all true exactly if what is read is read in the order that it has in this history."""
+        return [
+            self.read_earlier(t, *earlier, *later)
+            for t, txn in enumerate(concrete.txns)
+            for earlier, later in pairwise(txn.reads)
+        ]
 
     def operations(self, key: int | None = None) -> list[Literal]:
         """A literal per possible operation, or only those on one key."""
