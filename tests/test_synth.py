@@ -8,7 +8,7 @@ from synth_histories import every_history, verdicts
 from plume_py import check
 from plume_py.errors import IsocheckError, LimitError
 from plume_py.strong.limits import Limits
-from plume_py.synth import Program, Scope, synthesize
+from plume_py.synth import INITIAL, Program, Scope, level, synthesize
 from plume_py.synth.problem import TRICKS, without
 from plume_py.synth.recheck import DefectError, recheck
 from plume_py.synth.registry import definition
@@ -63,6 +63,32 @@ def test_a_refuted_order_of_reads_does_not_rule_out_others(forbid, scope):
     everything = found([], [forbid], scope, count=1000)
     assert everything
     assert len(found([], [forbid], scope, count=1000, tricks=plainly)) == len(everything)
+
+
+@level
+def initial_first(h, w):
+    """Who reads from others has read nothing after that."""
+    return h.all(
+        -h.read_before(t, u, x, v) for t in h.txns for u in h.txns for x in h.keys for v in (INITIAL, *h.txns)
+    )
+
+
+def test_reads_that_are_not_there_come_after_nothing():
+    histories = found([], [initial_first], Scope(2, 2, 2), count=1000, limits=Limits(60))
+    assert histories
+    for history in histories:
+        assert any(source != INITIAL for txn in history.txns for _, source in txn.reads[:-1])
+
+
+def test_a_level_that_contradicts_itself_ends_the_search():
+    answers = iter([1, -1] * 1000)
+
+    @level
+    def fickle(h, w):
+        return next(answers)
+
+    with pytest.raises(IsocheckError, match="level fickle says now this, now that"):
+        synthesize([], [fickle], Scope(2, 1, 2), tricks=without("smart", "cross"), limits=Limits(20))
 
 
 def test_a_level_that_looks_at_rereads_gets_them_beside_levels_per_transaction():

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from plume_py.errors import IsocheckError
 from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
 from plume_py.strong.limits import Limits
 from plume_py.synth.cegis import Search
@@ -98,6 +99,7 @@ class Problem:
         self.rereads = self._rereads() if scope.rereads is None else scope.rereads
         self.candidates = 0
         self._lessons: list[Lesson] = []
+        self._refuted: set[Concrete] = set()
         self._build()
 
     def _ordered(self) -> bool:
@@ -177,6 +179,10 @@ class Problem:
             shown = witness_of(definition, candidate, self.tricks.polynomial, self.limits)
             if shown is not None:
                 lessons += self._lessons_of(definition, shown, candidate)
+                if candidate in self._refuted:  # what was learnt from it does not rule it out: this would never end
+                    raise IsocheckError(f"level {definition.name} says now this, now that of {candidate.short()}")
+        if lessons:
+            self._refuted.add(candidate)
         return lessons
 
     def _lessons_of(self, definition: Definition, shown: Shown, candidate: Concrete) -> list[Lesson]:

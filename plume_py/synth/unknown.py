@@ -61,7 +61,8 @@ class Unknown(View):
             return FALSE
         if t not in self._orders:
             self._orders[t] = _ReadOrder(self, t)
-        return self.all((self.reads(t, y, u), self._orders[t].before((y, u), (x, source))))
+        both = self.reads(t, y, u), self.reads(t, x, source)
+        return self.all((*both, self._orders[t].before((y, u), (x, source))))
 
     def at(self, t: int, level: str) -> Literal:
         """By the programs, or by free choice."""
