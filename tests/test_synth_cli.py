@@ -141,6 +141,9 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
     assert message in err
 
 
+LEVEL = "from plume_py.synth import level\n@level\n"
+
+
 @pytest.mark.parametrize(
     ("source", "code", "message"),
     [
@@ -155,6 +158,18 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
         ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.nothing", 2, "no attribute"),
         ("from plume_py.synth import level\n@level(form='x')\ndef mine(h, w): return 1", 4, "use co, vis or history"),
         ("\0", 4, "null bytes"),
+        ("class E(Exception):\n  def __str__(self): 1 / 0\nraise E", 4, "E; correct the file"),
+        ("raise BaseException('odd')", 4, "BaseException: odd"),
+        (LEVEL + "def mine(h, w): raise SystemExit(0)", 2, "level mine: SystemExit"),
+        (LEVEL + "def mine(h, w): return 10**30", 2, "no formula"),
+        (LEVEL + "def mine(h, w): return w.co[-1, 0]", 2, "INITIAL is none"),
+        (
+            LEVEL + "def mine(h, w): return 1\n" + "@level(name='mine')\ndef b(h, w): return 1",
+            4,
+            "'mine' is defined twice",
+        ),
+        ("from plume_py.synth import level\n@level(name=5)\ndef mine(h, w): return 1", 4, "'5' is no name"),
+        ("from plume_py.synth import level\n@level(form='history')\ndef mine(h, w): return w.co[0, 0]", 2, "w.co"),
     ],
 )
 def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, message):

@@ -119,7 +119,7 @@ class Problem:
         self.blocks: list[Block] = []
         for definition in self.allow:
             if definition.form == "history":
-                formula.require(definition.holds(self.history, self._numbering()))
+                formula.require(definition.holds(self.history, Witness(None)))
                 continue
             fixed = self.tricks.fixed and not self.blocks
             block = Block(definition, formula, self.scope.txns, fixed)
@@ -139,7 +139,7 @@ class Problem:
     def _forbid(self, definition: Definition) -> None:
         require, h = self.formula.require, self.history
         if definition.form == "history":
-            require(-definition.holds(h, self._numbering()))
+            require(-definition.holds(h, Witness(None)))
             return
         if definition.premise is not None and self.tricks.direct:
             require(broken(h, definition))
@@ -265,9 +265,8 @@ def witness_of(
         h = Given(formula, concrete)
         size = len(concrete.txns)
         if definition.form == "history":
-            order = tuple(range(size))
-            held = definition.holds(h, Witness(Relation.of_order(formula, size, FixedOrder(order))))
-            return Shown(definition.name, order) if held == TRUE else None
+            held = definition.holds(h, Witness(None))
+            return Shown(definition.name, tuple(range(size))) if held == TRUE else None
         if polynomial and definition.premise is not None:
             edges, impossible = forced(h, definition.premise(h))
             side = TRUE if definition.side is None else definition.side(h)
