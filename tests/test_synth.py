@@ -8,10 +8,11 @@ from synth_histories import every_history, verdicts
 from plume_py import check
 from plume_py.errors import IsocheckError, LimitError
 from plume_py.strong.limits import Limits
-from plume_py.synth import INITIAL, Program, Scope, level, synthesize
+from plume_py.synth import INITIAL, Program, Scope, level, search, synthesize
 from plume_py.synth.problem import TRICKS, without
 from plume_py.synth.recheck import DefectError, recheck
 from plume_py.synth.registry import definition
+from plume_py.synth.render import plain, text
 
 FORMS = ["", "@vis"]
 
@@ -68,9 +69,7 @@ def test_a_refuted_order_of_reads_does_not_rule_out_others(forbid, scope):
 @level
 def initial_first(h, w):
     """Who reads from others has read nothing after that."""
-    return h.all(
-        -h.read_before(t, u, x, v) for t in h.txns for u in h.txns for x in h.keys for v in (INITIAL, *h.txns)
-    )
+    return h.all(-h.read_before(t, u, x, v) for t in h.txns for u in h.txns for x in h.keys for v in (INITIAL, *h.txns))
 
 
 def test_reads_that_are_not_there_come_after_nothing():
@@ -198,6 +197,31 @@ def test_sessions_and_values_bound_a_history():
 def test_time_runs_out():
     with pytest.raises(LimitError):
         synthesize(["SI"], ["SER"], Scope(8, 5, 5), limits=Limits(1e-9))
+
+
+def test_what_was_found_before_time_ran_out_is_kept(monkeypatch):
+    class Three(Limits):
+        """Time for three histories."""
+
+        left = 3
+
+        def check(self, progress=str):
+            if self.left == 0:
+                raise LimitError("stopped")
+
+    def judged(*args, **how):
+        checked = recheck(*args, **how)
+        Three.left -= 1
+        return checked
+
+    monkeypatch.setattr(search, "recheck", judged)
+    outcome = synthesize(["RA"], ["TCC"], Scope(3, 2, 2), count=10, limits=Three())
+    assert len(outcome.found) == 3
+    assert outcome.stopped == "stopped"
+    assert not outcome.complete
+    assert text(outcome).endswith("\nundecided: are there others? stopped")
+    assert plain(outcome)["found"] is True
+    assert plain(outcome)["reason"] == "stopped"
 
 
 @pytest.mark.parametrize(

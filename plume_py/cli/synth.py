@@ -82,6 +82,8 @@ def command(
     click.echo(document(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
         _write(outcome, out)
+    if outcome.stopped:
+        ctx.exit(ExitCode.UNDECIDED)
     ctx.exit(ExitCode.HOLDS if outcome.found else ExitCode.VIOLATION)
 
 

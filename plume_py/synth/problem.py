@@ -166,11 +166,11 @@ class Problem:
         def propose() -> Concrete | None:
             return self.history.found() if self.formula.solve(assumptions, self.limits) else None
 
-        search = Search[Concrete, Lesson](propose, self._spoil, self._learn)
+        search = Search[Concrete, Lesson](propose, self._spoil, self._learn, self.candidates)
         try:
             found = search.run(self.limits)
         finally:
-            self.candidates += search.proposals
+            self.candidates = search.proposals
         return None if found is None else (found, [block.found() for block in self.blocks])
 
     def _spoil(self, candidate: Concrete) -> list[Lesson]:
