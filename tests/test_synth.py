@@ -14,7 +14,7 @@ from plume_py.synth.recheck import DefectError, recheck
 from plume_py.synth.registry import definition
 from plume_py.synth.render import plain, text
 
-FORMS = ["", "@vis"]
+LARGE = [Scope(2, 2, 3), Scope(3, 1, 3)]
 
 
 def found(allow, forbid, scope, **how):
@@ -33,7 +33,11 @@ def found(allow, forbid, scope, **how):
         (("PC@vis",), ("SI", "PSI@vis")),
     ],
 )
-@pytest.mark.parametrize("scope", [Scope(2, 2, 3), Scope(3, 1, 3), Scope(3, 1, 4, blind_writes=False)], ids=str)
+@pytest.mark.parametrize(
+    "scope",
+    [Scope(2, 2, 2), Scope(3, 1, 4, blind_writes=False), *(pytest.param(s, marks=pytest.mark.full) for s in LARGE)],
+    ids=str,
+)
 def test_enumeration_finds_every_history(allow, forbid, scope):
     """Against all histories, judged by the oracle: nothing is missing, nothing is there twice."""
     expected = {
