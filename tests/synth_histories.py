@@ -44,6 +44,7 @@ def verdicts(concrete):
     return oracle.verdicts(plain(concrete))
 
 
+@cache
 def every_history(txns, keys, values, blind=True):
     """One of each class of isomorphic histories in which nobody reads a key from two others, by canonical form."""
     found = {}

@@ -8,12 +8,13 @@ from synth_histories import every_history, verdicts
 from plume_py import check
 from plume_py.errors import IsocheckError, LimitError
 from plume_py.strong.limits import Limits
-from plume_py.synth import Program, Scope, synthesize
+from plume_py.synth import INITIAL, Program, Scope, level, search, synthesize
 from plume_py.synth.problem import TRICKS, without
 from plume_py.synth.recheck import DefectError, recheck
 from plume_py.synth.registry import definition
+from plume_py.synth.render import plain, text
 
-FORMS = ["", "@vis"]
+LARGE = [Scope(2, 2, 3), Scope(3, 1, 3)]
 
 
 def found(allow, forbid, scope, **how):
@@ -32,7 +33,11 @@ def found(allow, forbid, scope, **how):
         (("PC@vis",), ("SI", "PSI@vis")),
     ],
 )
-@pytest.mark.parametrize("scope", [Scope(2, 2, 3), Scope(3, 1, 3), Scope(3, 1, 4, blind_writes=False)], ids=str)
+@pytest.mark.parametrize(
+    "scope",
+    [Scope(2, 2, 2), Scope(3, 1, 4, blind_writes=False), *(pytest.param(s, marks=pytest.mark.full) for s in LARGE)],
+    ids=str,
+)
 def test_enumeration_finds_every_history(allow, forbid, scope):
     """Against all histories, judged by the oracle: nothing is missing, nothing is there twice."""
     expected = {
@@ -49,11 +54,53 @@ def test_enumeration_finds_every_history(allow, forbid, scope):
 
 @pytest.mark.parametrize("trick", [name for name in TRICKS if name != "incremental"])
 def test_enumeration_without_a_trick(trick):
-    scope = Scope(3, 1, 3)
-    everything = {concrete.canonical() for concrete in found(["RA"], ["SI@vis"], scope, count=10_000)}
+    everything = {
+        form
+        for form, concrete in every_history(3, 1, 3).items()
+        if verdicts(concrete)["RA"] and not verdicts(concrete)["SI"]
+    }
     assert everything
-    less = found(["RA"], ["SI@vis"], scope, count=10_000, tricks=without(trick))
+    less = found(["RA"], ["SI@vis"], Scope(3, 1, 3), count=10_000, tricks=without(trick))
     assert {concrete.canonical() for concrete in less} == everything
+
+
+@pytest.mark.parametrize(("forbid", "scope"), [("RC", Scope(2, 1, 2)), ("TapRC", Scope(2, 2, 2))], ids=str)
+def test_a_refuted_order_of_reads_does_not_rule_out_others(forbid, scope):
+    """Where only the candidate itself is ruled out, other orders of its reads are still to be tried."""
+    plainly = without("learning", "direct", "smart")
+    everything = found([], [forbid], scope, count=1000)
+    assert everything
+    assert len(found([], [forbid], scope, count=1000, tricks=plainly)) == len(everything)
+
+
+@level
+def initial_first(h, w):
+    """Who reads from others has read nothing after that."""
+    return h.all(-h.read_before(t, u, x, v) for t in h.txns for u in h.txns for x in h.keys for v in (INITIAL, *h.txns))
+
+
+def test_reads_that_are_not_there_come_after_nothing():
+    histories = found([], [initial_first], Scope(2, 2, 2), count=1000, limits=Limits(60))
+    assert histories
+    for history in histories:
+        assert any(source != INITIAL for txn in history.txns for _, source in txn.reads[:-1])
+
+
+def test_a_level_that_contradicts_itself_ends_the_search():
+    answers = iter([1, -1] * 1000)
+
+    @level
+    def fickle(h, w):
+        return next(answers)
+
+    with pytest.raises(IsocheckError, match="level fickle says now this, now that"):
+        synthesize([], [fickle], Scope(2, 1, 2), tricks=without("smart", "cross"), limits=Limits(20))
+
+
+def test_a_level_that_looks_at_rereads_gets_them_beside_levels_per_transaction():
+    programs = [Program(level="RA")] * 2
+    (history,) = found([], ["CI", "declared"], Scope(2, 1, 2), fixed=programs)
+    assert any(len(txn.reads) == 2 for txn in history.txns)
 
 
 @pytest.mark.parametrize("trick", TRICKS)
@@ -157,6 +204,31 @@ def test_sessions_and_values_bound_a_history():
 def test_time_runs_out():
     with pytest.raises(LimitError):
         synthesize(["SI"], ["SER"], Scope(8, 5, 5), limits=Limits(1e-9))
+
+
+def test_what_was_found_before_time_ran_out_is_kept(monkeypatch):
+    class Three(Limits):
+        """Time for three histories."""
+
+        left = 3
+
+        def check(self, progress=str):
+            if self.left == 0:
+                raise LimitError("stopped")
+
+    def judged(*args, **how):
+        checked = recheck(*args, **how)
+        Three.left -= 1
+        return checked
+
+    monkeypatch.setattr(search, "recheck", judged)
+    outcome = synthesize(["RA"], ["TCC"], Scope(3, 2, 2), count=10, limits=Three())
+    assert len(outcome.found) == 3
+    assert outcome.stopped == "stopped"
+    assert not outcome.complete
+    assert text(outcome).endswith("\nundecided: are there others? stopped")
+    assert plain(outcome)["found"] is True
+    assert plain(outcome)["reason"] == "stopped"
 
 
 @pytest.mark.parametrize(

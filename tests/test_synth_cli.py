@@ -1,7 +1,10 @@
 """``isocheck synth``, ``relate`` and ``hierarchy``: what they print and write, and how they end."""
 
 import json
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from plume_py.cli.main import main
 
 ROOT = Path(__file__).parent.parent
 MINE = str(ROOT / "docs" / "my_levels.py")
+LEVEL = "from plume_py.synth import level\n@level\n"
 
 
 @pytest.fixture
@@ -75,6 +79,7 @@ def test_a_level_per_transaction(isocheck, tmp_path):
     assert "T1 at SI" in out
     assert check(load(target), "declared").ok
     assert isocheck("synth", "-a", "declared", "-f", "SER", "--levels", "SER,SER,SER")[0] == 1
+    assert isocheck("synth", "-a", "Declared,SI", "-f", "SER", "--levels", "SER,SER")[0] == 1
 
 
 def test_time_runs_out(isocheck):
@@ -106,7 +111,50 @@ def test_relate_with_a_level_from_a_file(isocheck):
     assert "none of all" in out or "says check" in out
 
 
+def test_a_file_is_run_once_and_names_are_defined_once(isocheck, tmp_path):
+    one, two = tmp_path / "one.py", tmp_path / "two.py"
+    one.write_text(f"print('run')\n{LEVEL}def mine(h, w): return w.co[0, 0]")
+    two.write_text(one.read_text())
+    code, out, _ = isocheck("relate", "mine", "mine", "--define", one, "--txns", 1)
+    assert (code, out.count("run\n")) == (0, 1)
+    code, _, err = isocheck("relate", "mine", "RA", "--define", one, "--define", two)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "two files define mine" in err
+
+
+def test_the_solver_is_interrupted():
+    """Ctrl-C while the solver is at work is no defect."""
+    hard = """
+from plume_py.cli import main
+from plume_py.logic import Formula
+def pigeons(**_):
+    formula = Formula()
+    holes = [[formula.variable() for _ in range(13)] for _ in range(14)]
+    for hole in holes:
+        formula.require(*hole)
+    for column in zip(*holes):
+        formula.at_most_one(column)
+    print("ready", flush=True)
+    formula.solve()
+main.cli.main = pigeons
+main.main()
+"""
+    run = subprocess.Popen(
+        [sys.executable, "-c", hard],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    assert run.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert (run.returncode, err.strip()) == (130, "interrupted")
+
+
 def test_hierarchy(isocheck, tmp_path):
+    assert isocheck("hierarchy", "SI", "SI@co", "--txns", 2)[1].startswith("SI\n")
     target = tmp_path / "levels.dot"
     code, out, _ = isocheck("hierarchy", "RA", "RA@vis", "TCC", "ReadYourWrites", "--define", MINE, "--out", target)
     assert code == 0
@@ -132,6 +180,13 @@ def test_hierarchy(isocheck, tmp_path):
         (["synth", "-a", "SI", "--minimal", "--without", "incremental"], 2, "incremental"),
         (["synth", "-a", "SI", "--out", "/dev/null/x"], 2, "cannot write"),
         (["relate", "SI"], 2, "LEVEL"),
+        (["relate", "", "SI"], 2, "is empty"),
+        (["relate", "SI,SER", "RA"], 2, "is not one level"),
+        (["synth", "-a", ""], 2, "is empty"),
+        (["synth", "-a", "declared", "--levels", "SI,SI", "--txns", "5"], 2, "names 2 transactions, --txns 5"),
+        (["synth", "-a", "declared", "--levels", ",".join(["SI"] * 30)], 2, "a scope of 30 txns"),
+        (["hierarchy", "SI", ""], 2, "is empty"),
+        (["hierarchy", "SI", "--out", "levels.png"], 2, "a .dot or a .svg file"),
         (["relate", "SI", "X", "--define", "no-such-file.py"], 4, "cannot read"),
     ],
 )
@@ -155,6 +210,18 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
         ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.nothing", 2, "no attribute"),
         ("from plume_py.synth import level\n@level(form='x')\ndef mine(h, w): return 1", 4, "use co, vis or history"),
         ("\0", 4, "null bytes"),
+        ("class E(Exception):\n  def __str__(self): 1 / 0\nraise E", 4, "E; correct the file"),
+        ("raise BaseException('odd')", 4, "BaseException: odd"),
+        (LEVEL + "def mine(h, w): raise SystemExit(0)", 2, "level mine: SystemExit"),
+        (LEVEL + "def mine(h, w): return 10**30", 2, "no formula"),
+        (LEVEL + "def mine(h, w): return w.co[-1, 0]", 2, "INITIAL is none"),
+        (
+            LEVEL + "def mine(h, w): return 1\n" + "@level(name='mine')\ndef b(h, w): return 1",
+            4,
+            "'mine' is defined twice",
+        ),
+        ("from plume_py.synth import level\n@level(name=5)\ndef mine(h, w): return 1", 4, "'5' is no name"),
+        ("from plume_py.synth import level\n@level(form='history')\ndef mine(h, w): return w.co[0, 0]", 2, "w.co"),
     ],
 )
 def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, message):

@@ -12,10 +12,14 @@ from benchmarks.synth_problems import TASKS
 from plume_py.synth import Scope, synthesize
 from plume_py.synth.problem import without
 
+LARGE = [(3, True), (4, False), (5, True), (5, False), (7, True), (7, False)]
+
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-@pytest.mark.parametrize("blind", [True, False], ids=["", "no blind writes"])
-@pytest.mark.parametrize("txns", [3, 4, *(pytest.param(n, marks=pytest.mark.full) for n in (5, 7))])
+@pytest.mark.parametrize(
+    ("txns", "blind"),
+    [(4, True), (3, False), *(pytest.param(*scope, marks=pytest.mark.full) for scope in LARGE)],
+)
 def test_published_verdicts(task, txns, blind):
     """Found histories are judged again by check and verify on the way."""
     outcome = synthesize(task.allow, [task.forbid], Scope(txns, 5, 5, blind_writes=blind))

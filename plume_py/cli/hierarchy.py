@@ -38,8 +38,11 @@ def command(
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
     from plume_py.synth.render import document
 
+    if out is not None and Path(out).suffix not in (".dot", ".svg"):
+        raise click.UsageError(f"--out {out}: a picture is a .dot or a .svg file")
+    (levels,) = chosen(files, names or USUAL)
     try:
-        found = hierarchy(chosen(names or USUAL, files), scope_of(**sizes), Limits(timeout))
+        found = hierarchy(levels, scope_of(**sizes), Limits(timeout))
     except LimitError as error:
         undecided = {"classes": None, "reason": str(error)}
         click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))

@@ -126,6 +126,9 @@ def main() -> None:
         click.echo(one_line(f"isocheck: {error}"), err=True)
         code = exit_code_of(error)
     except Exception as error:
+        if type(error).__module__ == "pysolvers" and "interrupt" in str(error):  # Ctrl-C, while the solver was at work
+            click.echo("interrupted", err=True)
+            sys.exit(130)
         # Python would end with 1, which means "violated"; nothing was decided.
         if os.environ.get("ISOCHECK_DEBUG"):
             raise

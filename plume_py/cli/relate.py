@@ -36,7 +36,10 @@ def command(
     from plume_py.synth.relate import relate
     from plume_py.synth.render import document, plain, text
 
-    first, second = chosen([a], files)[0], chosen([b], files)[0]
+    for name in (a, b):
+        if "," in name:
+            raise click.UsageError(f"{name!r} is not one level; relate compares two, hierarchy several")
+    (first,), (second,) = chosen(files, (a,), (b,))
     try:
         found = relate(first, second, scope_of(**sizes), Limits(timeout))
     except LimitError as error:

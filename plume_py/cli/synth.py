@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from plume_py.cli.contract import ExitCode
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
@@ -51,8 +52,6 @@ def command(
     """
     if not allow and not forbid:
         raise click.UsageError("give at least one level with --allow or --forbid")
-    if levels is not None and "declared" not in (*allow, *forbid):
-        raise click.UsageError("--levels is for --allow declared or --forbid declared")
     if out == "-":
         raise click.UsageError("--out needs a file or a folder; --format json prints the history")
     if count > 1 and out is not None and out.endswith(".json"):
@@ -61,9 +60,16 @@ def command(
     from plume_py.synth import Outcome, synthesize
     from plume_py.synth.render import document, plain, text
 
-    programs = None if levels is None else _programs(levels)
-    scope = scope_of(**{**sizes, "txns": sizes["txns"] if programs is None else len(programs)})
-    allowed, forbidden = chosen(allow, files), chosen(forbid, files)
+    allowed, forbidden = chosen(files, allow, forbid)
+    programs = None
+    if levels is not None:
+        if all(level.name != "declared" for level in (*allowed, *forbidden)):
+            raise click.UsageError("--levels is for --allow declared or --forbid declared")
+        programs = _programs(levels)
+        if ctx.get_parameter_source("txns") != ParameterSource.DEFAULT and sizes["txns"] != len(programs):
+            raise click.UsageError(f"--levels names {len(programs)} transactions, --txns {sizes['txns']}")
+        sizes["txns"] = len(programs)
+    scope = scope_of(**sizes)
     try:
         outcome = synthesize(
             allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
@@ -76,6 +82,8 @@ def command(
     click.echo(document(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
         _write(outcome, out)
+    if outcome.stopped:
+        ctx.exit(ExitCode.UNDECIDED)
     ctx.exit(ExitCode.HOLDS if outcome.found else ExitCode.VIOLATION)
 
 

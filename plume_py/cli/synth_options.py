@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from plume_py.cli.contract import seconds
+from plume_py.errors import IsocheckError
+from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.synth import Definition, Scope
@@ -56,14 +58,19 @@ def scope_of(txns: int, keys: int, values: int, sessions: int | None, no_blind_w
 
 def split(names: tuple[str, ...]) -> list[str]:
     """``--allow SI,UpdateSer --allow RA``: three names."""
-    return [part.strip() for name in names for part in name.split(",") if part.strip()]
+    parts = [part.strip() for name in names for part in name.split(",")]
+    if "" in parts:
+        raise IsocheckError("the name of a level is empty; name levels as in SI,SER")
+    return parts
 
 
-def chosen(names: tuple[str, ...] | list[str], files: tuple[str, ...]) -> "list[Definition]":
-    """The levels of these names, some of which the files may define."""
+def chosen(files: tuple[str, ...], *groups: tuple[str, ...]) -> "list[list[Definition]]":
+    """The levels of these names, group by group, each level once; some may be defined by the files."""
     from plume_py.synth.registry import definitions, load_definitions
 
-    defined: dict[str, Any] = {}
-    for file in files:
-        defined |= load_definitions(file)
-    return definitions(split(tuple(names)), defined)
+    defined: dict[str, Definition] = {}
+    for file in dict.fromkeys(files):
+        for name, level in load_definitions(file).items():
+            if defined.setdefault(name, level) is not level:
+                raise IsocheckError(one_line(f"--define: two files define {name}; rename one of them"))
+    return [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]

@@ -25,8 +25,15 @@ Form = OneOf["co", "vis", "history"]
 class Witness:
     """What shows a level: a commit order, or arbitration (``co`` and ``ar`` are the same) and visibility."""
 
-    co: Relation
+    order: Relation | None
     visibility: Relation | None = None
+
+    @property
+    def co(self) -> Relation:
+        """The commit order."""
+        if self.order is None:
+            raise TypeError('a level that uses w.co needs @level without form="history"')
+        return self.order
 
     @property
     def ar(self) -> Relation:
@@ -66,13 +73,21 @@ class Definition:
     def holds(self, h: View, w: Witness) -> Literal:
         """Does the witness show the level? It must be well-formed, too."""
         if self.form == "history":
-            return self.body(h, w)
+            return self.body(h, Witness(None))  # whichever order it looked at, another would do as well
         contained = h.base.inside(w.vis if self.form == "vis" else w.co)
         if self.form == "vis" and self.external:
             return h.all((contained, w.vis.inside(w.ar), last_visible(h, w), self.body(h, w)))
         if self.form == "vis":
             return h.all((contained, w.vis.inside(w.ar), self.body(h, w)))
         return h.all((contained, self.body(h, w)))
+
+
+def told(error: BaseException) -> str:
+    """Kind and message of what code of a user's raised; even its message may fail."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__
 
 
 @overload
@@ -106,19 +121,19 @@ class _Careful:
 
     def all(self, literals: Iterable[Literal]) -> Literal:
         """As of the view."""
-        return self._view.all(map(_literal, literals))
+        return self._view.all(_literal(literal, self._view) for literal in literals)
 
     def any(self, literals: Iterable[Literal]) -> Literal:
         """As of the view."""
-        return self._view.any(map(_literal, literals))
+        return self._view.any(_literal(literal, self._view) for literal in literals)
 
     def implies(self, a: Literal, b: Literal) -> Literal:
         """As of the view."""
-        return self._view.implies(_literal(a), _literal(b))
+        return self._view.implies(_literal(a, self._view), _literal(b, self._view))
 
 
-def _literal(value: Literal) -> Literal:
-    if not isinstance(value, int) or isinstance(value, bool) or value == 0:
+def _literal(value: Literal, h: View) -> Literal:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < abs(value) <= h.formula.variables:
         raise TypeError(f"{value!r:.40} is no formula: use h.all, h.any, h.implies and -a for and, or, if and not")
     return value
 
@@ -128,11 +143,11 @@ def _guarded(body: Body) -> Body:
 
     def guarded(h: View, w: Witness) -> Literal:
         try:
-            return _literal(body(cast(View, _Careful(h)), w))
-        except Exception as error:
-            if isinstance(error, IsocheckError):
-                raise
-            raise IsocheckError(f"level {body.__name__}: {type(error).__name__}: {error}") from error
+            return _literal(body(cast(View, _Careful(h)), w), h)
+        except IsocheckError:
+            raise
+        except (Exception, SystemExit) as error:  # a level that exits would pass for an answer
+            raise IsocheckError(f"level {body.__name__}: {told(error)}") from error
 
     return guarded
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from plume_py.errors import IsocheckError
 from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
 from plume_py.strong.limits import Limits
 from plume_py.synth.cegis import Search
@@ -94,20 +95,22 @@ class Problem:
     ) -> None:
         self.allow, self.forbid, self.scope, self.programs = allow, forbid, scope, programs
         self.tricks, self.limits = tricks or Tricks(), limits or Limits()
+        self.ordered = self._ordered()
         self.rereads = self._rereads() if scope.rereads is None else scope.rereads
         self.candidates = 0
         self._lessons: list[Lesson] = []
+        self._refuted: set[Concrete] = set()
         self._build()
 
-    def _rereads(self) -> bool:
-        """Can some level in question tell one read of a key from two?"""
+    def _ordered(self) -> bool:
+        """Can some level in question tell one read of a key from two, or one order of reads from another?"""
         programs = self.programs or ()
-        if any(program.reads is not None for program in programs):
-            return False  # a set of keys: each is read once
-        levels = (*self.allow, *self.forbid)
-        if any(level.name == "declared" for level in levels):
-            return not programs or any(program.level in (None, "RC") for program in programs)
-        return any(level.ordered for level in levels)
+        committed = not programs or any(program.level in (None, "RC") for program in programs)
+        return any(level.ordered or (level.name == "declared" and committed) for level in (*self.allow, *self.forbid))
+
+    def _rereads(self) -> bool:
+        """May a key be read twice? Not if programs say what is read: that is a set of keys."""
+        return self.ordered and all(program.reads is None for program in self.programs or ())
 
     def _build(self) -> None:
         """The formula, from nothing."""
@@ -116,7 +119,7 @@ class Problem:
         self.blocks: list[Block] = []
         for definition in self.allow:
             if definition.form == "history":
-                formula.require(definition.holds(self.history, self._numbering()))
+                formula.require(definition.holds(self.history, Witness(None)))
                 continue
             fixed = self.tricks.fixed and not self.blocks
             block = Block(definition, formula, self.scope.txns, fixed)
@@ -136,7 +139,7 @@ class Problem:
     def _forbid(self, definition: Definition) -> None:
         require, h = self.formula.require, self.history
         if definition.form == "history":
-            require(-definition.holds(h, self._numbering()))
+            require(-definition.holds(h, Witness(None)))
             return
         if definition.premise is not None and self.tricks.direct:
             require(broken(h, definition))
@@ -163,11 +166,11 @@ class Problem:
         def propose() -> Concrete | None:
             return self.history.found() if self.formula.solve(assumptions, self.limits) else None
 
-        search = Search[Concrete, Lesson](propose, self._spoil, self._learn)
+        search = Search[Concrete, Lesson](propose, self._spoil, self._learn, self.candidates)
         try:
             found = search.run(self.limits)
         finally:
-            self.candidates += search.proposals
+            self.candidates = search.proposals
         return None if found is None else (found, [block.found() for block in self.blocks])
 
     def _spoil(self, candidate: Concrete) -> list[Lesson]:
@@ -176,12 +179,16 @@ class Problem:
             shown = witness_of(definition, candidate, self.tricks.polynomial, self.limits)
             if shown is not None:
                 lessons += self._lessons_of(definition, shown, candidate)
+                if candidate in self._refuted:  # what was learnt from it does not rule it out: this would never end
+                    raise IsocheckError(f"level {definition.name} says now this, now that of {candidate.short()}")
+        if lessons:
+            self._refuted.add(candidate)
         return lessons
 
     def _lessons_of(self, definition: Definition, shown: Shown, candidate: Concrete) -> list[Lesson]:
         """The witness must not show the level; it may do so by not being one, of another history."""
         if not self.tricks.learning:
-            return [_not_this(candidate)]
+            return [_not_this(candidate, ordered=self.ordered)]
         lessons: list[Lesson] = [lambda h: -definition.holds(h, shown.witness(h.formula))]
         if definition.form == "vis" and self.tricks.cross:
 
@@ -229,8 +236,8 @@ class Problem:
         self.formula.close()
 
 
-def _not_this(concrete: Concrete) -> Lesson:
-    return lambda h: -h.all(h.structure(concrete))
+def _not_this(concrete: Concrete, ordered: bool = False) -> Lesson:
+    return lambda h: -h.all((*h.structure(concrete), *(h.order_of_reads(concrete) if ordered else ())))
 
 
 def broken(h: View, definition: Definition) -> Literal:
@@ -258,9 +265,8 @@ def witness_of(
         h = Given(formula, concrete)
         size = len(concrete.txns)
         if definition.form == "history":
-            order = tuple(range(size))
-            held = definition.holds(h, Witness(Relation.of_order(formula, size, FixedOrder(order))))
-            return Shown(definition.name, order) if held == TRUE else None
+            held = definition.holds(h, Witness(None))
+            return Shown(definition.name, tuple(range(size))) if held == TRUE else None
         if polynomial and definition.premise is not None:
             edges, impossible = forced(h, definition.premise(h))
             side = TRUE if definition.side is None else definition.side(h)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plume_py.errors import InputError, IsocheckError
 from plume_py.levels import NAMES, parse_level
-from plume_py.synth.definition import Definition
+from plume_py.synth.definition import Definition, told
 from plume_py.synth.levels import DEFINITIONS
 from plume_py.text import shown
 
@@ -45,13 +45,17 @@ def load_definitions(path: str) -> dict[str, Definition]:
     names: dict[str, object] = {"__name__": "levels", "__file__": path}
     try:
         exec(compile(source, path, "exec"), names)
-    except (Exception, SystemExit) as error:  # whatever the file does is the user's to mend
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever the file does is the user's to mend
         line = getattr(error, "lineno", None)
         where = f"line {line}" if line else ""
-        raise InputError(f"{type(error).__name__}: {error}", where=where, hint="correct the file").in_source(
-            path
-        ) from None
-    found = {value.name: value for value in names.values() if isinstance(value, Definition)}
+        raise InputError(told(error), where=where, hint="correct the file").in_source(path) from None
+    found: dict[str, Definition] = {}
+    for value in names.values():
+        if isinstance(value, Definition) and found.setdefault(value.name, value) is not value:
+            problem = f"'{shown(str(value.name))}' is defined twice"
+            raise InputError(problem, hint="give one of them another name").in_source(path)
     _reject(found, path)
     return found
 
@@ -61,10 +65,11 @@ def _reject(found: Mapping[str, Definition], path: str) -> None:
         hint = "write: from plume_py.synth import level, then @level before a function of h and w"
         raise InputError("defines no level", hint=hint).in_source(path)
     for name in found:
+        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
+            problem = f"'{shown(str(name))}' is no name for a level"
+            raise InputError(problem, hint="use letters and digits").in_source(path)
         if name.upper() in _SPELLED or parse_level(name) is not None:
             raise InputError(f"'{shown(name)}' is the name of a level already", hint="choose another").in_source(path)
-        if not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
-            raise InputError(f"'{shown(name)}' is no name for a level", hint="use letters and digits").in_source(path)
 
 
 def definitions(

@@ -22,7 +22,10 @@ class Relation:
         return cls.where(formula, size, order.before)
 
     def __getitem__(self, pair: tuple[int, int]) -> Literal:
-        return self.rows[pair[0]][pair[1]]
+        a, b = pair
+        if a < 0 or b < 0:  # for a list, -1 would be the last transaction
+            raise IndexError("relations are between transactions, and INITIAL is none: it precedes everyone")
+        return self.rows[a][b]
 
     def _pairwise(self, combine: Callable[[int, int], Literal]) -> "Relation":
         return Relation.where(self.formula, self.size, combine)

@@ -42,6 +42,8 @@ def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> 
     if outcome.found:
         others = f"; there are no others{' as small' if outcome.minimal else ''}" if outcome.complete else ""
         lines += ["", f"found within scope {scope} ({effort}){others}"]
+    if outcome.stopped:
+        lines.append(f"undecided: are there others? {outcome.stopped}")
     return "\n".join(lines)
 
 
@@ -90,13 +92,15 @@ def _shown(found: Found, shown: Shown) -> dict[str, Any]:
 
 
 def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
-    """For programs; ``found`` is null if the search was cut short, for this ``reason``."""
+    """For programs; ``found`` is null if the search was cut short before anything was found, for this ``reason``."""
     return {
         "allow": list(outcome.allow),
         "forbid": list(outcome.forbid),
         "scope": outcome.scope.plain(),
+        "up_to": outcome.up_to,
+        "minimal": outcome.minimal,
         "found": None if reason is not None else bool(outcome.found),
-        "reason": reason,
+        "reason": reason or outcome.stopped,
         "complete": outcome.complete,
         "candidates": outcome.candidates,
         "seconds": round(outcome.seconds, 4),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from plume_py.errors import IsocheckError
+from plume_py.errors import IsocheckError, LimitError
 from plume_py.logic import Literal
 from plume_py.strong.limits import Limits
 from plume_py.synth.concrete import Concrete
@@ -34,6 +34,7 @@ class Outcome:
     up_to: bool = False  # were smaller numbers of transactions tried as well?
     minimal: bool = False  # only smallest ones?
     complete: bool = False  # are there no others?
+    stopped: str | None = None  # what ended the search before as many as were asked for had been found
     found: list[Found] = field(default_factory=list)
     candidates: int = 0
     clauses: int = 0
@@ -57,7 +58,8 @@ def synthesize(
     ``up_to``: with as few transactions as possible, at most those of the scope, instead of exactly so many.
     ``minimal``: besides, with as few keys, then operations, then pairs of session order as possible.
     ``fixed``: what is given of each transaction: keys read and written, session, level (for the level "declared").
-    Each history was checked again, by other means, before it is returned; LimitError when the limits end the search.
+    Each history was checked again, by other means, before it is returned; LimitError when the limits end the search
+    before any was found.
 
     >>> from plume_py.synth import Scope, synthesize
     >>> outcome = synthesize(["SI"], ["SER"], Scope(txns=2), minimal=True)
@@ -81,14 +83,18 @@ def synthesize(
             for concrete, witnesses in _distinct(problem, count - len(outcome.found), minimal):
                 checked = recheck(concrete, allowed, forbidden, witnesses, limits)
                 outcome.found.append(Found(concrete, tuple(witnesses), checked))
+        except LimitError as error:
+            if not outcome.found:
+                raise
+            outcome.stopped = str(error)
         finally:
             outcome.candidates += problem.candidates
             outcome.clauses = problem.formula.clauses
             outcome.seconds = time.perf_counter() - start
             problem.close()
-        if len(outcome.found) >= count or (minimal and outcome.found):
+        if len(outcome.found) >= count or (minimal and outcome.found) or outcome.stopped:
             break
-    outcome.complete = len(outcome.found) < count
+    outcome.complete = len(outcome.found) < count and not outcome.stopped
     return outcome
 
 

@@ -7,6 +7,7 @@ transactions are no longer interchangeable, which is what makes the search small
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from plume_py.logic import FALSE, TRUE, Formula, Literal, TotalOrder
 from plume_py.strong.mixed import MIXABLE
@@ -60,7 +61,8 @@ class Unknown(View):
             return FALSE
         if t not in self._orders:
             self._orders[t] = _ReadOrder(self, t)
-        return self.all((self.reads(t, y, u), self._orders[t].before((y, u), (x, source))))
+        both = self.reads(t, y, u), self.reads(t, x, source)
+        return self.all((*both, self._orders[t].before((y, u), (x, source))))
 
     def at(self, t: int, level: str) -> Literal:
         """By the programs, or by free choice."""
@@ -185,6 +187,14 @@ class Unknown(View):
         if "_levels" in self.__dict__:
             literals += [self._levels[t][str(txn.level)] for t, txn in enumerate(concrete.txns)]
         return literals
+
+    def order_of_reads(self, concrete: Concrete) -> list[Literal]:
+        """Literals that are all true exactly if what is read is read in the order that it has in this history."""
+        return [
+            self.read_earlier(t, *earlier, *later)
+            for t, txn in enumerate(concrete.txns)
+            for earlier, later in pairwise(txn.reads)
+        ]
 
     def operations(self, key: int | None = None) -> list[Literal]:
         """A literal per possible operation, or only those on one key."""

@@ -36,7 +36,7 @@ class View(ABC):
 
     @abstractmethod
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
-        """Did t read y from u before it read x from ``source`` (provided that it did the latter)?"""
+        """Did t read y from u, and later x from ``source``?"""
 
     @abstractmethod
     def at(self, t: int, level: str) -> Literal:
@@ -108,7 +108,7 @@ class View(ABC):
         return self.any(self.writes(t, x) for x in self.keys)
 
     def read_before(self, t: int, u: int, x: int, source: int) -> Literal:
-        """Did t read anything from u before it read x from ``source`` (provided that it did the latter)?"""
+        """Did t read anything from u, and later x from ``source``?"""
         return self.any(self.read_earlier(t, y, u, x, source) for y in self.keys)
 
     def sources(self, t: int) -> list[int]:
