@@ -11,7 +11,6 @@ import click
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
 from plume_py.cli.contract import OUTPUT_FORMATS, ExitCode, LevelChoice, exit_code, seconds
 from plume_py.errors import IsocheckError
-from plume_py.history.formats.jsonl_pending import pending_path
 from plume_py.text import one_line
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def _tidy(path: str, is_needed: bool) -> None:
     if is_needed:
         click.echo(f"isocheck: the history is kept in {path}", err=True)
         return
+    from plume_py.history.formats.jsonl_pending import pending_path
+
     for leftover in (path, pending_path(path)):
         with suppress(OSError):
             os.unlink(leftover)
