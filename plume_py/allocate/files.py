@@ -101,7 +101,7 @@ def _accesses(operations: list[Any], where: str, known: dict[tuple[Any, ...], Ac
     found = []
     for i, op in enumerate(operations):
         plain = type(op) is dict and "params" not in op
-        key = (op.get("type"), op.get("key"), op.get("conditional")) if plain else None
+        key = (op.get("type"), op.get("key"), op.get("conditional"), op.get("locks")) if plain else None
         access = known.get(key) if key is not None and all(type(part) in PLAIN for part in key) else None
         if access is None:
             access = _access(op, f"{where}.operations[{i}]")
@@ -121,7 +121,7 @@ def _access(op: Any, where: str) -> Access:
     params = [params] if isinstance(params, str) else params
     if not isinstance(params, list) or not all(isinstance(param, str) for param in params):
         raise InputError("`params` is neither a name nor a list of names", where=where)
-    return Access(kind, op["key"], tuple(params), op.get("conditional") is True)
+    return Access(kind, op["key"], tuple(params), op.get("conditional") is True, op.get("locks") is True)
 
 
 def _name(entry: dict[str, Any], where: str) -> str:
@@ -187,6 +187,8 @@ def _operations(accesses: tuple[Access, ...], *, bound: bool = False) -> list[di
             row["params"] = list(access.key)
         if access.conditional:
             row["conditional"] = True
+        if access.locks:
+            row["locks"] = True
         rows.append(row)
     return rows
 

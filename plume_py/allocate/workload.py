@@ -27,6 +27,7 @@ class Access:
     table: str
     key: tuple[str, ...] = ()
     conditional: bool = False
+    locks: bool = False  # a read that locks its row, as SELECT … FOR UPDATE
 
     @cached_property
     def reads(self) -> bool:
