@@ -108,3 +108,12 @@ def test_mistakes_are_told_in_one_line(arguments, code, message, capfd, monkeypa
     told = capfd.readouterr().err
     assert stop.value.code == code
     assert message in told and told.count("\n") == 1
+
+
+def test_levels_may_be_called_as_the_engine_calls_them() -> None:
+    levels = "Balance=repeatable read,*=SERIALIZABLE"
+    assert (
+        "Balance would have to be" in run("robust", "smallbank", "--catalogue", "postgresql", "--levels", levels).output
+    )
+    pinned = run("allocate", "smallbank", "--catalogue", "oracle", "--pin", "Balance=SERIALIZABLE", "--brief")
+    assert "  Balance          SI   SERIALIZABLE" in pinned.output

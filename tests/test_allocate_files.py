@@ -45,6 +45,17 @@ def test_sessions_and_conditions_survive(tmp_path) -> None:
     assert again.session == workload.session and again.instances[1].accesses == (read("t", "*"),)
 
 
+def test_a_cell_may_be_spelled_in_two_ways() -> None:
+    document = {
+        "templates": [
+            {"name": "A", "operations": [{"type": "UPDATE", "key": "t_5"}]},
+            {"name": "B", "operations": [{"type": "UPDATE", "key": "t", "params": "5"}]},
+        ]
+    }
+    first, second = parse_workload(document).instances
+    assert first.accesses == second.accesses
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -60,6 +71,14 @@ def test_sessions_and_conditions_survive(tmp_path) -> None:
         ),
         ('{"templates": [{"name": "A", "operations": []}, {"name": "A", "operations": []}]}', "used twice"),
         ('{"templates": [{"name": "A", "params": [1], "operations": []}]}', "not a list of names"),
+        *(
+            (
+                f'{{"templates": [{{"name": "A", "operations": [{{"type": "READ", "key": "", "{name}": {value}}}]}}]}}',
+                "true or false",
+            )
+            for name in ("conditional", "locks")
+            for value in ("1", '"true"', "[]", "null")
+        ),
         ('{"templates": [{"name": "A", "percentage": 7, "operations": []}]}', "from 0 to 1"),
         ("[" * 100_000, "nested too deeply"),
     ],

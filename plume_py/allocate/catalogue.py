@@ -95,7 +95,7 @@ def allocate(
 ) -> list[str]:
     """The cheapest level at which each group is no pivot; where the catalogue has none, SER all the same."""
     pins, costs = pins or {}, costs or {}
-    offered = [level for level in catalogue.offered(costs) if level != "SER"]
+    offered = catalogue.offered(costs)
     table = space.safe(offered)
     levels = [offered[int(row.argmax())] if row.any() else "SER" for row in table]
     levels = [pins.get(g, level) for g, level in enumerate(levels)]

@@ -5,6 +5,7 @@ parameter for every row of a table, and beside the templates ``"sessions"``: the
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,8 @@ def _accesses(operations: list[Any], where: str, known: dict[tuple[Any, ...], Ac
             access = _access(op, f"{where}.operations[{i}]")
             if key is not None:
                 known[key] = access
+            elif not access.whole_table:  # the same cell, however it is spelled
+                access = replace(access, table=access.cell, key=())
         found.append(access)
     return tuple(found)
 
@@ -121,7 +124,10 @@ def _access(op: Any, where: str) -> Access:
     params = [params] if isinstance(params, str) else params
     if not isinstance(params, list) or not all(isinstance(param, str) for param in params):
         raise InputError("`params` is neither a name nor a list of names", where=where)
-    return Access(kind, op["key"], tuple(params), op.get("conditional") is True, op.get("locks") is True)
+    conditional, locks = (op.get(name, False) for name in ("conditional", "locks"))
+    if not isinstance(conditional, bool) or not isinstance(locks, bool):
+        raise InputError("`conditional` and `locks` are true or false", where=where)
+    return Access(kind, op["key"], tuple(params), conditional, locks)
 
 
 def _name(entry: dict[str, Any], where: str) -> str:

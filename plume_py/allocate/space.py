@@ -123,6 +123,7 @@ class Types:
 
     of: dict[tuple[str, str], str]  # a representative for each (program, parameter)
     constants: dict[str, set[str]]  # by type: values that programs name themselves
+    named: set[str]  # all of these
 
 
 def _types(programs: Sequence[Program]) -> Types:
@@ -146,7 +147,7 @@ def _types(programs: Sequence[Program]) -> Types:
     for place, value in constants:
         by_type.setdefault(find(place), set()).add(value)
     of = {(program.name, param): find(f"{program.name} {param}") for program in programs for param in program.params}
-    return Types(of, by_type)
+    return Types(of, by_type, set[str]().union(*by_type.values()))
 
 
 def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
@@ -158,7 +159,8 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
             return
         kind = types.of[program.name, rest[0]]
         same = {value for param, value in values.items() if types.of[program.name, param] == kind}
-        for value in [_fresh(rest[0], values.values()), *sorted(same | types.constants.get(kind, set()))]:
+        fresh = _fresh(rest[0], {*values.values(), *types.named})
+        for value in [fresh, *sorted(same | types.constants.get(kind, set()))]:
             yield from extend({**values, rest[0]: value}, rest[1:])
 
     return extend({}, program.params)
@@ -171,13 +173,14 @@ def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: di
     rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
         (pivot(*values.values()), g, 0)
     ]
+    taken = {*values.values(), *types.named}
     for q, program in enumerate(programs):
         choices = [_choices(types, pivot, values, types.of[program.name, param]) for param in program.params]
         if len(rows) + 2 * int(np.prod([len(c) for c in choices], dtype=float)) > MOST_INSTANCES:
             raise LimitError(f"program {program.name} has too many parameters to decide for all workloads")
         for chosen in product(*choices):
             for _ in range(2):
-                rows.append((program(*_filled(program.params, chosen, values)), q, len(rows)))
+                rows.append((program(*_filled(program.params, chosen, taken)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
     return Case(workload, [row[1] for row in rows], [len(before)])
 
@@ -188,11 +191,11 @@ def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) ->
     return [*sorted(own | types.constants.get(kind, set())), ""]
 
 
-def _filled(params: tuple[str, ...], chosen: tuple[str, ...], values: dict[str, str]) -> list[str]:
-    """Values that the pivot does not have, where none of its own was chosen."""
+def _filled(params: tuple[str, ...], chosen: tuple[str, ...], taken: set[str]) -> list[str]:
+    """Values that neither the pivot has nor a program names, where none of those was chosen."""
     filled: list[str] = []
     for param, value in zip(params, chosen, strict=True):
-        filled.append(value or _fresh(param, [*values.values(), *chosen, *filled]))
+        filled.append(value or _fresh(param, {*taken, *filled}))
     return filled
 
 

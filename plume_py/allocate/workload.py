@@ -45,6 +45,11 @@ class Access:
         return "_".join((self.table, *self.key))
 
     @cached_property
+    def identity(self) -> str:
+        """One for each cell; names may coincide, as of rows (1_2, 3) and (1, 2_3)."""
+        return "\x1f".join((self.table, *self.key))
+
+    @cached_property
     def whole_table(self) -> bool:
         """Does it range over all rows?"""
         return EVERY in self.key
@@ -94,6 +99,8 @@ class Program:
     notes: tuple[str, ...] = ()  # what was over-approximated, for people
 
     def __post_init__(self) -> None:
+        if EVERY in self.params:
+            raise InputError(f"program {self.name}: {EVERY} stands for every row and is no parameter")
         known = {*self.params, EVERY}
         for access in self.accesses:
             for part in access.key:

@@ -6,8 +6,8 @@ from plume_py.sql.model import Assign, Delete, Insert, Select, Statement, Update
 from plume_py.sql.syntax import condition, engine, statement, wrong
 
 # Parts of an UPDATE or DELETE that would be lost.
-_UNREAD = (("with_", "WITH"), ("with", "WITH"), ("returning", "RETURNING"), ("conflict", "ON CONFLICT"))
-_UNREAD += (("limit", "LIMIT"), ("order", "ORDER BY"))
+_UNREAD = {"with_": "WITH", "with": "WITH", "returning": "RETURNING", "conflict": "ON CONFLICT"}
+_UNREAD |= {"limit": "LIMIT", "order": "ORDER BY"}
 
 
 def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Statement:
@@ -25,7 +25,7 @@ def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
         hint = "use SELECT … INTO, INSERT, UPDATE, DELETE, IF, FOR … IN SELECT, SET, ROLLBACK"
         raise wrong(f"{word} is not supported in a transaction", line, hint)
     tree = statement(text, line)
-    for part, what in _UNREAD:
+    for part, what in _UNREAD.items():
         if tree.args.get(part):
             raise wrong(f"{word} with {what} is not supported", line)
     if tree.this.args.get("joins"):
