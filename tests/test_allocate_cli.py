@@ -42,6 +42,11 @@ def test_allocate_for_an_engine_names_its_levels() -> None:
     assert "assumed to exist" in " ".join(result.output.split())
 
 
+def test_the_commands_are_listed() -> None:
+    listed = [line.split()[0] for line in run("--help").output.splitlines() if line.startswith("  ") and line.strip()]
+    assert {"allocate", "robust", "simulate"} <= set(listed)
+
+
 def test_allocate_as_json_and_to_a_file(tmp_path) -> None:
     saved = tmp_path / "levels.json"
     result = run("allocate", "courseware", "--instances", 100, "--format", "json", "--save", saved)

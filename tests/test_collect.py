@@ -49,6 +49,18 @@ def isocheck(*args, **how):
 # --- what comes out
 
 
+def test_kinds_of_a_mix_have_their_levels(tmp_path):
+    out = tmp_path / "h.jsonl"
+    by_kind = {"balance": Isolation("serializable", "PC")}
+    gather("broken:?bug=none", out, workload="smallbank", how={"by_kind": by_kind})
+    for line in lines(out)[1:]:
+        reads_only = all(op[0] == "r" for op in line["ops"])
+        assert line["status"] != "committed" or (line["level"] == "PC") == reads_only
+    wrong = isocheck("test", "broken:?bug=none", "--workload", "smallbank", "--levels", "balanse=SER")
+    assert wrong.returncode == 2 and "no kind 'balanse'; use balance, deposit" in wrong.stderr
+    assert isocheck("test", "broken:?bug=none", "--levels", "balance").returncode == 2
+
+
 @pytest.mark.parametrize("workload", workload_names())
 def test_sqlite_is_serializable_with_every_workload(workload, tmp_path):
     out = tmp_path / "h.jsonl"
