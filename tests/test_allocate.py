@@ -257,6 +257,15 @@ def test_a_program_gets_what_its_worst_instance_needs() -> None:
         assert order.index(level) >= max(map(order.index, own))
 
 
+def test_a_whole_table_is_met_in_two_rows() -> None:
+    """The reader may see the row of one writer and miss that of another."""
+    reader, writer = Program("R", (), (read("t", "*"),)), Program("W", ("a",), (write("t", "a"),))
+    programs = Workload([], [], [reader, writer])
+    assert answer_allocation(programs, sessions=False).levels == ["PC", "RA"]
+    partly = Program("R", ("a",), (read("t", "a", "*"),)), Program("W", ("a", "b"), (write("t", "a", "b"),))
+    assert answer_allocation(Workload([], [], list(partly)), sessions=False).levels == ["PC", "RA"]
+
+
 def test_whole_tables_cover_their_rows() -> None:
     everyone, one = (
         Program("All", (), (read("t", "*"), write("sum"))),

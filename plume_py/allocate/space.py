@@ -6,7 +6,8 @@ P1 and P3, and a way back that avoids P2; a second instance with the parameters 
 shares with them, so in all workloads together the way back always exists. What is left depends only on which of their
 parameters P1 and P3 share with P2. So P2 is judged in the company of every program with every choice of parameters,
 each one of P2's, one that a program names, or a fresh one, twice over, and after a session predecessor: whoever is no
-pivot there is none anywhere.
+pivot there is none anywhere. Where P2 accesses every row it also meets P1 and P3 in rows of their own, so there are two
+fresh values then.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,6 +24,9 @@ from plume_py.history.model import Bools, Int8s
 
 # A neighbourhood beyond this is not looked at: "too large" is said instead.
 MOST_INSTANCES = 200_000
+
+# In place of a value: one that neither the pivot has nor a program names, and another such.
+FRESH = ("", "'")
 
 
 @dataclass
@@ -186,16 +190,17 @@ def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: di
 
 
 def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:
-    """The values of this type that the pivot has or a program names; "" stands for any other."""
+    """The values of this type that the pivot has or a program names, and what stands for any other."""
     own = {value for param, value in values.items() if types.of[pivot.name, param] == kind}
-    return [*sorted(own | types.constants.get(kind, set())), ""]
+    ranges = any(access.whole_table for access in pivot.accesses)
+    return [*sorted(own | types.constants.get(kind, set())), *FRESH[: 2 if ranges else 1]]
 
 
 def _filled(params: tuple[str, ...], chosen: tuple[str, ...], taken: set[str]) -> list[str]:
     """Values that neither the pivot has nor a program names, where none of those was chosen."""
     filled: list[str] = []
     for param, value in zip(params, chosen, strict=True):
-        filled.append(value or _fresh(param, {*taken, *filled}))
+        filled.append(_fresh(param + value, {*taken, *filled}) if value in FRESH else value)
     return filled
 
 
