@@ -14,8 +14,6 @@ from plume_py.errors import InputError
 from plume_py.files import write_atomically
 from plume_py.text import shorten
 
-# What a plain part of an operation is made of, so that it can be looked up.
-PLAIN = (str, bool, type(None))
 SHORT_NAMES = {name: long for long, name in LONG_NAMES.items()}
 
 
@@ -69,7 +67,7 @@ def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
 
 def _instances(entries: list[dict[str, Any]], source: str) -> Workload:
     instances: list[Instance] = []
-    known: dict[tuple[Any, ...], Access] = {}
+    known: dict[tuple[str, str], Access] = {}
     sessions: dict[str, int] = {}
     for i, entry in enumerate(entries):
         where = f"templates[{i}]"
@@ -97,21 +95,28 @@ def _program(entry: dict[str, Any], where: str) -> Program:
     return Program(_name(entry, where), tuple(params), accesses, _level(entry, where), share)
 
 
-def _accesses(operations: list[Any], where: str, known: dict[tuple[Any, ...], Access]) -> tuple[Access, ...]:
+def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Access]) -> tuple[Access, ...]:
     """Instances have few cells and many accesses to them: equal ones are made once."""
     found = []
     for i, op in enumerate(operations):
-        plain = type(op) is dict and "params" not in op
-        key = (op.get("type"), op.get("key"), op.get("conditional"), op.get("locks")) if plain else None
-        access = known.get(key) if key is not None and all(type(part) in PLAIN for part in key) else None
+        key = _plain(op)
+        access = known.get(key) if key is not None else None
         if access is None:
             access = _access(op, f"{where}.operations[{i}]")
+            if not access.whole_table:  # the same cell, however it is spelled
+                access = replace(access, table=access.cell, key=())
             if key is not None:
                 known[key] = access
-            elif not access.whole_table:  # the same cell, however it is spelled
-                access = replace(access, table=access.cell, key=())
         found.append(access)
     return tuple(found)
+
+
+def _plain(op: Any) -> tuple[str, str] | None:
+    """Type and key of an operation, if it has nothing else that matters."""
+    if type(op) is not dict or "params" in op or "conditional" in op or "locks" in op:
+        return None
+    kind, cell = op.get("type"), op.get("key")
+    return (kind, cell) if type(kind) is str and type(cell) is str else None
 
 
 def _access(op: Any, where: str) -> Access:
