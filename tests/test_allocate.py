@@ -257,6 +257,15 @@ def test_a_program_gets_what_its_worst_instance_needs() -> None:
         assert order.index(level) >= max(map(order.index, own))
 
 
+def test_a_whole_table_is_met_in_two_rows() -> None:
+    """The reader may see the row of one writer and miss that of another."""
+    reader, writer = Program("R", (), (read("t", "*"),)), Program("W", ("a",), (write("t", "a"),))
+    programs = Workload([], [], [reader, writer])
+    assert answer_allocation(programs, sessions=False).levels == ["PC", "RA"]
+    partly = Program("R", ("a",), (read("t", "a", "*"),)), Program("W", ("a", "b"), (write("t", "a", "b"),))
+    assert answer_allocation(Workload([], [], list(partly)), sessions=False).levels == ["PC", "RA"]
+
+
 def test_whole_tables_cover_their_rows() -> None:
     everyone, one = (
         Program("All", (), (read("t", "*"), write("sum"))),
@@ -265,6 +274,54 @@ def test_whole_tables_cover_their_rows() -> None:
     workload = Workload([everyone(), one(5)])
     levels = answer_allocation(workload).levels
     assert levels == ["SER", "SER"]
+
+
+def test_reads_that_differ_are_no_robust_run() -> None:
+    """At READ COMMITTED one transaction may read two versions of a cell, which no search of read sets shows."""
+    twice, writer = Program("A", (), (read("k"), read("k"))), Program("W", (), (write("k"),))
+    answer = answer_robustness(Workload([twice(), writer()]), {"*": "RC"}, catalogue="postgresql").answer
+    assert answer.ok is None and answer.danger is not None and not answer.danger.decided
+
+
+def test_a_history_at_read_committed_decides_nothing() -> None:
+    """The update holds the row before y is read: the engine has no such run, though READ COMMITTED has."""
+    p, q = Program("P", (), (update("x"), read("y"))), Program("Q", (), (update("x"), write("y")))
+    answer = answer_robustness(Workload([p(), q()]), {"*": "RC"}, catalogue="postgresql").answer
+    assert answer.ok is None and "order of the statements" in answer.because
+
+
+def test_pins_below_what_an_engine_tracks_are_told() -> None:
+    programs = Workload([], [], list(SMALLBANK))
+    low = answer_allocation(programs, catalogue="postgresql", pins={"Balance": "SI"}, explain=False)
+    assert low.robustness is not None and low.robustness.ok is None and "Balance" in low.robustness.because
+    high = answer_allocation(programs, catalogue="postgresql", pins={"Balance": "SER"}, explain=False)
+    assert high.robustness is None
+
+
+def test_cells_whose_names_coincide_are_two() -> None:
+    """Rows (1_2, 3) and (1, 2_3): no common write protects these two from write skew."""
+    p = Program("P", (), (read("x"), write("y"), write("t", "1_2", "3")))
+    q = Program("Q", (), (read("y"), write("x"), write("t", "1", "2_3")))
+    assert answer_allocation(Workload([p(), q()])).levels == ["SER", "SER"]
+
+
+def test_a_parameter_that_is_called_like_a_constant() -> None:
+    """Q's parameter is called 7, as P's row is, and may be any other."""
+    p = Program("P", (), (read("x"), write("y"), write("t", "7")))
+    q = Program("Q", ("7",), (read("y"), write("x"), write("t", "7")))
+    named = Program("Q", ("z",), (read("y"), write("x"), write("t", "z")))
+    levels = [answer_allocation(Workload([], [], [p, other]), explain=False).levels for other in (q, named)]
+    assert levels == [["SER", "SER"]] * 2
+    with pytest.raises(InputError, match="no parameter"):
+        Program("P", ("*",), (read("t", "*"),))
+
+
+def test_simple_rules_take_no_wishes() -> None:
+    programs = Workload([], [], list(SMALLBANK))
+    for wishes in ({"catalogue": "postgresql"}, {"pins": {"Balance": "SER"}}, {"costs": {"PSI": 2.0}}):
+        with pytest.raises(IsocheckError, match="use the refined ones"):
+            answer_allocation(programs, rules="paper", **wishes)
+    assert set(answer_allocation(programs, costs={"SER": 0.0}, explain=False).levels) == {"SER"}
 
 
 def test_wrong_programs() -> None:

@@ -42,6 +42,24 @@ def test_allocate_for_an_engine_names_its_levels() -> None:
     assert "assumed to exist" in " ".join(result.output.split())
 
 
+def test_the_mix_that_collect_runs() -> None:
+    """Its programs are those of the example, by name, and need the levels that the page gives them."""
+    from plume_py.collect.mixes import MIXES
+
+    result = run(
+        "allocate", EXAMPLES / "smallbank-mix.json", "--catalogue", "postgresql", "--brief", "--format", "json"
+    )
+    levels = {group["name"]: group["level"] for group in json.loads(result.output)["groups"]}
+    assert list(levels) == MIXES["smallbank"](1).names
+    assert {name for name, level in levels.items() if level == "SER"} == {"balance", "transact-savings", "write-check"}
+    assert set(levels.values()) == {"SER", "SI"}
+
+
+def test_the_commands_are_listed() -> None:
+    listed = [line.split()[0] for line in run("--help").output.splitlines() if line.startswith("  ") and line.strip()]
+    assert {"allocate", "robust", "simulate"} <= set(listed)
+
+
 def test_allocate_as_json_and_to_a_file(tmp_path) -> None:
     saved = tmp_path / "levels.json"
     result = run("allocate", "courseware", "--instances", 100, "--format", "json", "--save", saved)
@@ -108,3 +126,12 @@ def test_mistakes_are_told_in_one_line(arguments, code, message, capfd, monkeypa
     told = capfd.readouterr().err
     assert stop.value.code == code
     assert message in told and told.count("\n") == 1
+
+
+def test_levels_may_be_called_as_the_engine_calls_them() -> None:
+    levels = "Balance=repeatable read,*=SERIALIZABLE"
+    assert (
+        "Balance would have to be" in run("robust", "smallbank", "--catalogue", "postgresql", "--levels", levels).output
+    )
+    pinned = run("allocate", "smallbank", "--catalogue", "oracle", "--pin", "Balance=SERIALIZABLE", "--brief")
+    assert "  Balance          SI   SERIALIZABLE" in pinned.output

@@ -45,6 +45,17 @@ def test_sessions_and_conditions_survive(tmp_path) -> None:
     assert again.session == workload.session and again.instances[1].accesses == (read("t", "*"),)
 
 
+def test_a_cell_may_be_spelled_in_two_ways() -> None:
+    document = {
+        "templates": [
+            {"name": "A", "operations": [{"type": "UPDATE", "key": "t_5"}]},
+            {"name": "B", "operations": [{"type": "UPDATE", "key": "t", "params": "5"}]},
+        ]
+    }
+    first, second = parse_workload(document).instances
+    assert first.accesses == second.accesses
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -60,6 +71,14 @@ def test_sessions_and_conditions_survive(tmp_path) -> None:
         ),
         ('{"templates": [{"name": "A", "operations": []}, {"name": "A", "operations": []}]}', "used twice"),
         ('{"templates": [{"name": "A", "params": [1], "operations": []}]}', "not a list of names"),
+        *(
+            (
+                f'{{"templates": [{{"name": "A", "operations": [{{"type": "READ", "key": "", "{name}": {value}}}]}}]}}',
+                "true or false",
+            )
+            for name in ("conditional", "locks")
+            for value in ("1", '"true"', "[]", "null")
+        ),
         ('{"templates": [{"name": "A", "percentage": 7, "operations": []}]}', "from 0 to 1"),
         ("[" * 100_000, "nested too deeply"),
     ],
@@ -144,7 +163,7 @@ def test_what_is_over_approximated_is_told(tmp_path) -> None:
         ("SELECT 1;", "line 1"),
         (f"{SCHEMA}", "no transactions"),
         ("-- transaction: T(x)\nUPDATE nowhere SET v = 1 WHERE a = :x;", "no table nowhere"),
-        (f"{SCHEMA}-- transaction: T(x)\nSELECT v INTO q FROM u JOIN t ON u.a = t.a;", "joins are not supported"),
+        (f"{SCHEMA}-- transaction: T(x)\nINSERT INTO u SELECT a, v FROM t;", "INSERT … SELECT is not supported"),
     ],
 )
 def test_bad_sql_is_told_in_one_line(text, message, tmp_path) -> None:

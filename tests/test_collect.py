@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from collecting import Scripted, gather, lines
+from collecting import Scripted, gather, isocheck, lines
 
 from plume_py import check, load
 from plume_py.collect.adapter import Promise
@@ -13,6 +13,18 @@ from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape, Workload, workload_names
 from plume_py.errors import IsocheckError
 from plume_py.history.formats.jsonl_pending import pending_path
+
+
+def test_kinds_of_a_mix_have_their_levels(tmp_path):
+    out = tmp_path / "h.jsonl"
+    by_kind = {"balance": Isolation("serializable", "PC")}
+    gather("broken:?bug=none", out, workload="smallbank", how={"by_kind": by_kind})
+    for line in lines(out)[1:]:
+        reads_only = all(op[0] == "r" for op in line["ops"])
+        assert line["status"] != "committed" or (line["level"] == "PC") == reads_only
+    wrong = isocheck("test", "broken:?bug=none", "--workload", "smallbank", "--levels", "balanse=SER")
+    assert wrong.returncode == 2 and "no kind 'balanse'; use balance, deposit" in wrong.stderr
+    assert isocheck("test", "broken:?bug=none", "--levels", "balance").returncode == 2
 
 
 @pytest.mark.parametrize("workload", workload_names())

@@ -42,9 +42,14 @@ def _ssi_sees_only_its_own(space: Space, levels: list[str]) -> list[str]:
 
 
 def _snapshot_for_readers_only(space: Space, levels: list[str]) -> list[str]:
-    """InnoDB's REPEATABLE READ updates the latest version, not the snapshot that its SELECTs see: no level of ours if
-    the transaction also writes."""
-    writers = {case.group[p] for case in space.cases for p in case.judged if len(case.rules.sets.may.of(p))}
+    """InnoDB's REPEATABLE READ updates the latest version, not the snapshot that its SELECTs see, and its locking reads
+    see that, too: no level of ours if the transaction does either."""
+    writers = {
+        case.group[p]
+        for case in space.cases
+        for p in case.judged
+        if any(access.writes or access.locks for access in case.workload.instances[p].accesses)
+    }
     return ["SER" if level == "PC" and g in writers else level for g, level in enumerate(levels)]
 
 
@@ -90,7 +95,7 @@ def allocate(
 ) -> list[str]:
     """The cheapest level at which each group is no pivot; where the catalogue has none, SER all the same."""
     pins, costs = pins or {}, costs or {}
-    offered = [level for level in catalogue.offered(costs) if level != "SER"]
+    offered = catalogue.offered(costs)
     table = space.safe(offered)
     levels = [offered[int(row.argmax())] if row.any() else "SER" for row in table]
     levels = [pins.get(g, level) for g, level in enumerate(levels)]

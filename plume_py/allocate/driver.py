@@ -72,6 +72,8 @@ def answer_allocation(
     """A level for each group, with reasons."""
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
     chosen = CATALOGUES[catalogue]
+    if rules != "refined" and (catalogue != "mixiso" or pins or costs):
+        raise IsocheckError(f"the {rules} rules know no catalogue, pins or weights; use the refined ones")
     answer = Answer(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
     answer.notes += _notes(workload.programs)
     if rules == "refined":
@@ -102,8 +104,9 @@ def _by_refined_rules(answer: Answer, pins: Mapping[int, str], costs: Mapping[st
     if missing:
         some = ", ".join(missing[:3]) + (f" and {len(missing) - 3:,} more" if len(missing) > 3 else "")
         answer.notes.append(f"no level of {catalogue.name} is enough for {some}: lock what they read")
-    if pins and space.unsafe(answer.levels) is not None:
-        answer.robustness = robust(space, answer.levels)
+    if pins:
+        tested = _robustness(space, catalogue, answer.levels)
+        answer.robustness = None if tested.ok else tested
 
 
 def _by_simple_rules(answer: Answer, *, repaired: bool) -> None:
@@ -161,15 +164,16 @@ def answer_robustness(
     if wanted is None:
         wanted = _declared(workload)
     levels = _levels_of(space, programs, offered, wanted)
-    answer = robust(space, levels)
-    if offered.adjust is not None and answer.ok:
-        answer = _as_engine(space, offered, levels, answer)
+    answer = _robustness(space, offered, levels)
     return RobustnessFound(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
 
 
-def _as_engine(space: Space, catalogue: Catalogue, levels: list[str], answer: Robustness) -> Robustness:
-    """The engine's levels promise less than ours where others run below them."""
-    assert catalogue.adjust is not None
+def _robustness(space: Space, catalogue: Catalogue, levels: list[str]) -> Robustness:
+    """The answer of the rules, or what they do not know: an engine's levels may promise less than ours where others run
+    below them."""
+    answer = robust(space, levels)
+    if not answer.ok or catalogue.adjust is None:
+        return answer
     needed = catalogue.adjust(space, levels)
     low = [name for name, own, least in zip(space.groups, levels, needed, strict=True) if own != least]
     if not low:

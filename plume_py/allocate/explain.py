@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from plume_py.allocate.catalogue import Catalogue
 from plume_py.allocate.cycles import Cycle, found_cycles
-from plume_py.allocate.refute import refute
+from plume_py.allocate.refute import exhaustive, refute
 from plume_py.allocate.space import Case, Space
 from plume_py.allocate.workload import Workload
 from plume_py.errors import LimitError
@@ -22,9 +22,10 @@ class Danger:
 
     level: str
     workload: Workload  # the instances on the cycle, in its order from P1 on
+    levels: tuple[str, ...]  # of these instances
     cycle: Cycle  # numbers are those of ``workload``
     history: History | None
-    decided: bool  # was the search for a history finished?
+    decided: bool  # did the search for a history go through all runs?
 
     def words(self) -> list[str]:
         """The cycle, an edge per line."""
@@ -43,17 +44,18 @@ def danger(case: Case, pivot: int, level: str, levels: Sequence[str]) -> Danger:
         on_cycle = _distinctly_named(case.workload.restricted(members))
         at = [level if member == pivot else levels[member] for member in members]
         history, decided = search_history(on_cycle, at)
-        told = told or Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+        found = Danger(level, on_cycle, tuple(at), cycle.renumbered(members), history, decided)
         if history is not None:
-            return Danger(level, on_cycle, cycle.renumbered(members), history, decided)
+            return found
+        told = told or found
     assert told is not None
     return told
 
 
 def search_history(workload: Workload, levels: Sequence[str]) -> tuple[History | None, bool]:
-    """A run that is not serializable, if there is one, and whether the search came to its end."""
+    """A run that is not serializable, if there is one, and whether the search went through all runs."""
     try:
-        return refute(workload, levels, Limits(timeout=PATIENCE)), True
+        return refute(workload, levels, Limits(timeout=PATIENCE)), exhaustive(workload, levels)
     except LimitError:
         return None, False
 

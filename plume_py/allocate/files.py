@@ -5,6 +5,7 @@ parameter for every row of a table, and beside the templates ``"sessions"``: the
 """
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,6 @@ from plume_py.errors import InputError
 from plume_py.files import write_atomically
 from plume_py.text import shorten
 
-# What a plain part of an operation is made of, so that it can be looked up.
-PLAIN = (str, bool, type(None))
 SHORT_NAMES = {name: long for long, name in LONG_NAMES.items()}
 
 
@@ -68,7 +67,7 @@ def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
 
 def _instances(entries: list[dict[str, Any]], source: str) -> Workload:
     instances: list[Instance] = []
-    known: dict[tuple[Any, ...], Access] = {}
+    known: dict[tuple[str, str], Access] = {}
     sessions: dict[str, int] = {}
     for i, entry in enumerate(entries):
         where = f"templates[{i}]"
@@ -96,19 +95,28 @@ def _program(entry: dict[str, Any], where: str) -> Program:
     return Program(_name(entry, where), tuple(params), accesses, _level(entry, where), share)
 
 
-def _accesses(operations: list[Any], where: str, known: dict[tuple[Any, ...], Access]) -> tuple[Access, ...]:
+def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Access]) -> tuple[Access, ...]:
     """Instances have few cells and many accesses to them: equal ones are made once."""
     found = []
     for i, op in enumerate(operations):
-        plain = type(op) is dict and "params" not in op
-        key = (op.get("type"), op.get("key"), op.get("conditional")) if plain else None
-        access = known.get(key) if key is not None and all(type(part) in PLAIN for part in key) else None
+        key = _plain(op)
+        access = known.get(key) if key is not None else None
         if access is None:
             access = _access(op, f"{where}.operations[{i}]")
+            if not access.whole_table:  # the same cell, however it is spelled
+                access = replace(access, table=access.cell, key=())
             if key is not None:
                 known[key] = access
         found.append(access)
     return tuple(found)
+
+
+def _plain(op: Any) -> tuple[str, str] | None:
+    """Type and key of an operation, if it has nothing else that matters."""
+    if type(op) is not dict or "params" in op or "conditional" in op or "locks" in op:
+        return None
+    kind, cell = op.get("type"), op.get("key")
+    return (kind, cell) if type(kind) is str and type(cell) is str else None
 
 
 def _access(op: Any, where: str) -> Access:
@@ -121,7 +129,10 @@ def _access(op: Any, where: str) -> Access:
     params = [params] if isinstance(params, str) else params
     if not isinstance(params, list) or not all(isinstance(param, str) for param in params):
         raise InputError("`params` is neither a name nor a list of names", where=where)
-    return Access(kind, op["key"], tuple(params), op.get("conditional") is True)
+    conditional, locks = (op.get(name, False) for name in ("conditional", "locks"))
+    if not isinstance(conditional, bool) or not isinstance(locks, bool):
+        raise InputError("`conditional` and `locks` are true or false", where=where)
+    return Access(kind, op["key"], tuple(params), conditional, locks)
 
 
 def _name(entry: dict[str, Any], where: str) -> str:
@@ -187,6 +198,8 @@ def _operations(accesses: tuple[Access, ...], *, bound: bool = False) -> list[di
             row["params"] = list(access.key)
         if access.conditional:
             row["conditional"] = True
+        if access.locks:
+            row["locks"] = True
         rows.append(row)
     return rows
 

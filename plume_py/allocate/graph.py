@@ -7,7 +7,7 @@ import numpy as np
 from plume_py import accel
 from plume_py.allocate import block_kernels
 from plume_py.allocate.sets import Sets
-from plume_py.history.model import Int8s, Int32s
+from plume_py.history.model import Bools, Int8s, Int32s
 
 
 class Graph(NamedTuple):
@@ -31,6 +31,7 @@ class Graph(NamedTuple):
     cell_block: Int32s  # of a cell with several writers, else -1
     read_block: Int32s  # of a read of a cell with a single other writer
     session_block: Int32s
+    certain: Bools  # of a cell: whoever may write it surely does
 
 
 def build(sets: Sets) -> Graph:
@@ -53,6 +54,7 @@ def build(sets: Sets) -> Graph:
         sets.reads.start, sets.reads.cell, sets.how, sets.may.start, sets.may.cell, sets.must.start, sets.must.cell,
         kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
         _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),
+        np.bincount(sets.may.cell, minlength=sets.cells) == np.bincount(sets.must.cell, minlength=sets.cells),
     )  # fmt: skip
 
 

@@ -63,6 +63,8 @@ def pivot(g, p, model, guarded, mark, found):
         if model == RC and g.how[i] == 0:
             continue
         y = g.r_cell[i]
+        if model >= PSI and g.certain[y] and mark[y] == p:  # every P3 surely writes it, and so does p
+            continue
         block = g.cell_block[y]
         if block < 0:
             block = g.read_block[i]

@@ -14,6 +14,10 @@ from plume_py.history.model import History
 
 # Cycles whose instances are searched for a history before the answer is left open.
 MOST_CYCLES = 50
+UNORDERED = (
+    "a critical cycle cannot be excluded, and READ COMMITTED alone would let it happen; whether an engine does depends"
+    " on the order of the statements, which is not looked at"
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ def robust(space: Space, levels: Sequence[str]) -> Robustness:
         by_instance = [levels[g] for g in case.group]
         found = danger(case, pivot, by_instance[pivot], by_instance)
         first = first or found
+        if found.history is not None and "RC" in found.levels:
+            return Robustness(None, UNORDERED, found, found.history)
         if found.history is not None:
             return Robustness(False, "a critical cycle happens", found, found.history)
     if first is None:
@@ -53,8 +59,9 @@ def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[Case, int]]:
 def _whole(space: Space, levels: Sequence[str], first: Danger) -> Robustness:
     """The rules find cycles, but no history of one cycle's instances alone: look at all instances together."""
     case = space.cases[0]
-    if space.of_workload and exhaustive(case.workload):
-        history, decided = search_history(case.workload, [levels[g] for g in case.group])
+    by_instance = [levels[g] for g in case.group]
+    if space.of_workload and exhaustive(case.workload, by_instance):
+        history, decided = search_history(case.workload, by_instance)
         if history is not None:
             return Robustness(False, "all instances together make it happen", first, history)
         if decided:

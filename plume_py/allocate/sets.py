@@ -61,11 +61,13 @@ class Sets:
 def gather(workload: Workload) -> Sets:
     """The sets of a workload."""
     numbers: dict[str, int] = {}
+    names: list[str] = []
     for instance in workload.instances:
         for access in instance.accesses:
-            if access.cell not in numbers:
-                numbers[access.cell] = len(numbers)
-    spread = _spread(workload.instances, numbers)
+            if access.identity not in numbers:
+                numbers[access.identity] = len(numbers)
+                names.append(access.cell)
+    spread = _spread(workload.instances, names)
     lists: list[list[list[int]]] = [[], [], []]
     how: list[int] = []
     for instance in workload.instances:
@@ -75,7 +77,7 @@ def gather(workload: Workload) -> Sets:
         how += reads.values()
     reads_rows, may_rows, must_rows = map(_rows, lists)
     session, place = _sessions(workload)
-    return Sets(list(numbers), reads_rows, np.array(how, np.uint8), may_rows, must_rows, session, place)
+    return Sets(names, reads_rows, np.array(how, np.uint8), may_rows, must_rows, session, place)
 
 
 def _sets(
@@ -86,8 +88,8 @@ def _sets(
     may: dict[int, None] = {}
     must: dict[int, None] = {}
     for access in instance.accesses:
-        cells = spread.get(access.cell) or (numbers[access.cell],)
-        certain = not access.conditional and access.cell not in spread
+        cells = spread.get(access.identity) or (numbers[access.identity],)
+        certain = not access.conditional and access.identity not in spread
         for cell in cells:
             if access.reads and cell not in must:
                 reads[cell] = AGAIN if cell in reads else IN_UPDATE if access.kind == UPDATE else ONCE
@@ -98,10 +100,10 @@ def _sets(
     return reads, may, must
 
 
-def _spread(instances: list[Instance], numbers: dict[str, int]) -> dict[str, list[int]]:
+def _spread(instances: list[Instance], names: list[str]) -> dict[str, list[int]]:
     """For an access to all rows: the cells it may mean, its own (for rows that nobody names) among them."""
-    whole = {access.cell: access for i in instances for access in i.accesses if access.whole_table}
-    return {cell: [n for name, n in numbers.items() if _covers(access, name)] for cell, access in whole.items()}
+    whole = {access.identity: access for i in instances for access in i.accesses if access.whole_table}
+    return {cell: [n for n, name in enumerate(names) if _covers(access, name)] for cell, access in whole.items()}
 
 
 def _covers(access: Access, name: str) -> bool:

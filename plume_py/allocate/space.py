@@ -6,7 +6,8 @@ P1 and P3, and a way back that avoids P2; a second instance with the parameters 
 shares with them, so in all workloads together the way back always exists. What is left depends only on which of their
 parameters P1 and P3 share with P2. So P2 is judged in the company of every program with every choice of parameters,
 each one of P2's, one that a program names, or a fresh one, twice over, and after a session predecessor: whoever is no
-pivot there is none anywhere.
+pivot there is none anywhere. Where P2 accesses every row it also meets P1 and P3 in rows of their own, so there are two
+fresh values then.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,6 +24,9 @@ from plume_py.history.model import Bools, Int8s
 
 # A neighbourhood beyond this is not looked at: "too large" is said instead.
 MOST_INSTANCES = 200_000
+
+# In place of a value: one that neither the pivot has nor a program names, and another such.
+FRESH = ("", "'")
 
 
 @dataclass
@@ -123,6 +127,7 @@ class Types:
 
     of: dict[tuple[str, str], str]  # a representative for each (program, parameter)
     constants: dict[str, set[str]]  # by type: values that programs name themselves
+    named: set[str]  # all of these
 
 
 def _types(programs: Sequence[Program]) -> Types:
@@ -146,7 +151,7 @@ def _types(programs: Sequence[Program]) -> Types:
     for place, value in constants:
         by_type.setdefault(find(place), set()).add(value)
     of = {(program.name, param): find(f"{program.name} {param}") for program in programs for param in program.params}
-    return Types(of, by_type)
+    return Types(of, by_type, set[str]().union(*by_type.values()))
 
 
 def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
@@ -158,7 +163,8 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
             return
         kind = types.of[program.name, rest[0]]
         same = {value for param, value in values.items() if types.of[program.name, param] == kind}
-        for value in [_fresh(rest[0], values.values()), *sorted(same | types.constants.get(kind, set()))]:
+        fresh = _fresh(rest[0], {*values.values(), *types.named})
+        for value in [fresh, *sorted(same | types.constants.get(kind, set()))]:
             yield from extend({**values, rest[0]: value}, rest[1:])
 
     return extend({}, program.params)
@@ -171,28 +177,30 @@ def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: di
     rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
         (pivot(*values.values()), g, 0)
     ]
+    taken = {*values.values(), *types.named}
     for q, program in enumerate(programs):
         choices = [_choices(types, pivot, values, types.of[program.name, param]) for param in program.params]
         if len(rows) + 2 * int(np.prod([len(c) for c in choices], dtype=float)) > MOST_INSTANCES:
             raise LimitError(f"program {program.name} has too many parameters to decide for all workloads")
         for chosen in product(*choices):
             for _ in range(2):
-                rows.append((program(*_filled(program.params, chosen, values)), q, len(rows)))
+                rows.append((program(*_filled(program.params, chosen, taken)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
     return Case(workload, [row[1] for row in rows], [len(before)])
 
 
 def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:
-    """The values of this type that the pivot has or a program names; "" stands for any other."""
+    """The values of this type that the pivot has or a program names, and what stands for any other."""
     own = {value for param, value in values.items() if types.of[pivot.name, param] == kind}
-    return [*sorted(own | types.constants.get(kind, set())), ""]
+    ranges = any(access.whole_table for access in pivot.accesses)
+    return [*sorted(own | types.constants.get(kind, set())), *FRESH[: 2 if ranges else 1]]
 
 
-def _filled(params: tuple[str, ...], chosen: tuple[str, ...], values: dict[str, str]) -> list[str]:
-    """Values that the pivot does not have, where none of its own was chosen."""
+def _filled(params: tuple[str, ...], chosen: tuple[str, ...], taken: set[str]) -> list[str]:
+    """Values that neither the pivot has nor a program names, where none of those was chosen."""
     filled: list[str] = []
     for param, value in zip(params, chosen, strict=True):
-        filled.append(value or _fresh(param, [*values.values(), *chosen, *filled]))
+        filled.append(_fresh(param + value, {*taken, *filled}) if value in FRESH else value)
     return filled
 
 

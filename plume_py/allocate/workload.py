@@ -27,6 +27,7 @@ class Access:
     table: str
     key: tuple[str, ...] = ()
     conditional: bool = False
+    locks: bool = False  # a read that locks its row, as SELECT … FOR UPDATE
 
     @cached_property
     def reads(self) -> bool:
@@ -42,6 +43,11 @@ class Access:
     def cell(self) -> str:
         """The name of the cell, as MixIso's workload files spell it."""
         return "_".join((self.table, *self.key))
+
+    @cached_property
+    def identity(self) -> str:
+        """One for each cell; names may coincide, as of rows (1_2, 3) and (1, 2_3)."""
+        return "\x1f".join((self.table, *self.key))
 
     @cached_property
     def whole_table(self) -> bool:
@@ -93,6 +99,8 @@ class Program:
     notes: tuple[str, ...] = ()  # what was over-approximated, for people
 
     def __post_init__(self) -> None:
+        if EVERY in self.params:
+            raise InputError(f"program {self.name}: {EVERY} stands for every row and is no parameter")
         known = {*self.params, EVERY}
         for access in self.accesses:
             for part in access.key:

@@ -39,7 +39,7 @@ def command(
     from plume_py.allocate.driver import answer_allocation, open_workload
     from plume_py.allocate.report import allocation_document, allocation_text
 
-    wanted = [pair for pin in pins for pair in level_pairs("--pin", pin).items()]
+    wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, given["catalogue"]).items()]
     if len(dict(wanted)) < len(wanted):
         raise IsocheckError("--pin: one name has two levels")
     drawing, options = drawing_of(given)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plume_py.collect.adapter import Adapter
     from plume_py.collect.client import Isolation
     from plume_py.collect.run import Collected
+    from plume_py.collect.workload import Shape
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,6 +54,15 @@ def _mix(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[
     return weights
 
 
+def _levels(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
+    """write-check=SER,balance=repeatable read: a level by kind."""
+    pairs = [tuple(map(str.strip, piece.partition("=")[::2])) for piece in value.split(",")] if value else []
+    levels = {kind: level for kind, level in pairs if kind and level}
+    if len(levels) < len(pairs):
+        raise click.BadParameter(f"{value!r:.80} is not of the form KIND=LEVEL,… with each kind once")
+    return levels
+
+
 def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     if any("=" not in value for value in values):
         raise click.BadParameter("write settings like --set innodb_snapshot_isolation=ON")
@@ -64,6 +74,8 @@ _OPTIONS = (
     click.option("--managed", type=click.Choice(MANAGED), help="Start a private server instead of using one at URL."),
     click.option("--isolation", metavar="LEVEL", help="As the database calls it, or RC, SI, SER.  [default: its own]"),
     click.option("--mix", callback=_mix, metavar="RC=2,SI=1", help="A level for each transaction, drawn by weight."),
+    click.option("--levels", callback=_levels, metavar="KIND=LEVEL,...",
+                 help="For kinds of transactions of a ready-made mix, as write-check=SER; the others as --isolation."),
     click.option("--workload", type=click.Choice(WORKLOADS), default="register", show_default=True),
     click.option("--sessions", type=click.IntRange(1, 1000), default=8, show_default=True, help="Connections."),
     click.option("--transactions", type=click.IntRange(0), default=200, show_default=True, help="Per session."),
@@ -137,7 +149,9 @@ def run(
     shape = Shape(**{name: given[name] for name in _OF_SHAPE})
     with _sigterm_as_interrupt(), _database(given, shape.lists) as (adapter, server):
         isolations = chosen_isolations(adapter, given["isolation"], given["mix"])
-        accept(isolations)
+        by_kind = _by_kind(adapter, shape, given["levels"])
+        everyone = [*isolations, *by_kind.values()]
+        accept(everyone)
         plan = Plan(
             shape,
             isolations,
@@ -148,12 +162,13 @@ def run(
             fault_interval=given["fault_interval"],
             timeout=given["timeout"],
             keep_table=given["keep_table"],
+            by_kind=by_kind,
         )
         with _status(shape.sessions * shape.transactions) as tick:
             collected = collect(adapter, plan, server, tick)
-        if len(isolations) > 1 and adapter.mixture:
+        if len({isolation.name for isolation in everyone}) > 1 and adapter.mixture:
             collected.notes.append(adapter.mixture)
-        return collected, isolations
+        return collected, everyone
 
 
 @contextmanager
@@ -209,8 +224,6 @@ def _database(given: dict[str, Any], lists: bool) -> "Iterator[tuple[Adapter, An
 
 def chosen_isolations(adapter: "Adapter", isolation: str | None, mix: dict[str, float]) -> "list[Isolation]":
     """What the user asked for, in the words of the database."""
-    from plume_py.collect.client import Isolation
-
     if mix and isolation:
         raise click.UsageError("give --isolation or --mix, not both")
     if not adapter.isolations:
@@ -220,8 +233,27 @@ def chosen_isolations(adapter: "Adapter", isolation: str | None, mix: dict[str, 
     for spelling, weight in wanted.items():
         name = _isolation(adapter, spelling)
         weights[name] = weights.get(name, 0) + weight
-    promises = {name: adapter.isolations[name] for name in weights}
-    return [Isolation(name, promise.level, weights[name], promise.remark) for name, promise in promises.items()]
+    return [_promise(adapter, name, weight) for name, weight in weights.items()]
+
+
+def _promise(adapter: "Adapter", spelling: str, weight: float = 1.0) -> "Isolation":
+    from plume_py.collect.client import Isolation
+
+    name = _isolation(adapter, spelling)
+    promise = adapter.isolations[name]
+    return Isolation(name, promise.level, weight, promise.remark)
+
+
+def _by_kind(adapter: "Adapter", shape: "Shape", levels: dict[str, str]) -> "dict[str, Isolation]":
+    """The isolation of each kind of transaction that has one of its own."""
+    from plume_py.collect.workload import Workload
+
+    kinds = Workload(shape).kinds
+    for kind in levels:
+        if kind not in kinds:
+            known = f"use {', '.join(kinds)}" if kinds else "it has no kinds; choose a ready-made mix with --workload"
+            raise click.UsageError(f"--levels: {shape.workload} has no kind {kind!r:.40}; {known}")
+    return {kind: _promise(adapter, spelling) for kind, spelling in levels.items()}
 
 
 def _isolation(adapter: "Adapter", spelling: str) -> str:

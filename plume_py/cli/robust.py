@@ -32,7 +32,7 @@ def command(
     from plume_py.allocate.report import robust_document, robust_text
 
     drawing, options = drawing_of(given)
-    wanted = None if levels is None else level_pairs("--levels", levels)
+    wanted = None if levels is None else level_pairs("--levels", levels, given["catalogue"])
     found = answer_robustness(open_workload(source, schema), wanted, drawing=drawing, **options)
     if output == "json":
         click.echo(robust_document(found.source, found.scope, found.levels, found.answer))

@@ -44,10 +44,13 @@ def drawing_of(given: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
     return Drawing(given["instances"], given["largest"], given["seed"]), rest
 
 
-def level_pairs(option: str, text: str) -> dict[str, str]:
-    """``Balance=PC,WriteCheck=SER``; names may hold commas within parentheses, so levels end a piece."""
+def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, str]:
+    """``Balance=PC,WriteCheck=SER``, or as an engine says, ``Balance=REPEATABLE READ``; names may hold commas within
+    parentheses, so levels end a piece."""
+    from plume_py.allocate.catalogue import CATALOGUES
     from plume_py.allocate.workload import level_name
 
+    own = {spelled: level for level, spelled in CATALOGUES[catalogue].levels.items()}
     levels: dict[str, str] = {}
     name = ""
     for piece in text.split(","):
@@ -55,7 +58,7 @@ def level_pairs(option: str, text: str) -> dict[str, str]:
         if not equals:
             name += piece + ","
             continue
-        level = level_name(after.strip())
+        level = own.get(" ".join(after.upper().split())) or level_name(after.strip())
         name = (name + before).strip()
         if level is None or not name or name in levels:
             raise IsocheckError(one_line(f"{option}: {piece[:60]!r} is not of the form NAME=LEVEL"))

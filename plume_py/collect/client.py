@@ -13,13 +13,13 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, first_line
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.workload import Plan, Shape, Workload
+from plume_py.collect.workload import NamedPlan, Plan, Shape, Workload
 
 # Seconds between attempts to connect, from … to.
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
@@ -47,6 +47,7 @@ class Task:
     stop: threading.Event
     retries: int = 0
     give_up: float = 30.0
+    by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of transactions of a mix, before all others
 
 
 class Client(threading.Thread):
@@ -88,7 +89,7 @@ class Client(threading.Thread):
         return True
 
     def _transact(self, plan: Plan) -> str:
-        isolation = self._isolation()
+        isolation = self._isolation(plan)
         self._count += 1
         transaction: dict[str, Any] = {"id": f"s{self._number}.{self._count}", "session": self.session}
         if isolation.level is not None:
@@ -154,7 +155,9 @@ class Client(threading.Thread):
         except Exception:
             self._disconnect()
 
-    def _isolation(self) -> Isolation:
+    def _isolation(self, plan: Plan) -> Isolation:
+        if isinstance(plan, NamedPlan) and plan.kind in self._task.by_kind:
+            return self._task.by_kind[plan.kind]
         choices = self._task.isolations
         return choices[0] if len(choices) == 1 else self._rng.choices(choices, [c.weight for c in choices])[0]
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
 
-from plume_py.collect.workload import Plan
+from plume_py.collect.workload import NamedPlan, Plan
 
 
 class Mix(ABC):
@@ -24,11 +24,20 @@ class Mix(ABC):
         """One transaction, its kind drawn by weight."""
         kinds, weights = zip(*self.kinds(), strict=True)
         chosen: Callable[[random.Random], Plan] = rng.choices(kinds, weights)[0]
-        return chosen(rng)
+        return NamedPlan(chosen(rng), _name(chosen))
+
+    @property
+    def names(self) -> list[str]:
+        """What the kinds of transactions are called."""
+        return [_name(kind) for kind, _ in self.kinds()]
 
     @abstractmethod
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
         """The kinds of transactions, and how often each occurs."""
+
+
+def _name(kind: Callable[[random.Random], Plan]) -> str:
+    return kind.__name__.strip("_").replace("_", "-")
 
 
 def _update(key: str) -> Plan:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -37,6 +37,7 @@ class Plan:
     fault_interval: float = 1.0
     timeout: float = 10.0
     keep_table: bool = False
+    by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of a mix: kinds with an isolation of their own
 
 
 @dataclass
@@ -114,7 +115,7 @@ def _record(
     begin = time.monotonic()
     try:
         stop = threading.Event()
-        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries)
+        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries, by_kind=plan.by_kind)
         clients = [Client(task, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         interrupted = _run(clients, stop, plan, faults, lambda: tick(sum(recorder.counts.values())))
@@ -147,6 +148,8 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
     }
     if len(plan.isolations) > 1:
         about["mix"] = {isolation.name: isolation.weight for isolation in plan.isolations}
+    if plan.by_kind:
+        about["levels"] = {kind: isolation.name for kind, isolation in plan.by_kind.items()}
     return {"initial": [] if plan.shape.lists else INITIAL_REGISTER, "collected": about}
 
 

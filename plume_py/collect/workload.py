@@ -21,6 +21,14 @@ HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
 ROTATE_LISTS = 20
 
 
+class NamedPlan(Plan):
+    """A transaction of a ready-made mix, and which kind it is."""
+
+    def __init__(self, plan: Plan, kind: str) -> None:
+        super().__init__(plan)
+        self.kind = kind
+
+
 @dataclass(frozen=True)
 class Shape:
     """The options of a run; ``lists`` follows from the workload."""
@@ -71,6 +79,11 @@ class Workload:
         if shape.read_only + shape.write_only > 1:
             raise IsocheckError("the shares of read-only and write-only transactions add up to more than 1")
         self._choose = _chooser(shape.distribution, shape.keys)
+
+    @property
+    def kinds(self) -> list[str]:
+        """What the kinds of transactions are called, if it is a ready-made mix."""
+        return self._mix.names if self._mix is not None else []
 
     @property
     def keys(self) -> list[str]:

@@ -24,8 +24,8 @@ _PLACEHOLDER = re.compile(r":([A-Za-z_]\w*)")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*(?::(?!=)\s*(.*))?$", re.DOTALL)
 
 
-def load(path: str) -> File:
-    """Read a file."""
+def load(path: str, any_query: bool = False) -> File:
+    """Read a file; ``any_query`` lets through what only an analysis of conflicts can use (see statements.select)."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -33,7 +33,7 @@ def load(path: str) -> File:
     if len(data) > MAX_BYTES:
         raise InputError(f"larger than {MAX_BYTES} bytes, which no program is").in_source(path)
     try:
-        return parse(data.decode("utf-8-sig"), Path(path).stem)
+        return parse(data.decode("utf-8-sig"), Path(path).stem, any_query)
     except UnicodeDecodeError:
         raise InputError("not a text file in UTF-8").in_source(path) from None
     except InputError as error:
@@ -49,7 +49,7 @@ class _Section:
     assume: list[tuple[int, str]] = field(default_factory=list)
 
 
-def parse(text: str, name: str = "app") -> File:
+def parse(text: str, name: str = "app", any_query: bool = False) -> File:
     """The content of a file."""
     sections = _sections(text)
     tables, rows = [], []
@@ -59,7 +59,7 @@ def parse(text: str, name: str = "app") -> File:
                 rows.append(first_rows(part, line))
             else:
                 tables.append(table(part, line))
-    transactions = [_transaction(section) for section in sections if section.kind == "transaction"]
+    transactions = [_transaction(section, any_query) for section in sections if section.kind == "transaction"]
     invariants = [_invariant(section, i) for i, section in enumerate(sections) if section.kind == "invariant"]
     for what, names in (
         ("table", [(t.name, t.line) for t in tables]),
@@ -130,7 +130,7 @@ def _blank_lines(text: str) -> int:
     return len(text) - len(text.lstrip("\n")) if not text[:1].isspace() or text.startswith("\n") else 0
 
 
-def _transaction(section: _Section) -> SqlTransaction:
+def _transaction(section: _Section, any_query: bool) -> SqlTransaction:
     matched = _SIGNATURE.fullmatch(section.title)
     if matched is None:
         raise wrong("cannot read this header", section.line, "write -- transaction: name(argument, argument INT, …)")
@@ -143,7 +143,7 @@ def _transaction(section: _Section) -> SqlTransaction:
         params.append(Param(words[0].lower(), kind))
     assume = tuple(Condition(condition(text.rstrip("; "), line), text, line) for line, text in section.assume)
     text, first = _body(section)
-    body = _Parser(text, first).whole()
+    body = _Parser(text, first, any_query).whole()
     colons = frozenset(name.lower() for name in _PLACEHOLDER.findall(text))
     return SqlTransaction(matched[1], tuple(params), body, assume, section.line, colons)
 
@@ -151,8 +151,8 @@ def _transaction(section: _Section) -> SqlTransaction:
 class _Parser:
     """Statements and control flow of a transaction, by tokens."""
 
-    def __init__(self, text: str, first: int) -> None:
-        self.text, self.first = text, first
+    def __init__(self, text: str, first: int, any_query: bool) -> None:
+        self.text, self.first, self.any_query = text, first, any_query
         self.tokens = tokens(text)
         self.at = 0
 
@@ -221,7 +221,7 @@ class _Parser:
         """A statement up to its semicolon."""
         line = self.line()
         taken, text = self.until(";")
-        return simple(taken, text, line)
+        return simple(taken, text, line, self.any_query)
 
     def choice(self, depth: int) -> If:
         """IF … THEN … [ELSIF …] [ELSE …] END IF."""
@@ -256,7 +256,7 @@ class _Parser:
             text = self.text[taken[0].start : taken[-1].end + 1]
         if not taken or taken[0].text.upper() != "SELECT":
             raise wrong("FOR goes over the rows of a SELECT", inner, "write FOR row IN SELECT … LOOP … END LOOP")
-        query = select(taken, text, inner)
+        query = select(taken, text, inner, self.any_query)
         self.at += 1
         body = self.block(("END",), depth + 1)
         self.expect("END")

@@ -60,7 +60,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class Select(Statement):
-    """SELECT values INTO variables FROM table WHERE …; without INTO nothing is kept."""
+    """SELECT values INTO variables FROM table WHERE …; without INTO nothing is kept.
+
+    ``table`` is empty where queries of any form are read.
+    """
 
     tree: Any
     into: tuple[str, ...]

@@ -5,12 +5,16 @@ from typing import Any
 from plume_py.sql.model import Assign, Delete, Insert, Select, Statement, Update
 from plume_py.sql.syntax import condition, engine, statement, wrong
 
+# Parts of an UPDATE or DELETE that would be lost.
+_UNREAD = {"with_": "WITH", "with": "WITH", "returning": "RETURNING", "conflict": "ON CONFLICT"}
+_UNREAD |= {"limit": "LIMIT", "order": "ORDER BY"}
 
-def simple(tokens: list[Any], text: str, line: int) -> Statement:
-    """The statement that these tokens are; ``text`` is the same, as written."""
+
+def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Statement:
+    """The statement that these tokens are; ``text`` is the same, as written. ``any_query``: as of ``select``."""
     word = tokens[0].text.upper()
-    if word == "SELECT":
-        return select(tokens, text, line)
+    if word == "SELECT" or (any_query and word == "WITH"):
+        return select(tokens, text, line, any_query)
     if (
         word == "SET"
         or (len(tokens) > 2 and tokens[1].text == ":" and tokens[2].text == "=")
@@ -21,9 +25,11 @@ def simple(tokens: list[Any], text: str, line: int) -> Statement:
         hint = "use SELECT … INTO, INSERT, UPDATE, DELETE, IF, FOR … IN SELECT, SET, ROLLBACK"
         raise wrong(f"{word} is not supported in a transaction", line, hint)
     tree = statement(text, line)
-    for part, what in (("with_", "WITH"), ("with", "WITH"), ("returning", "RETURNING"), ("conflict", "ON CONFLICT")):
+    for part, what in _UNREAD.items():
         if tree.args.get(part):
             raise wrong(f"{word} with {what} is not supported", line)
+    if tree.this.args.get("joins"):
+        raise wrong(f"{word} of several tables is not supported", line, "write one statement for each")
     return {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line)
 
 
@@ -32,8 +38,11 @@ def first_rows(text: str, line: int) -> Insert:
     return _insert(statement(text, line), text, line)
 
 
-def select(tokens: list[Any], text: str, line: int) -> Select:
-    """SELECT … INTO a, b FROM table WHERE …, with or without FOR UPDATE."""
+def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Select:
+    """SELECT … INTO a, b FROM table WHERE …, with or without FOR UPDATE.
+
+    ``any_query``: for who only asks which tables are read, also joins, grouping, UNION, WITH and a SELECT in FROM.
+    """
     base = tokens[0].start
     plain, into = text, ()
     places = [i for i, token in enumerate(tokens) if token.text.upper() == "INTO"]
@@ -51,11 +60,13 @@ def select(tokens: list[Any], text: str, line: int) -> Select:
         plain = text[: tokens[begin].start - base] + "\n" * removed.count("\n") + " " + text[cut:]
     tree = statement(plain, line)
     exp = engine().exp
-    if not isinstance(tree, exp.Select):
+    if not isinstance(tree, exp.Select | exp.SetOperation if any_query else exp.Select):
         raise wrong("UNION, INTERSECT and EXCEPT are not supported", line)
-    table = source(tree, line)
-    if into and len(into) != len(tree.expressions):
-        raise wrong(f"SELECT gives {len(tree.expressions)} values to {len(into)} variables", line)
+    if tree.find(exp.Insert, exp.Update, exp.Delete):
+        raise wrong("a SELECT that writes is not supported", line)
+    table = "" if any_query else source(tree, line)
+    if into and len(into) != len(tree.selects):
+        raise wrong(f"SELECT gives {len(tree.selects)} values to {len(into)} variables", line)
     return Select(line, text, tree, into, table, bool(tree.args.get("locks")))
 
 
