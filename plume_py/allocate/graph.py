@@ -10,6 +10,10 @@ from plume_py.allocate.sets import Sets
 from plume_py.history.model import Bools, Int8s, Int32s
 
 
+# Loop steps per read or write, told by what plain Python takes for them.
+STEPS = 6
+
+
 class Graph(NamedTuple):
     """Sets by instance (r reads, w possible writes, u certain writes) and by cell (k…), and the blocks."""
 
@@ -36,7 +40,7 @@ class Graph(NamedTuple):
 
 def build(sets: Sets) -> Graph:
     """The graph with its blocks."""
-    work = 20 * (len(sets.reads.cell) + len(sets.may.cell) + sets.instances)
+    work = STEPS * (len(sets.reads.cell) + len(sets.may.cell))
     accel.prepare(work, block_kernels)
     kw_start, kw, _ = sets.may.turned(sets.cells)
     kr_start, kr, kr_place = sets.reads.turned(sets.cells)

@@ -11,7 +11,7 @@ import numpy as np
 
 from plume_py import accel
 from plume_py.allocate import pivot_kernels as kernels
-from plume_py.allocate.graph import Graph, build
+from plume_py.allocate.graph import STEPS, Graph, build
 from plume_py.allocate.sets import Sets
 from plume_py.history.model import Bools, Int8s
 
@@ -68,7 +68,7 @@ class Refined:
     def __init__(self, sets: Sets) -> None:
         self.sets = sets
         self.graph: Graph = build(sets)
-        accel.prepare(50 * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
+        accel.prepare(STEPS * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
         self._mark = np.full(sets.cells, -1, np.int32)
         self.found = np.full(5, -1, np.int32)
 
