@@ -5,6 +5,7 @@
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
 #   make bench-strong  the strong levels: what is left open, and the time of each stage (BENCH="--quick" likewise)
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
+#   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
 #   make lint        style and types                          make format      put the style right
 #   make clean       remove what the others made, .venv excepted
@@ -15,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full bench bench-strong bench-synth bench-predict lint format clean
+.PHONY: demo test test-full bench bench-strong bench-synth bench-predict bench-allocate lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -47,6 +48,10 @@ bench-strong: $(VENV)/.core
 bench-synth: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.synth $(BENCH)
+
+bench-allocate: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.allocate $(BENCH)
 
 bench-predict: $(VENV)/.core
 	$(BYTECODE)

@@ -1,7 +1,7 @@
 """Allocation: levels against the paper's, time, attack and precision. ``python -m benchmarks.allocate [--only …]``
 
 parts: figure8 (100 drawn workloads of each benchmark), scale, attack (tiny workloads, all their runs), precision,
-protocols. Results go to benchmarks/results/allocate.md, with a bar chart beside it.
+protocols. Each has a table in benchmarks/results; figure8 also a bar chart.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def figure8(quick: bool) -> Iterator[str]:
             cells = [_spread([c[level] for c in counts]) for level in LEVELS]
             yield f"| {name} | {rules} | " + " | ".join(cells) + " |"
             chart.append(Bar(f"{name}, {rules}", {lv: mean(c[lv] for c in counts) / 10 for lv in LEVELS}))
-    (RESULTS / "allocate.svg").write_text(bars(chart, "Share of instances at each level, %"))
+    (RESULTS / "allocate-figure8.svg").write_text(bars(chart, "Share of instances at each level, %"))
 
 
 def _spread(numbers: list[int]) -> str:
@@ -164,12 +164,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
-    lines = []
     for name in options.only.split(","):
+        lines = []
         for line in PARTS[name](options.quick):
             print(line, flush=True)
             lines.append(line)
-    (RESULTS / "allocate.md").write_text("\n".join(lines) + "\n")
+        (RESULTS / f"allocate-{name}.md").write_text("\n".join(lines).lstrip("\n") + "\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from plume_py.allocate import block_kernels
 from plume_py.allocate.sets import Sets
 from plume_py.history.model import Bools, Int8s, Int32s
 
-
 # Loop steps per read or write, told by what plain Python takes for them.
 STEPS = 6
 
