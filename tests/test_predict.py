@@ -114,6 +114,20 @@ def test_agrees_for_other_levels_and_targets(levels, target) -> None:
     assert counts["predicted"]
 
 
+@pytest.mark.parametrize("level", ["TCC", "SI"])
+def test_agrees_where_transactions_write_a_key_again(level: str) -> None:
+    rng = random.Random(f"again {level}")
+    counts = sum((agree(rng, [level], ops=(2, 5), keys=(2, 3), txns=(2, 4), again=True) for _ in range(60)), Counter())
+    assert counts["predicted"]
+
+
+def test_a_write_before_the_cut_counts_though_it_would_have_been_overwritten() -> None:
+    """T1, cut at its read of c, has written x like T2: first-committer-wins leaves no write skew on a and b."""
+    history = small("r(b,0) w(x,1) w(a,1) r(c,0) w(x,2)", "w(x,3) r(x,3) w(b,1) r(a,1)")
+    assert predict(history, "SI", exact=True).ok is True
+    assert predict(history, "PC").ok is False
+
+
 @pytest.mark.full
 @pytest.mark.parametrize(("levels", "target"), [(("RA", "PC", "PSI", "SI"), "SER"), (("RC", "RA", "TCC", "PC"), "SI")])
 def test_agrees_for_other_levels_and_targets_on_many(levels, target) -> None:
