@@ -206,6 +206,14 @@ def test_dangerous_reads_by_program() -> None:
     assert (read.who, read.key, read.anomalies) == ("Deposit", "x", {"LostUpdate"})
 
 
+def test_dangerous_reads_are_counted_by_prediction() -> None:
+    """Both reads of T3 change in one prediction, but it is one."""
+    history = small("r(x,0) w(x,1) ; w(x,2)", "r(x,2) r(x,2)")
+    outcome = predict(history, "RC", boundary="relaxed", count=20)
+    assert any(len(prediction.changes) == 2 for prediction in outcome.predictions)
+    assert all(read.times <= len(outcome.predictions) for read in dangerous_reads(history, outcome.predictions))
+
+
 @pytest.mark.parametrize(
     ("id", "name"), [("s2.1 Balance", "Balance"), ("transfer-7", "transfer"), ("T12", None), ("1,0", None), (3, None)]
 )
