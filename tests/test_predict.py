@@ -9,7 +9,7 @@ import predict_oracle
 import pytest
 from oracle import Facts
 
-from plume_py import HistoryBuilder, InputError, check
+from plume_py import HistoryBuilder, InputError, check, load
 from plume_py.errors import LimitError
 from plume_py.predict import predictor
 from plume_py.predict.observed import observe
@@ -338,13 +338,7 @@ def test_a_refuted_prediction_is_a_loud_defect(monkeypatch) -> None:
 
 
 def test_traces_can_be_read_again(tmp_path) -> None:
-    from plume_py.history.load import load
-
-    history = small("r(x,0) w(x,1) w(x,3)", "r(x,3) w(x,2) r(x,2) r(y,0)")
-    (prediction,) = predict(history, "TCC", boundary="relaxed").predictions
-    file = tmp_path / "run.txt"
-    file.write_bytes(b"".join(trace(history, prediction.run)))
-    again = load(str(file))
+    again = _read_again(tmp_path, small("r(x,0) w(x,1) w(x,3)", "r(x,3) w(x,2) r(x,2) r(y,0)"))
     assert again.format == "isopredict" and again.operations == 5
     assert check(again, "SER").ok is False and check(again, "TCC").ok is True
 
@@ -356,3 +350,29 @@ def test_keys_of_traces_are_escaped() -> None:
     history = builder.build()
     (prediction,) = predict(history, "TCC", boundary="relaxed").predictions
     assert b"KEY[a%5D%0A%5B%C3%A9] " in b"".join(trace(history, prediction.run))
+
+
+def _read_again(tmp_path, history):
+    (prediction,) = predict(history, "TCC", boundary="relaxed").predictions
+    file = tmp_path / "run.txt"
+    file.write_bytes(b"".join(trace(history, prediction.run)))
+    return load(str(file))
+
+
+def test_keys_of_traces_that_are_spelled_alike_stay_apart(tmp_path) -> None:
+    builder = HistoryBuilder(0)
+    builder.add("a", [("r", 1, 0), ("w", 1, 1), ("r", "1", 0)])
+    builder.add("b", [("r", 1, 1), ("w", 1, 2), ("r", "1", 0), ("w", "1", 3)])
+    again = _read_again(tmp_path, builder.build())
+    assert {op.key for session in again for txn in session for op in txn.ops} == {"1", "%31"}
+    assert again.operations == 7
+
+
+def test_traces_leave_out_the_reads_of_unknown_transactions(tmp_path) -> None:
+    """What such a transaction read is not known, and not part of the prediction."""
+    sessions = [
+        [[("r", "x", 0), ("w", "x", 2)], ("unknown", [("r", "x", 2), ("w", "x", 3)])],
+        [[("r", "x", 3), ("w", "x", 4)]],
+    ]
+    again = _read_again(tmp_path, build(sessions))
+    assert check(again, "TCC").ok is True and check(again, "SER").ok is False
