@@ -240,6 +240,15 @@ def test_every_prediction_is_a_history_of_its_own_kind() -> None:
     assert one.ops[3] != two.ops[3]
 
 
+def test_a_value_that_looks_like_a_replacement() -> None:
+    builder = HistoryBuilder(0)
+    builder.add("a", [("r", "x", 0), ("w", "x", 1), ("w", "y", 1)], id="A")
+    builder.add("b", [("r", "x", 1), ("w", "x", 2), ("w", "y", 1)], id="B")
+    builder.add("c", [("w", "y", "A#2")], id="C")
+    builder.add("d", [("r", "y", "A#2")], id="D")
+    assert predict(builder.build(), "TCC", boundary="relaxed").ok is False
+
+
 def test_failed_and_unknown_transactions() -> None:
     """What aborted takes no part; what is of unknown outcome and was read is assumed to commit, its reads are not."""
     sessions = [

@@ -154,12 +154,14 @@ class _Values:
         writers: dict[tuple[int, Atom], int] = {}
         self._owner: dict[int, int] = {}
         self._ambiguous: set[int] = set()
+        self._taken: set[Atom] = {initial}
         for t in observed.live:
             for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
                 if history.op_kind[o] & 1:
                     key = int(history.op_key[o])
                     value = history.value(int(history.op_version[o]))
                     self._owner[o] = t
+                    self._taken.add(value)
                     other = writers.setdefault((key, value), o)
                     if other != o or value == initial:
                         self._ambiguous |= {o, other}
@@ -167,7 +169,10 @@ class _Values:
     def written(self, o: int) -> Atom:
         """The value that operation ``o`` wrote."""
         if o in self._ambiguous:
-            return f"{self._history.txn_label[self._owner[o]]}#{o}"
+            name = f"{self._history.txn_label[self._owner[o]]}#{o}"
+            while name in self._taken:  # ending in the operation's number, made-up names differ from each other
+                name = f"#{name}"
+            return name
         return self._history.value(int(self._history.op_version[o]))
 
     def read(self, o: int) -> Atom:
