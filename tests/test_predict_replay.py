@@ -151,6 +151,15 @@ def test_mixed_levels_are_kept() -> None:
             assert check(store.history(levels=True), "declared").ok
 
 
+def test_rules_refuse_levels_that_they_do_not_judge() -> None:
+    """The rules of RC, RA and TCC would let a transaction at SI lose updates."""
+    with pytest.raises(ValueError, match="do not judge SI"):
+        Store("TCC").begin("a", level="SI")
+    with pytest.raises(ValueError, match="do not judge none"):
+        Store("none").begin("a")
+    assert Store("tcc").begin("a", level="rc").record.level == "RC"
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_deterministic_and_serial(name: str) -> None:
     workload = Workload(program(name), 3)
