@@ -295,6 +295,26 @@ def test_limits_end_undecided() -> None:
     assert outcome.ok is None and "stopped" in str(outcome.reason)
 
 
+class Tired(Limits):
+    """Time is up when the limits are looked at for the n-th time."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.left = n
+
+    def check(self, progress=str) -> None:
+        self.left -= 1
+        if self.left <= 0:
+            raise LimitError("stopped")
+
+
+@pytest.mark.parametrize("level", ["RC", "TCC", "SI"])
+def test_limits_are_looked_at_while_the_formula_grows(level: str) -> None:
+    sessions = [[[("r", "x", max(0, i - 1)), ("w", "x", i)] for i in range(1, 80)]]
+    outcome = predict(build(sessions), level, limits=Tired(4))
+    assert outcome.reason == "stopped" and 0 < outcome.sizes["clauses"] < 50_000
+
+
 def test_what_is_too_large_is_undecided() -> None:
     sessions = [[[("r", "x", max(0, i - 1)), ("w", "x", i)] for i in range(1, 400)]]
     outcome = predict(build(sessions), "TCC")
