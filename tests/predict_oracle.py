@@ -1,7 +1,7 @@
 """Prediction by trying everything, written from docs/predict.md and sharing nothing with ``plume_py.predict``.
 
 A history is plain data as for ``oracle``: sessions of transactions ``(status, ops)``, here all committed, initial value
-0, values unique per key, no own read, one write per key and transaction.
+0, values unique per key.
 """
 
 from itertools import product
@@ -12,19 +12,21 @@ END = None  # the boundary of a session that runs to its end
 
 
 class Plain:
-    """The observed run: events by session, and who wrote what."""
+    """The observed run: events by session (reads of own writes are none), and who wrote what."""
 
     def __init__(self, sessions):
         self.sessions = sessions
         self.events = []  # by session: (transaction of the session, place in it, kind, key, value)
         for session in sessions:
-            self.events.append([(t, i, *op) for t, (_, ops) in enumerate(session) for i, op in enumerate(ops)])
+            events = [(t, i, *op) for t, (_, ops) in enumerate(session) for i, op in enumerate(ops)]
+            own = {(t, i) for t, i, kind, key, _ in events if kind == "r" and _writes(session[t], key, end=i)}
+            self.events.append([event for event in events if event[:2] not in own])
         self.writer = {}  # (key, value) -> (session, position)
         self.values = {}  # key -> values, the initial one first
         for s, events in enumerate(self.events):
-            for position, (_, _, kind, key, value) in enumerate(events):
+            for position, (t, i, kind, key, value) in enumerate(events):
                 self.values.setdefault(key, [0])
-                if kind == "w":
+                if kind == "w" and not _writes(sessions[s][t], key, start=i + 1):
                     self.writer[key, value] = (s, position)
                     self.values[key].append(value)
 
@@ -35,6 +37,10 @@ class Plain:
             if not strict:
                 reads = [p for p in reads if not any(q > p and events[q][0] == events[p][0] for q in reads)]
             yield [END, *reads]
+
+
+def _writes(txn, key, start=0, end=None):
+    return any(op[:2] == ("w", key) for op in txn[1][start:end])
 
 
 def runs(sessions, strict):
@@ -113,22 +119,22 @@ def _holds(facts, level):
     return facts.verdicts[level]
 
 
-def random_observed(rng, txns=(2, 5), keys=(1, 2), ops=(1, 3), sessions=(2, 3)):
-    """A serial run of a few transactions; no own reads, one write per key and transaction."""
+def random_observed(rng, txns=(2, 5), keys=(1, 2), ops=(1, 3), sessions=(2, 3), again=False):
+    """A serial run of a few transactions; ``again``: with reads of own writes, and several writes of a key."""
     names = ["x", "y", "z"][: rng.randint(*keys)]
     latest, made = dict.fromkeys(names, 0), dict.fromkeys(names, 0)
     result = [[] for _ in range(rng.randint(*sessions))]
     for _ in range(rng.randint(*txns)):
-        body, wrote = [], set()
+        body, wrote = [], {}
         for _ in range(rng.randint(*ops)):
             key = rng.choice(names)
-            if key in wrote:
+            if key in wrote and not again:
                 continue
             if rng.random() < 0.5:
-                body.append(("r", key, latest[key]))
+                body.append(("r", key, wrote.get(key, latest[key])))
             else:
                 made[key] += 1
-                wrote.add(key)
+                wrote[key] = made[key]
                 body.append(("w", key, made[key]))
         for kind, key, value in body:
             if kind == "w":

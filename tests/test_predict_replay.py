@@ -7,12 +7,14 @@ import pytest
 from oracle import Facts, satisfies
 
 from plume_py import check
+from plume_py.errors import LimitError
 from plume_py.predict.explore import explore
 from plume_py.predict.legality import CheckedRules, SerialRules, WeakRules, rules_for
 from plume_py.predict.predictor import predict
 from plume_py.predict.program import PROGRAMS, Step, Workload, observed_run, program, run
 from plume_py.predict.replay import replay
 from plume_py.predict.store import INITIAL, Conflict, Latest, RandomLegal, Rollback, Store
+from plume_py.strong.limits import Limits
 
 
 def test_reads_and_writes() -> None:
@@ -151,6 +153,15 @@ def test_mixed_levels_are_kept() -> None:
             assert check(store.history(levels=True), "declared").ok
 
 
+def test_rules_refuse_levels_that_they_do_not_judge() -> None:
+    """The rules of RC, RA and TCC would let a transaction at SI lose updates."""
+    with pytest.raises(ValueError, match="do not judge SI"):
+        Store("TCC").begin("a", level="SI")
+    with pytest.raises(ValueError, match="do not judge none"):
+        Store("none").begin("a")
+    assert Store("tcc").begin("a", level="rc").record.level == "RC"
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_deterministic_and_serial(name: str) -> None:
     workload = Workload(program(name), 3)
@@ -232,6 +243,19 @@ def test_exploration_finds_anomalies_and_is_deterministic() -> None:
     assert first.broken == again.broken > 0
     assert first.anomalies == again.anomalies and first.first is not None
     assert explore(program("smallbank"), "SER", runs=5).broken == 0
+
+
+def test_exploration_looks_at_the_limits_within_a_run() -> None:
+    class Limited(Limits):
+        asked = 0
+
+        def check(self, progress=str) -> None:
+            self.asked += 1
+            if self.asked > 20:
+                raise LimitError("stopped")
+
+    found = explore(program("tpcc"), "RC", runs=1, limits=Limited())
+    assert found.runs == 0 and found.reason == "stopped"
 
 
 def test_exploration_at_si_finds_no_lost_update() -> None:

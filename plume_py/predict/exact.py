@@ -11,6 +11,7 @@ from plume_py.predict.axioms import contradictions
 from plume_py.predict.model import Runs
 from plume_py.predict.observed import Observed, Read
 from plume_py.strong.limits import Limits
+from plume_py.synth.cegis import Search
 
 
 class Judge:
@@ -19,8 +20,8 @@ class Judge:
     It has a formula of its own, in which who reads from whom and who takes part are assumptions.
     """
 
-    def __init__(self, observed: Observed, target: str) -> None:
-        self.observed, self.formula = observed, Formula()
+    def __init__(self, observed: Observed, target: str, limits: Limits) -> None:
+        self.observed, self.formula = observed, Formula(limits)
         self._selects = {(r.number, w): self.formula.variable() for r in observed.reads for w in r.writers}
         self._writes = {(node, x): self.formula.variable() for node, kept in enumerate(observed.writes) for x in kept}
         self._takes_part = [self.formula.variable() for _ in observed.txns]
@@ -40,8 +41,8 @@ class Judge:
         """An assumption."""
         return self._takes_part[node]
 
-    def order_for(self, runs: Runs, limits: Limits) -> list[int] | None:
-        """A commit order that shows the target for the run in the last solution of ``runs``; None if there is none."""
+    def orders_for(self, runs: Runs) -> list[list[int]]:
+        """A commit order that shows the target for the run in the last solution of ``runs``, if there is one."""
         value = runs.formula.value
         given = [
             self.selects(read, writer) if value(runs.selects(read, writer)) else -self.selects(read, writer)
@@ -49,7 +50,7 @@ class Judge:
         ]
         given += [v if value(runs.writes(*where)) else -v for where, v in self._writes.items()]
         given += [v if value(runs.takes_part(node)) else -v for node, v in enumerate(self._takes_part)]
-        return self.order.found() if self.formula.solve(given, limits) else None
+        return [self.order.found()] if self.formula.solve(given) else []
 
     def close(self) -> None:
         """Free the solver."""
@@ -57,30 +58,25 @@ class Judge:
 
 
 class Refuter:
-    """The loop of proposals and lemmas."""
+    """Proposes runs, and learns from the orders that refute them."""
 
-    def __init__(self, runs: Runs, target: str) -> None:
-        self.runs, self.target = runs, target
-        self._judge = Judge(runs.observed, target)
-        self.lemmas = 0
+    def __init__(self, runs: Runs, target: str, limits: Limits) -> None:
+        self.runs, self.target, self._limits = runs, target, limits
+        self._judge = Judge(runs.observed, target, limits)
 
-    def find(self, assumptions: Sequence[Literal], limits: Limits) -> bool:
+    def find(self, assumptions: Sequence[Literal]) -> bool:
         """Is there a run that keeps the level and breaks the target? It is then the last solution of the formula."""
-        formula = self.runs.formula
-        while formula.solve(assumptions, limits):
-            order = self._judge.order_for(self.runs, limits)
-            if order is None:
-                return True
-            self._learn(order)
-        return False
+        solve = self.runs.formula.solve
+        search = Search(lambda: self.runs if solve(assumptions) else None, self._judge.orders_for, self._learn)
+        return search.run(self._limits) is not None
 
-    def _learn(self, order: list[int]) -> None:
-        """This order must not show the target for any run to come."""
+    def _learn(self, orders: Sequence[list[int]]) -> None:
+        """None of these orders must show the target for any run to come."""
         levels = [self.target] * self.runs.observed.size
         formula = self.runs.formula
-        fixed = FixedOrder(order)
-        formula.require(*(formula.all_of(parts) for parts in contradictions(self.runs, levels, fixed)))
-        self.lemmas += 1
+        for order in orders:
+            broken = contradictions(self.runs, levels, FixedOrder(order))
+            formula.require(*(formula.all_of(parts) for parts in broken))
 
     def close(self) -> None:
         """Free the judge."""

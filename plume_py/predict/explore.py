@@ -8,7 +8,7 @@ from plume_py.checking import check
 from plume_py.errors import LimitError
 from plume_py.history.model import History
 from plume_py.predict.program import Program, Workload, run
-from plume_py.predict.store import RandomLegal
+from plume_py.predict.store import RandomLegal, ReadRequest
 from plume_py.report.verdict import Result
 from plume_py.strong.limits import Limits
 
@@ -25,7 +25,6 @@ class Exploration:
     anomalies: Counter[str] = field(default_factory=Counter)  # name -> runs whose first counterexample it is
     first: Result | None = None
     first_history: History | None = None
-    first_seed: int | None = None
     seconds: float = 0.0
     reason: str | None = None
 
@@ -55,13 +54,26 @@ def explore(
         for number in range(seed, seed + runs):
             limits.check()
             workload = Workload(program, seed if same_plan else number, sessions, transactions)
-            history = run(workload, level, RandomLegal(number), number).history()
+            history = run(workload, level, _Limited(number, limits), number).history()
             _judge(found, history, number, limits)
             found.runs += 1
     except LimitError as error:
         found.reason = str(error)
     found.seconds = time.perf_counter() - start
     return found
+
+
+class _Limited(RandomLegal):
+    """A single run can be long: at the stronger levels, each of its reads is put to the checker."""
+
+    def __init__(self, seed: int, limits: Limits) -> None:
+        super().__init__(seed)
+        self._limits = limits
+
+    def choose(self, request: ReadRequest) -> int:
+        """By lot, while there is time."""
+        self._limits.check()
+        return super().choose(request)
 
 
 def _judge(found: Exploration, history: History, number: int, limits: Limits) -> None:
@@ -72,4 +84,4 @@ def _judge(found: Exploration, history: History, number: int, limits: Limits) ->
         found.broken += 1
         found.anomalies[result.violations[0].name] += 1
         if found.first is None:
-            found.first, found.first_history, found.first_seed = result, history, number
+            found.first, found.first_history = result, history

@@ -7,10 +7,11 @@ put to the checker: would the history, with this read, still keep the level?
 from collections.abc import Iterable, Iterator
 
 from plume_py.history.builder import HistoryBuilder
+from plume_py.levels import NAMES
 from plume_py.predict.store import INITIAL, Key, Record, Rules, Store
 from plume_py.strong.checks import DECLARED
 
-WEAK = ("RC", "RA", "TCC")
+WEAK: tuple[str, ...] = ("RC", "RA", "TCC")
 
 
 def rules_for(level: str) -> Rules:
@@ -24,6 +25,8 @@ def rules_for(level: str) -> Rules:
 
 class SerialRules:
     """SER, in the order in which transactions run: only the newest version is legal."""
+
+    levels = NAMES
 
     def allows(self, store: Store, txn: Record, key: Key, writer: int) -> bool:
         """Only the newest."""
@@ -40,6 +43,8 @@ class SerialRules:
 
 class WeakRules:
     """RC, RA and TCC: the orders that reads force must have no cycle."""
+
+    levels = WEAK
 
     def __init__(self) -> None:
         self._sees: list[int] = []  # transaction -> whom it sees, as bits
@@ -120,6 +125,8 @@ class WeakRules:
 
 class CheckedRules:
     """Any level, also mixed: by the checker."""
+
+    levels = NAMES
 
     def __init__(self) -> None:
         self._verdicts: dict[object, bool] = {}

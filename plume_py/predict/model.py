@@ -122,7 +122,7 @@ class Runs:
 
     def writes(self, node: int, key: int) -> Literal:
         """Does the node's write of ``key`` take part?"""
-        op = self.observed.writes[node].get(key)
+        op = self.observed.first_writes[node].get(key)
         return FALSE if op is None else self.formula.all_of((self.inside(node, op), -self.late(node)))
 
     def takes_part(self, node: int) -> Literal:

@@ -1,4 +1,4 @@
-"""What prediction works on: the external reads and the last writes of one observed run, and where it may be cut.
+"""What prediction works on: the external reads and the writes of one observed run, and where it may be cut.
 
 Nodes are the transactions that matter, numbered session by session as in the history. Whatever only the initial state
 wrote is left out, and with it most reads of real programs: such a read can see nothing else. It still is a place at
@@ -6,6 +6,7 @@ which the run may be cut.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -58,7 +59,8 @@ class Observed:
     sessions: list[list[int]] = field(default_factory=list)  # nodes
     cuts: list[list[Cut]] = field(default_factory=list)  # by session
     reads: list[Read] = field(default_factory=list)
-    writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> operation of its last write
+    writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> its last write, the one that is seen
+    first_writes: list[dict[int, int]] = field(default_factory=list)  # from which on a node that is cut writes the key
     first_op: list[int] = field(default_factory=list)  # node -> its first operation that is kept
     live: list[int] = field(default_factory=list)  # transactions that count, nodes or not
     notes: list[str] = field(default_factory=list)
@@ -122,7 +124,7 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
         )
     observed = Observed(history, boundary, live=np.flatnonzero(resolved.live).tolist())
     external = _external_reads(history, resolved)
-    writes = {t: _last_writes(history, t) for t in range(history.transactions) if resolved.live[t]}
+    writes = {t: _writes(history, t) for t in observed.live}
     kept = _kept_keys(history, external, writes, conflicts)
     _add_nodes(observed, external, writes, kept)
     _add_cuts(observed, external)
@@ -140,19 +142,20 @@ def _external_reads(history: History, resolved: Reads) -> dict[int, list[tuple[i
     }
 
 
-def _last_writes(history: History, t: int) -> dict[int, int]:
+def _writes(history: History, t: int) -> list[tuple[int, int]]:
+    """(key, operation) of all its writes in program order."""
     ops = np.arange(history.txn_start[t], history.txn_start[t + 1])
     ops = ops[(history.op_kind[ops] & 1) == 1]
-    return {int(history.op_key[o]): int(o) for o in ops}
+    return list(zip(history.op_key[ops].tolist(), ops.tolist(), strict=True))
 
 
 def _kept_keys(
-    history: History, external: dict[int, list[tuple[int, int]]], writes: dict[int, dict[int, int]], conflicts: bool
+    history: History,
+    external: dict[int, list[tuple[int, int]]],
+    writes: dict[int, list[tuple[int, int]]],
+    conflicts: bool,
 ) -> set[int]:
-    times: dict[int, int] = {}
-    for written in writes.values():
-        for key in written:
-            times[key] = times.get(key, 0) + 1
+    times = Counter(key for written in writes.values() for key in dict(written))
     read = {int(history.op_key[o]) for reads in external.values() for o, _ in reads}
     return {key for key, count in times.items() if key in read or (conflicts and count > 1)}
 
@@ -160,20 +163,21 @@ def _kept_keys(
 def _add_nodes(
     observed: Observed,
     external: dict[int, list[tuple[int, int]]],
-    writes: dict[int, dict[int, int]],
+    writes: dict[int, list[tuple[int, int]]],
     kept: set[int],
 ) -> None:
     history = observed.history
     observed.sessions = [[] for _ in range(history.sessions)]
     node_of: dict[int, int] = {}
     for t in observed.live:
-        written = {key: o for key, o in writes[t].items() if key in kept}
-        ops = [*written.values(), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in kept)]
+        written = [(key, o) for key, o in writes[t] if key in kept]
+        ops = [*(o for _, o in written), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in kept)]
         if ops:
             node_of[t] = observed.size
             observed.sessions[int(history.txn_session[t])].append(observed.size)
             observed.txns.append(t)
-            observed.writes.append(written)
+            observed.writes.append(dict(written))
+            observed.first_writes.append(dict(reversed(written)))
             observed.first_op.append(min(ops))
     for t, node in node_of.items():
         for o, source in external.get(t, ()):
@@ -201,7 +205,8 @@ def _add_cuts(observed: Observed, external: dict[int, list[tuple[int, int]]]) ->
     """Reads of one transaction between which nothing is kept are one place; so are transactions that are no nodes."""
     history = observed.history
     node_of = observed.node_of
-    kept = {read.op for read in observed.reads} | {o for written in observed.writes for o in written.values()}
+    kept = {read.op for read in observed.reads}
+    kept.update(*(written.values() for written in (*observed.writes, *observed.first_writes)))
     observed.cuts = [[] for _ in range(history.sessions)]
     for t, reads in external.items():
         cuts, node = observed.cuts[int(history.txn_session[t])], node_of.get(t, NOBODY)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 from plume_py.history.atoms import Atom
 from plume_py.history.builder import HistoryBuilder
@@ -57,14 +58,12 @@ def decode(runs: Runs) -> Run:
     chosen = {read.op: writer for read, writer, literal in runs.choices() if value(literal)}
     late = {observed.txns[node] for node in range(observed.size) if value(runs.late(node))}
     sources = {op: INITIAL if writer == INITIAL else observed.txns[writer] for op, writer in chosen.items()}
-    kept = {t: end for t, end in _kept(observed, ends) if not _is_late(history, t, late)}
+    gone: dict[int, int] = {}  # session -> its first late transaction: those that are no nodes come after it, too
+    for t in late:
+        gone[int(history.txn_session[t])] = min(t, gone.get(int(history.txn_session[t]), t))
+    kept = {t: end for t, end in _kept(observed, ends) if t < gone.get(int(history.txn_session[t]), t + 1)}
     reads = {o for t, end in kept.items() for o in range(int(history.txn_start[t]), end)}
     return Run(observed.boundary, ends, kept, {op: source for op, source in sources.items() if op in reads})
-
-
-def _is_late(history: History, t: int, late: set[int]) -> bool:
-    """Late, or after a late one in its session: transactions that are no nodes come after those before them."""
-    return any(other in late for other in range(int(history.session_start[history.txn_session[t]]), t + 1))
 
 
 def _kept(observed: Observed, ends: tuple[int, ...]) -> Iterator[tuple[int, int]]:
@@ -96,15 +95,27 @@ def running_order(history: History, run: Run) -> list[int]:
     for o, source in run.sources.items():
         if source != INITIAL:
             before[owner[o]].add(source)
-    for t in run.kept:
-        before[t] |= {s for s in run.kept if s < t and history.txn_session[s] == history.txn_session[t]}
+    last: dict[int, int] = {}  # session -> the transaction before
+    for t in sorted(run.kept):
+        s = int(history.txn_session[t])
+        if s in last:
+            before[t].add(last[s])
+        last[s] = t
     cut = {owner[o] for o in run.ends if o in owner}
+    after: dict[int, list[int]] = {t: [] for t in before}
+    for t, sources in before.items():
+        for source in sources:
+            after[source].append(t)
+    ready = [(t in cut, t) for t in before if not before[t]]
+    heapify(ready)
     order: list[int] = []
-    placed: set[int] = set()
-    while len(order) < len(before):
-        ready = (t for t in before if t not in placed and before[t] <= placed)
-        order.append(min(ready, key=lambda t: (t in cut, t)))
-        placed.add(order[-1])
+    while ready:
+        _, t = heappop(ready)
+        order.append(t)
+        for reader in after[t]:
+            before[reader].remove(t)
+            if not before[reader]:
+                heappush(ready, (reader in cut, reader))
     return order
 
 
@@ -133,16 +144,18 @@ def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = Non
 def _operations(observed: Observed, run: Run, t: int, values: "_Values") -> Iterator[tuple[str, Atom, Atom]]:
     history = observed.history
     unknown = history.txn_status[t] == UNKNOWN
+    own: dict[int, Atom] = {}  # key -> value that it wrote last
     for o in range(int(history.txn_start[t]), run.kept[t]):
         key, name = int(history.op_key[o]), history.key(int(history.op_key[o]))
         if history.op_kind[o] & 1:
-            yield "w", name, values.written(o)
+            own[key] = values.written(o)
+            yield "w", name, own[key]
         elif o in run.sources:
             source = run.sources[o]
             node = INITIAL if source == INITIAL else observed.node_of[source]
             yield "r", name, values.initial if node == INITIAL else values.written(observed.writes[node][key])
-        elif not unknown:
-            yield "r", name, values.read(o)
+        elif not unknown:  # a read that cannot change: its own write, or the initial state
+            yield "r", name, own.get(key, values.initial)
 
 
 class _Values:
@@ -154,12 +167,14 @@ class _Values:
         writers: dict[tuple[int, Atom], int] = {}
         self._owner: dict[int, int] = {}
         self._ambiguous: set[int] = set()
+        self._taken: set[Atom] = {initial}
         for t in observed.live:
             for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
                 if history.op_kind[o] & 1:
                     key = int(history.op_key[o])
                     value = history.value(int(history.op_version[o]))
                     self._owner[o] = t
+                    self._taken.add(value)
                     other = writers.setdefault((key, value), o)
                     if other != o or value == initial:
                         self._ambiguous |= {o, other}
@@ -167,14 +182,8 @@ class _Values:
     def written(self, o: int) -> Atom:
         """The value that operation ``o`` wrote."""
         if o in self._ambiguous:
-            return f"{self._history.txn_label[self._owner[o]]}#{o}"
+            name = f"{self._history.txn_label[self._owner[o]]}#{o}"
+            while name in self._taken:  # ending in the operation's number, made-up names differ from each other
+                name = f"#{name}"
+            return name
         return self._history.value(int(self._history.op_version[o]))
-
-    def read(self, o: int) -> Atom:
-        """What a read sees that cannot change: its own transaction's last write, or the initial state."""
-        history = self._history
-        t = int(history.txn_start.searchsorted(o, side="right")) - 1
-        for earlier in range(o - 1, int(history.txn_start[t]) - 1, -1):
-            if history.op_kind[earlier] & 1 and history.op_key[earlier] == history.op_key[o]:
-                return self.written(earlier)
-        return self.initial

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,9 +37,6 @@ DEPTH, DEEPEST_SIZE = 3, 100
 # What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
 # the third power of that), and choices of a read times writers of its key.
 MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
-
-# Steps of making the formula after which the limits are looked at.
-STEPS = 20_000
 
 # Solutions tried to make a prediction change fewer reads.
 ATTEMPTS = 30
@@ -116,7 +113,7 @@ class Predictor:
     ) -> None:
         self.outcome, self.limits = outcome, limits
         self._given = level_map, assume
-        self._formula = Formula()
+        self._formula = Formula(limits)
         self._asked: Literal | None = None
         self._refuter: Refuter | None = None
         with self._timed("generate"):
@@ -162,9 +159,7 @@ class Predictor:
         for read, writer, choice in self.runs.choices():
             if writer != INITIAL:
                 self._formula.require(-choice, order.before(writer, read.node))
-        for step, parts in enumerate(contradictions(self.runs, self.levels, order)):
-            if step % STEPS == 0:
-                self.limits.check()
+        for parts in contradictions(self.runs, self.levels, order):
             self._formula.require(*(-part for part in parts))
 
     @contextmanager
@@ -183,17 +178,22 @@ class Predictor:
             if not self._find(()):
                 self.outcome.complete = True
                 return
-            prediction = self._confirmed(self._simplest())
-            self.outcome.predictions.append(prediction)
-            self._forbid(prediction)
+            simpler = _Simpler(decode(self.runs), [])
+            try:
+                self._simplify(simpler)
+            except LimitError:  # there is a prediction already
+                self.outcome.predictions.append(self._confirmed(simpler.best))
+                raise
+            self.outcome.predictions.append(self._confirmed(simpler.best))
+            self._forbid(self.outcome.predictions[-1])
 
     def _find(self, assumptions: Sequence[Literal]) -> bool:
         """Is there a run that breaks the target? It is then the last solution."""
         if self._refuter is not None:
             with self._timed("solve"):
-                return self._refuter.find(assumptions, self.limits)
+                return self._refuter.find(assumptions)
         with self._timed("solve"):
-            found = self._formula.solve([*assumptions, self._cycle()], self.limits)
+            found = self._formula.solve([*assumptions, self._cycle()])
         if found or assumptions:
             return found
         deepest = DEPTH if self.observed.size <= DEEPEST_SIZE else DEPTH - 1
@@ -205,22 +205,19 @@ class Predictor:
         if not self.outcome.exact:
             return False
         with self._timed("generate"):
-            self._refuter = Refuter(self.runs, self.outcome.target)
+            self._refuter = Refuter(self.runs, self.outcome.target, self.limits)
         return self._find(assumptions)
 
     def _cycle(self) -> Literal:
         assert self._asked is not None
         return self._asked
 
-    def _simplest(self) -> Run:
-        """From the last solution to one that changes fewer reads and cuts fewer sessions, as far as it is easy."""
-        simpler = _Simpler(decode(self.runs), [])
-        with suppress(LimitError):  # the prediction is there already
-            self._change_less(simpler)
-            for session, end in enumerate(simpler.best.ends):
-                if end != NOBODY:
-                    self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
-        return simpler.best
+    def _simplify(self, simpler: "_Simpler") -> None:
+        """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
+        self._change_less(simpler)
+        for session, end in enumerate(simpler.best.ends):
+            if end != NOBODY:
+                self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
 
     def _change_less(self, simpler: "_Simpler") -> None:
         """Leave changed reads as they were: many at a time, the last ones first, which the first ones may decide."""

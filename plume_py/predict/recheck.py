@@ -3,6 +3,8 @@
 Nothing here is shared with the search: the rules of docs/predict.md are read off again.
 """
 
+from collections.abc import Iterator
+
 from plume_py.history.model import COMMITTED, NOBODY, UNKNOWN, History
 from plume_py.predict.prediction import Run
 
@@ -31,9 +33,14 @@ class _Facts:
     def last_write(self, t: int, key: int) -> int | None:
         return max((o for o in self.ops[t] if self.is_write[o] and self.key[o] == key), default=None)
 
-    def is_external_read(self, o: int) -> bool:
-        earlier = range(self.ops[self.txn_of[o]].start, o)
-        return not self.is_write[o] and not any(self.is_write[e] and self.key[e] == self.key[o] for e in earlier)
+    def external_reads(self, t: int, end: int) -> Iterator[int]:
+        """Reads of ``t`` before operation ``end`` of keys that it has not written before."""
+        wrote = set()
+        for o in range(self.ops[t].start, end):
+            if self.is_write[o]:
+                wrote.add(self.key[o])
+            elif self.key[o] not in wrote:
+                yield o
 
     def observed_source(self, o: int) -> int:
         version = int(self.history.op_version[o])
@@ -49,9 +56,8 @@ def recheck(history: History, run: Run) -> list[str]:
         problems += _kept_properly(facts, run, t, end)
         if history.txn_status[t] == UNKNOWN:
             continue
-        for o in range(facts.ops[t].start, end):
-            if facts.is_external_read(o):
-                problems += _reads_properly(facts, run, t, o)
+        for o in facts.external_reads(t, end):
+            problems += _reads_properly(facts, run, t, o)
     problems += _closed(facts, run)
     return problems
 
@@ -89,19 +95,19 @@ def _reads_properly(facts: _Facts, run: Run, t: int, o: int) -> list[str]:
 
 def _closed(facts: _Facts, run: Run) -> list[str]:
     """Nothing that is kept happens after a boundary transaction."""
-    cut = {facts.txn_of[o] for o in run.ends if o != NOBODY}
+    history, cut = facts.history, {facts.txn_of[o] for o in run.ends if o != NOBODY}
     problems = []
-    for t in run.kept:
-        before = {s for s in run.kept if facts.session[s] == facts.session[t] and s < t}
-        before |= {source for o, source in run.sources.items() if facts.txn_of[o] == t and source != INITIAL}
-        problems += [
-            f"{facts.history.txn_label[t]} happens after the boundary transaction {facts.history.txn_label[s]}"
-            for s in before & cut
-        ]
-        missing = [
-            s
-            for s in range(int(facts.history.session_start[facts.session[t]]), t)
-            if s not in run.kept and facts.history.txn_status[s] == COMMITTED and s != facts.history.init_txn
-        ]
-        problems += [f"{facts.history.txn_label[s]} is missing from its session" for s in missing]
+    gone: dict[int, str] = {}  # session -> why nothing more of it may be kept
+    for t, s in enumerate(facts.session):
+        name = history.txn_label[t]
+        if t in run.kept and s in gone:
+            problems.append(f"{name} is kept, but {gone[s]}")
+        if t in cut:
+            gone[s] = f"it happens after the boundary transaction {name}"
+        elif t not in run.kept and history.txn_status[t] == COMMITTED and t != history.init_txn:
+            gone[s] = f"{name} is missing from its session"
+    for o, source in run.sources.items():
+        if source in cut and facts.txn_of[o] in run.kept:
+            reader, writer = history.txn_label[facts.txn_of[o]], history.txn_label[source]
+            problems.append(f"{reader} is kept, but it happens after the boundary transaction {writer}")
     return problems

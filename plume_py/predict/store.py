@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
+from plume_py.levels import parse_level
 
 INITIAL = -1
 
@@ -58,6 +59,8 @@ class Policy(Protocol):
 
 class Rules(Protocol):
     """What a level allows; see ``legality``."""
+
+    levels: tuple[str, ...]  # of the transactions that it can judge
 
     def allows(self, store: "Store", txn: Record, key: Key, writer: int) -> bool:
         """May the transaction, after what it has done, read ``key`` from ``writer``?"""
@@ -196,8 +199,8 @@ class Store:
     ) -> None:
         from plume_py.predict.legality import rules_for
 
-        self.level, self.policy = level, policy or Latest()
-        self.rules = rules or rules_for(level)
+        self.level, self.policy = parse_level(level) or level, policy or Latest()
+        self.rules = rules or rules_for(self.level)
         self.records: list[Record] = []
         self.aborted: list[Record] = []
         self._initial = initial
@@ -205,9 +208,12 @@ class Store:
 
     def begin(self, session: Hashable, id: str | None = None, level: str | None = None) -> Transaction:
         """A transaction of this session, at the store's level or one of its own. One runs at a time."""
+        chosen = self.level if level is None else parse_level(level) or level
+        if chosen not in self.rules.levels:
+            raise ValueError(f"the rules of this store do not judge {chosen}: give it CheckedRules()")
         number = len(self.records)
         name = id or f"T{number + len(self.aborted) + 1}"
-        return Transaction(self, Record(number, session, name, level or self.level))
+        return Transaction(self, Record(number, session, name, chosen))
 
     def run(self, session: Hashable, body: Callable[[Transaction], None], id: str, level: str | None = None) -> Record:
         """Run a transaction to its end; ``committed`` of the record says which."""

@@ -20,7 +20,7 @@ class DangerousRead:
 
     who: str
     key: str
-    times: int = 0
+    times: int = 0  # predictions in which such a read was changed
     anomalies: set[str] = field(default_factory=set)
 
 
@@ -37,13 +37,11 @@ def dangerous_reads(observed: History, predictions: Iterable[Prediction]) -> lis
     found: dict[tuple[str, str], DangerousRead] = {}
     for prediction in predictions:
         involved = {str(shown.id) for shown in prediction.violation.transactions}
-        for change in prediction.changes:
-            id = observed.txn_label[change.txn]
-            if str(id) in involved:
-                where = program_of(id) or str(id), str(observed.key(change.key))
-                read = found.setdefault(where, DangerousRead(*where))
-                read.times += 1
-                read.anomalies.add(prediction.violation.name)
+        ids = ((observed.txn_label[change.txn], str(observed.key(change.key))) for change in prediction.changes)
+        for where in {(program_of(id) or str(id), key) for id, key in ids if str(id) in involved}:
+            read = found.setdefault(where, DangerousRead(*where))
+            read.times += 1
+            read.anomalies.add(prediction.violation.name)
     return sorted(found.values(), key=lambda read: (-read.times, read.who, read.key))
 
 

@@ -2,13 +2,14 @@
 
 Sessions are numbered from 1, as (0, 0) is the initial state; writers stand before their readers. A trace has no values,
 and names a writer by its transaction, so a read of an own write and a write that is overwritten in its own transaction
-are left out. What cannot stand in a key is written as %XX.
+are left out. So are the reads of transactions of unknown outcome, which are not part of a prediction. What cannot stand
+in a key is written as %XX, and so is the whole of a number that another key has as its text.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from plume_py.history.model import History
+from plume_py.history.model import UNKNOWN, History
 from plume_py.predict.prediction import Run, running_order
 
 INITIAL = -1
@@ -20,28 +21,39 @@ def trace(history: History, run: Run) -> Iterator[bytes]:
         t: (int(history.txn_session[t]) + 1, t - int(history.session_start[history.txn_session[t]]))
         for t in range(history.transactions)
     }
+    keys = _spelled_keys(history)
     for t in running_order(history, run):
-        yield from (f"{line}\n".encode() for line in _events(history, run, t, names))
+        yield from (f"{line}\n".encode() for line in _events(history, run, t, names, keys))
 
 
-def _events(history: History, run: Run, t: int, names: dict[int, tuple[int, int]]) -> Iterator[str]:
+def _events(
+    history: History, run: Run, t: int, names: dict[int, tuple[int, int]], keys: Sequence[str]
+) -> Iterator[str]:
     ops = range(int(history.txn_start[t]), run.kept[t])
     last = {int(history.op_key[o]): o for o in ops if history.op_kind[o] & 1}
     wrote: set[int] = set()
     for o in ops:
         key = int(history.op_key[o])
-        spelled = _escaped(str(history.key(key)))
         if history.op_kind[o] & 1:
             wrote.add(key)
             if last[key] == o:
-                yield f"WRITE KEY[{spelled}] Txn{names[t]}"
-        elif key not in wrote:
+                yield f"WRITE KEY[{keys[key]}] Txn{names[t]}"
+        elif key not in wrote and history.txn_status[t] != UNKNOWN:
             source = run.sources.get(o, INITIAL)
-            yield f"READ KEY[{spelled}] Txn{names[t]} From{(0, 0) if source == INITIAL else names[source]}"
+            yield f"READ KEY[{keys[key]}] Txn{names[t]} From{(0, 0) if source == INITIAL else names[source]}"
 
 
-def _escaped(key: str) -> str:
-    return re.sub(r"[^\x20-\x7e]|[\[\]%]", lambda m: "".join(f"%{b:02X}" for b in _bytes(m.group())), key)
+def _spelled_keys(history: History) -> list[str]:
+    keys = [history.key(key) for key in range(len(history.key_code))]
+    texts = {key for key in keys if isinstance(key, str)}
+    return [
+        _escaped(str(key), r"." if not isinstance(key, str) and str(key) in texts else r"[^\x20-\x7e]|[\[\]%]")
+        for key in keys
+    ]
+
+
+def _escaped(key: str, what: str) -> str:
+    return re.sub(what, lambda m: "".join(f"%{b:02X}" for b in _bytes(m.group())), key)
 
 
 def _bytes(character: str) -> bytes:
