@@ -316,11 +316,7 @@ class Bounded(Partners):
                     for place, seen in point.reads.items():
                         changed = or_(*(step.writes.get(place, False) for step in self.others))
                         self._add(not_(and_(point.guard, seen, changed)))
-        for (table, number), happened in run.inserted.items():
-            if self.program.tables[table].key:
-                row = run.writes[table, number].after.columns
-                for slot in end[table]:
-                    self._add(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+        self._add(self._keys_are_free(run, end))
 
     def _serial(self) -> Term:
         """Does some serial order of the same calls end in the same state?"""

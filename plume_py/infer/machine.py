@@ -302,7 +302,9 @@ def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
         # Uniqueness is checked on what is committed now, whatever the transaction itself may see.
         if any(other == key for other, _ in overlay(now, machine.writes)[index]):
             raise Rollback(f"{stmt.table} has a row with this key")
-        machine.inserted |= {(index, key)}
+        # A row that it has deleted itself is still there for others, but it holds the lock.
+        if (index, key) not in machine.writes:
+            machine.inserted |= {(index, key)}
     else:
         key = OWN_ROWS + len(machine.writes)
     machine.writes[index, key] = row

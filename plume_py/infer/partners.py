@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plume_py.infer import language as ir
 from plume_py.infer.levels import Level
-from plume_py.infer.symbolic import Base, Execution, Slot, State
+from plume_py.infer.symbolic import Base, Execution, Slot, State, overlay
 from plume_py.infer.terms import Term, and_, equal, not_, or_
 
 if TYPE_CHECKING:
@@ -61,12 +61,18 @@ class Partners:
                         parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
             if level.among_themselves:
                 parts.append(not_(and_(since, self._is_watched(step))))
-        before = self.states[j]
+        return and_(*parts, self._keys_are_free(run, self.states[j]))
+
+    def _keys_are_free(self, run: Execution, before: State) -> Term:
+        """At commit nobody else has a primary key that was inserted; what it deleted itself is in nobody's way."""
+        parts: list[Term] = []
+        left = overlay(before, run.writes)
         for (table, number), happened in run.inserted.items():
             if self.program.tables[table].key:
                 row = run.writes[table, number].after.columns
-                for slot in before[table]:
-                    parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+                for place, slot in enumerate(left[table]):
+                    if (table, place) not in run.inserted:
+                        parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
         return and_(*parts)
 
     def _is_watched(self, step: "Step") -> Term:

@@ -80,6 +80,17 @@ class _Lock:
     is_write: bool
 
 
+@dataclass
+class _New:
+    """A new row, or those of a loop: which, on which paths, and the number of writes before."""
+
+    table: ir.Table
+    row: Id
+    guard: Term
+    after: int
+    is_many: bool = False  # ``row`` is any row, and ``guard`` a condition on it
+
+
 class _Prover:
     """The verification conditions of one transaction at one level."""
 
@@ -94,8 +105,7 @@ class _Prover:
         self.changes: list[Change] = []
         self.locks: list[_Lock] = []
         self.frame: dict[str, Any] = {}
-        self.inserted: list[tuple[ir.Table, Id, Term]] = []
-        self.many: list[tuple[ir.Table, Any]] = []  # rows that loops insert
+        self.inserted: list[_New] = []
 
     def _state(self) -> Base:
         number = len(getattr(self, "states", []))
@@ -129,19 +139,24 @@ class _Prover:
             self._isolation()
         end = self.states[-1]
         self.add(self.live)
-        for table, row, guard in self.inserted:
-            self.add(not_(and_(guard, end.present(table, row))))
-        for table, touched in self.many:
-            row = tuple(fresh("r", "int") for _ in range(arity(table)))
-            # A primary key is free when the row is installed; a hidden number was never used before.
-            for state in [end] if table.key else self.states:
-                self.add(z3.ForAll(list(row), z3.Implies(touched(*row), z3.Not(state.present(table, row)))))
-        final: View = end
-        for change in self.changes:
-            final = Overlaid(final, change)
-        self.final = final
+        for new in self.inserted:
+            # A primary key is free when the row is installed, perhaps because the transaction itself has deleted it;
+            # a hidden number was never used before.
+            views = [self._overlaid(end, new.after)] if new.table.key else self.states
+            for view in views:
+                self._absent(new, view)
+        self.final = self._overlaid(end, len(self.changes))
         for clause in self.program.enforced:
-            self.add(self._clause(clause, final))
+            self.add(self._clause(clause, self.final))
+
+    def _absent(self, new: _New, view: View) -> None:
+        absent = or_(not_(new.guard), not_(view.present(new.table, new.row)))
+        self.add(z3.ForAll(list(new.row), absent) if new.is_many else absent)
+
+    def _overlaid(self, state: View, writes: int) -> View:
+        for change in self.changes[:writes]:
+            state = Overlaid(state, change)
+        return state
 
     def _interference(self, earlier: Base, later: Base) -> None:
         """What others can have done from one state to the next: anything within the frame."""
@@ -212,10 +227,7 @@ class _Prover:
 
     def view(self, writing: bool = False) -> View:
         """What a statement sees: a state with the transaction's own writes."""
-        view: View = self.now(writing)
-        for change in self.changes:
-            view = Overlaid(view, change)
-        return view
+        return self._overlaid(self.now(writing), len(self.changes))
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
         """Execute statements on the paths of ``guard``."""
@@ -291,6 +303,8 @@ class _Prover:
 
     def lock(self, table: ir.Table, rows: Any, write: bool, reading: bool = False) -> None:
         """Note that rows are locked from now on, if the level locks them."""
+        if self.level.write == "snapshot" and not self.level.first_committer_wins:
+            return  # the lock is taken now, but others may have changed what the snapshot shows
         holds = write or (reading and self.level.locks_reads)
         if holds and (self.level.locks_writes or reading):
             self.locks.append(_Lock(len(self.states) - 1, table, rows, write))
@@ -370,10 +384,10 @@ class _Prover:
             row = (fresh("new", "int"),)
             for state in self.states:
                 self.add(not_(state.present(table, row)))
-            for other, earlier, _ in self.inserted:
-                if other.name == table.name:
-                    self.add(not_(same(earlier, row)))
-        self.inserted.append((table, row, guard))
+            for new in self.inserted:
+                if new.table.name == table.name and not new.is_many:
+                    self.add(not_(same(new.row, row)))
+        self.inserted.append(_New(table, row, guard, len(self.changes)))
         self.lock(table, lambda other: and_(guard, same(other, row)), True)
         columns = {name: _constant(value) for name, value in values.items()}
         change = Change(table, lambda other: and_(guard, same(other, row)), lambda _: True, columns, row, guard, None)
@@ -386,13 +400,24 @@ class _Prover:
         inside = [inner for inner in ir.statements(stmt.body) if isinstance(inner, ir.Let)]
         if any(name in self.frame for inner in inside for name in inner.names):
             raise _OutOfReach  # a value carried from one iteration to the next
+        if self._mixes(stmt.body):
+            raise _OutOfReach  # a row that one iteration inserts is written by the next
+        if any(ir.reads_database(inner) for inner in ir.statements(stmt.body)):
+            self._begun = True
         for inner in ir.statements(stmt.body):
             if isinstance(inner, ir.Insert):
                 source = self.frame[stmt.source]
-                always = inner in stmt.body and isinstance(source, Element)
+                # The same text may be there twice, once inside a condition.
+                always = any(inner is direct for direct in stmt.body) and isinstance(source, Element)
                 self._any_inserts(inner, guard, set(self.frame), source.count if always else None)
             elif isinstance(inner, ir.Update | ir.Delete):
                 self._any_changes(inner, guard)
+
+    def _mixes(self, body: tuple[ir.Stmt, ...]) -> bool:
+        """Are there tables into which a loop inserts, and whose rows it also updates or deletes?"""
+        inside = list(ir.statements(body))
+        new = {stmt.table for stmt in inside if isinstance(stmt, ir.Insert)}
+        return any(isinstance(stmt, ir.Update | ir.Delete) and stmt.table in new for stmt in inside)
 
     def _any_inserts(self, stmt: ir.Insert, guard: Term, outside: set[str], times: Term) -> None:
         table = self.program.table(stmt.table)
@@ -406,7 +431,8 @@ class _Prover:
             else:
                 unknown = new_function(name, arity(table), sort)
                 columns[name] = _applied(unknown)
-        self.many.append((table, touched))
+        row = tuple(fresh("r", "int") for _ in range(arity(table)))
+        self.inserted.append(_New(table, row, touched(*row), len(self.changes), is_many=True))
         self.changes.append(
             Change(table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None, times, alike)
         )
@@ -422,10 +448,7 @@ class _Prover:
         below = len(self.changes)
 
         def there(row: Id) -> Term:
-            view: View = self.states[-1]
-            for change in self.changes[:below]:
-                view = Overlaid(view, change)
-            return view.present(table, row)
+            return self._overlaid(self.states[-1], below).present(table, row)
 
         stays = isinstance(stmt, ir.Update)
         self.changes.append(

@@ -1,0 +1,123 @@
+"""Programs that break their invariant in ways that a hasty engine overlooks: none is proved, all are found."""
+
+import pytest
+
+from plume_py.infer.bounded import VIOLATED, Bounded
+from plume_py.infer.check import validate
+from plume_py.infer.embed import App, Id, Int, ListOf, by, for_each, if_
+from plume_py.infer.explore import Explorer
+from plume_py.infer.levels import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
+from plume_py.infer.prove import prove
+from plume_py.infer.schedule import replay
+
+LOCKING = (RC, RC_PG, RR_INNODB, RR_ANSI, SI, SER)
+
+
+def is_broken(app, name, level, explores=True):
+    """All engines agree that this level does not keep the invariant, and the counterexample replays."""
+    program = validate(app.program())
+    (clause,) = program.invariant
+    answer = Bounded(program, name, level, 2, 1).ask(clause)
+    assert answer.outcome == VIOLATED
+    assert clause.name in replay(program, answer.example).broken
+    assert not explores or Explorer(program, 2, 1).explore(name, level).examples
+    assert not prove(program, name, level, 3).proved
+
+
+@pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
+def test_a_row_is_deleted_and_inserted_again(level):
+    app = App("replace")
+    account = app.table("account", key="id", id=Id, balance=Int)
+
+    @app.txn(i=Id)
+    def replace(i):
+        old = account.get(id=i)
+        account.delete(id=i)
+        account.insert(id=i, balance=old.balance - 1)
+
+    @app.invariant
+    def positive():
+        return account.all(lambda row: row.balance >= 0)
+
+    is_broken(app, "replace", level)
+
+
+@pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
+def test_the_same_insert_twice_in_a_loop_once_conditionally(level):
+    app = App("helper")
+    order = app.table("orders", key="id", id=Id, lines=Int)
+    line = app.table("line", order=Id)
+
+    @app.txn(i=Id, items=ListOf(n=Int))
+    def add(i, items):
+        def one_more():
+            line.insert(order=i)
+
+        order.get(id=i)
+        with for_each(items) as item:
+            one_more()
+            with if_(item.n >= 1):
+                one_more()
+        order.update(by(id=i), lines=lambda row: row.lines + 2 * items.size)
+
+    @app.invariant
+    def counted():
+        return order.all(lambda row: row.lines == line.count(order=row.id))
+
+    is_broken(app, "add", level, explores=False)
+
+
+def test_one_iteration_inserts_what_another_deleted():
+    app = App("iterations")
+    account = app.table("account", key="id", id=Id, kind=Int)
+    card = app.table("card", account=Id)
+
+    @app.txn(items=ListOf(new=Id, old=Id))
+    def renew(items):
+        with for_each(items) as item:
+            account.insert(id=item.new, kind=0)
+            account.delete(id=item.old)
+
+    @app.enforce
+    def refers():
+        return card.refers("account", account)
+
+    @app.invariant
+    def good_cards():
+        return card.all(lambda row: account.all(lambda other: other.kind == 1, id=row.account))
+
+    is_broken(app, "renew", SER, explores=False)
+
+
+def counting(prelude):
+    """A counter that is locked, then read again, and written back."""
+    app = App("counting")
+    counter = app.table("counter", key="id", id=Id, value=Int)
+    event = app.table("event", counter=Id)
+
+    @app.txn(i=Id, items=ListOf(id=Id))
+    def count(i, items):
+        prelude(counter, i, items)
+        counter.get_for_update(id=i)
+        mine = counter.get(id=i)
+        counter.update(by(id=i), value=mine.value + 1)
+        event.insert(counter=i)
+
+    @app.invariant
+    def counted():
+        return counter.all(lambda row: row.value == event.count(counter=row.id))
+
+    return app
+
+
+def read_in_a_loop(counter, _, items):
+    with for_each(items) as item:
+        counter.get(id=item.id)
+
+
+def test_the_snapshot_is_taken_inside_a_loop():
+    is_broken(counting(read_in_a_loop), "count", RR_INNODB, explores=False)
+
+
+def test_a_lock_is_later_than_the_snapshot():
+    is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_LITERAL)
