@@ -4,7 +4,7 @@ import pytest
 
 from plume_py.infer.bounded import VIOLATED, Bounded
 from plume_py.infer.check import validate
-from plume_py.infer.embed import App, Id, Int, ListOf, by, for_each, if_
+from plume_py.infer.embed import App, Id, Int, ListOf, by, for_each, if_, require
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
 from plume_py.infer.prove import prove
@@ -121,3 +121,25 @@ def test_the_snapshot_is_taken_inside_a_loop():
 
 def test_a_lock_is_later_than_the_snapshot():
     is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_LITERAL)
+
+
+def test_a_set_that_was_read_is_asked_about_each_row():
+    app = App("marks")
+    item = app.table("item", key="id", id=Id, mark=Int)
+    chosen = app.table("chosen", item=Id)
+
+    @app.txn()
+    def mark():
+        rows = chosen.where()
+        item.update(lambda row: rows.count(lambda other: other.item == row.id) >= 1, mark=5)
+        require(item.exists(lambda row: row.mark == 5))
+        # Only if some rows are in the set and some are not.
+        require(item.all(lambda row: ((row.id == 1) & (row.mark == 5)) | ((row.id == 2) & (row.mark == 3))))
+        require(item.exists(id=2))
+
+    @app.invariant
+    def low():
+        return item.all(lambda row: row.mark <= 4)
+
+    app.explore(item__mark=(3,))
+    is_broken(app, "mark", SER)
