@@ -4,7 +4,7 @@ import pytest
 
 from plume_py.infer.bounded import VIOLATED, Bounded
 from plume_py.infer.check import validate
-from plume_py.infer.embed import App, Id, Int, ListOf, by, for_each, if_, require
+from plume_py.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
 from plume_py.infer.prove import prove
@@ -143,3 +143,48 @@ def test_a_set_that_was_read_is_asked_about_each_row():
 
     app.explore(item__mark=(3,))
     is_broken(app, "mark", SER)
+
+
+@pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
+def test_both_sides_of_a_choice_insert(level):
+    app = App("choice")
+    entry = app.table("entry", amount=Int)
+
+    @app.txn(i=Int)
+    def add(i):
+        with if_(i >= 1):
+            entry.insert(amount=1)
+        with else_():
+            entry.insert(amount=-1)
+
+    @app.invariant
+    def positive():
+        return entry.all(lambda row: row.amount >= 0)
+
+    is_broken(app, "add", level)
+
+
+def test_a_loop_goes_over_more_rows_than_there_were():
+    app = App("copies")
+    entry = app.table("entry", amount=Int)
+    copy = app.table("copy", amount=Int)
+
+    @app.txn()
+    def add():
+        entry.insert(amount=1)
+        entry.insert(amount=2)
+
+    @app.txn()
+    def copy_all():
+        require(entry.count() <= 2)
+        require(copy.count() == 0)
+        rows = entry.where()
+        with for_each(rows) as row:
+            copy.insert(amount=row.amount)
+
+    @app.invariant
+    def few():
+        return copy.count() <= 3
+
+    app.explore(rows={"copy": 0}, entry__amount=(1,))
+    is_broken(app, "copy_all", RC)

@@ -1,7 +1,7 @@
 """Symbolic execution over tables of a few slots, each with a flag that says whether a row is there (z3 terms).
 
-A new row gets a slot that was
-set aside for its INSERT; so two rows never compete for a slot, and slots can stand for row identities.
+A new row gets a slot that was set aside for its INSERT; so two rows never compete for a slot, and slots can stand for
+row identities.
 """
 
 from collections.abc import Callable, Iterator
@@ -158,7 +158,7 @@ class Execution:
         self.writes: Writes = {}
         self.inserted: dict[tuple[int, int], Term] = {}
         self.points: list[Point] = []
-        self.short: Term = False  # on these paths a row found no slot
+        self.is_short = False  # did a row find no slot?
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
         """Execute statements on the paths of ``guard``."""
@@ -291,7 +291,7 @@ def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
         run.live = and_(run.live, or_(not_(guard), not_(taken)))
     number = run.slot(table)
     if number is None:
-        run.short = or_(run.short, guard)
+        run.is_short = True
         return
     run.write(point, table, number, and_(guard, run.live), Slot(True, row))
     run.inserted[table, number] = and_(guard, run.live)
