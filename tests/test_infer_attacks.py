@@ -1,8 +1,10 @@
 """Programs that break their invariant in ways that a hasty engine overlooks: none is proved, all are found."""
 
 import pytest
+from click.testing import CliRunner
 
-from plume_py.infer.bounded import VIOLATED, Bounded
+from plume_py.cli.infer import command
+from plume_py.infer.bounded import NONE, VIOLATED, Bounded
 from plume_py.infer.check import validate
 from plume_py.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
 from plume_py.infer.explore import Explorer
@@ -188,3 +190,33 @@ def test_a_loop_goes_over_more_rows_than_there_were():
 
     app.explore(rows={"copy": 0}, entry__amount=(1,))
     is_broken(app, "copy_all", RC)
+
+
+@pytest.mark.parametrize("engine", ["z3", "explore"])
+def test_no_state_satisfies_the_invariant(tmp_path, engine):
+    path = tmp_path / "many.sql"
+    path.write_text(
+        "CREATE TABLE b (y INT PRIMARY KEY);\n-- transaction: add(i)\nINSERT INTO b VALUES (:i);\n"
+        "-- invariant: many: (SELECT COUNT(*) FROM b) >= 3\n"
+    )
+    result = CliRunner().invoke(command, [str(path), "--engine", engine, "--prove"])
+    assert result.exit_code == 3
+    assert "undecided: no state of up to 2 rows per table satisfies the invariant; raise --rows" in result.output
+    assert "proved" not in result.output
+
+
+def test_innodb_takes_its_snapshot_at_the_first_select():
+    safe = validate(counting(lambda *_: None).program())
+    (clause,) = safe.invariant
+    assert Bounded(safe, "count", RR_INNODB, 2, 2).ask(clause).outcome == NONE
+    assert not Explorer(safe, 2, 1).explore("count", RR_INNODB).examples
+    assert prove(safe, "count", RR_INNODB, 3).is_complete
+    is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_INNODB)
+
+
+def test_which_select_is_the_first_depends_on_the_path():
+    def sometimes(counter, i, items):
+        with if_(items.size >= 1):
+            counter.get(id=i)
+
+    is_broken(counting(sometimes), "count", RR_INNODB)

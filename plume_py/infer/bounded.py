@@ -5,7 +5,7 @@ arguments, or nothing. The transaction in question does not change them before i
 is evaluated on one of them, later ones on later ones. So one formula covers all schedules.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,13 +13,13 @@ import z3
 
 from plume_py.infer import language as ir
 from plume_py.infer.evaluate import Shape
-from plume_py.infer.levels import Level, under
+from plume_py.infer.levels import SER, Level, under
 from plume_py.infer.models import Values, either, same_state, state_either
 from plume_py.infer.partners import Partners
 from plume_py.infer.schedule import Commit, Counterexample
 from plume_py.infer.serial import CLAUSE
 from plume_py.infer.slots import layout
-from plume_py.infer.symbolic import LIST, Bound, Evaluator, Execution, Frame, Point, Set, Slot, State, overlay
+from plume_py.infer.symbolic import LIST, Bound, Evaluator, Execution, Frame, Point, Set, Slot, Snapshot, State, overlay
 from plume_py.infer.terms import Term, Texts, and_, equal, not_, or_
 
 SMALL = 3  # counterexamples prefer numbers up to this
@@ -162,7 +162,7 @@ class Bounded(Partners):
             txn = under(txn, level, self.program) if level else txn
             shape = Shape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
-            base = self._moments(level, j) if level and not level.is_serial else (lambda _, j=j: (before, j))
+            base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
             tracks = level is not None and level.locks_reads
             run = Execution(Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j], tracks)
             run.block(txn.body, True)
@@ -219,15 +219,22 @@ class Bounded(Partners):
         self._add(self._assumed(self.txn, shape, self.frame))
         last: list[Any] = [0]
 
-        def base(writing: bool) -> tuple[State, Any]:
+        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
+
+        def late(guard: Term) -> tuple[State, Any]:
+            if snapshot.taken is not True and run.points:
+                last[0] = self._moment(last[0], self.steps)
+            return self._at(snapshot.look(last[0], guard), self.steps), last[0]
+
+        def base(writing: bool, guard: Term) -> tuple[State, Any]:
+            if self.level.late_snapshot and not writing and self.steps:
+                return late(guard)
             which = self.level.write if writing else self.level.select
             # A lock is taken now, even if what is seen is the snapshot.
             takes_lock = writing and which == "snapshot"
             if self.steps == 0 or not (takes_lock or (which == "current" and run.points)):
                 return self.states[0], last[0]
-            moment = self._fresh("moment", "int")
-            self._add(and_(moment >= last[0], moment <= self.steps))
-            last[0] = moment
+            last[0] = moment = self._moment(last[0], self.steps)
             return (self.states[0] if takes_lock else self._at(moment, self.steps)), moment
 
         run = Execution(
@@ -298,7 +305,7 @@ class Bounded(Partners):
     def _alone(self, txn: ir.Transaction, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
         """The state after a transaction ran alone; unchanged where it rolls back."""
         shape = Shape(self.program).of_transaction(txn)
-        run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda _: (before, 0), slots, False)
+        run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda *_: (before, 0), slots, False)
         run.block(txn.body, True)
         self.is_short |= run.is_short
         after = overlay(before, run.writes)
@@ -376,4 +383,11 @@ class Bounded(Partners):
         return found
 
 
-__all__ = ["NONE", "UNKNOWN", "VIOLATED", "Answer", "Bounded", "Point"]
+def has_states(program: ir.Program, rows: int, milliseconds: int) -> bool:
+    """Is there a state of so few rows that satisfies the invariant, as far as the solver can tell?"""
+    nothing = ir.Transaction("", (), ())
+    alone = replace(program, transactions=(nothing,))
+    return bool(Bounded(alone, "", SER, rows, 0, milliseconds).solver.check() != z3.unsat)
+
+
+__all__ = ["NONE", "UNKNOWN", "VIOLATED", "Answer", "Bounded", "Point", "has_states"]

@@ -12,7 +12,11 @@ from plume_py.infer import language as ir
 
 @dataclass(frozen=True)
 class Level:
-    """A level as a model. ``select`` and ``write`` are "current" or "snapshot", the state at the first statement."""
+    """A level as a model.
+
+    ``select`` and ``write`` are "current" or "snapshot": the state at the first statement, or, with ``late_snapshot``,
+    at the first that is a SELECT without FOR UPDATE.
+    """
 
     name: str
     title: str
@@ -23,12 +27,18 @@ class Level:
     first_committer_wins: bool = False
     is_serial: bool = False
     find_then_lock: bool = False
+    late_snapshot: bool = False
     among_themselves: bool = False  # serializable against others of this level only
 
 
 RC = Level("RC", "read committed, with write locks")
 RC_PG = replace(RC, title="read committed as in PostgreSQL: UPDATE finds rows, then locks those", find_then_lock=True)
-RR_INNODB = Level("RR", "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present", select="snapshot")
+RR_INNODB = Level(
+    "RR",
+    "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present",
+    select="snapshot",
+    late_snapshot=True,
+)
 RR_ANSI = Level("RR", "repeatable read as in ANSI SQL: what was read is locked, phantoms happen", locks_reads=True)
 SI = Level("SI", "snapshot isolation", select="snapshot", write="snapshot", first_committer_wins=True)
 SER = Level("SER", "serializable", is_serial=True)

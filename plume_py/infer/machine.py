@@ -175,7 +175,7 @@ class Machine:
 
     def step(self, now: State) -> None:
         """Execute the next statement while the database is in state ``now``, and all local ones after it."""
-        if self.snapshot is None:
+        if self.snapshot is None and not (self.code.level.late_snapshot and self.next.locks):
             self.snapshot = now
         self.begun = True
         self._execute(self.next, now)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plume_py.infer import language as ir
 from plume_py.infer.levels import Level
-from plume_py.infer.symbolic import Base, Execution, Slot, State, overlay
+from plume_py.infer.symbolic import Base, Execution, Slot, Snapshot, State, overlay
 from plume_py.infer.terms import Term, and_, equal, not_, or_
 
 if TYPE_CHECKING:
@@ -29,18 +29,31 @@ class Partners:
         first: list[Any] = []
         last: list[Any] = [0]
 
-        def base(writing: bool) -> tuple[State, Any]:
+        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
+
+        def late(guard: Term) -> tuple[State, Any]:
+            if snapshot.taken is not True:
+                last[0] = self._moment(last[0], j)
+            return self._at(snapshot.look(last[0], guard), j), last[0]
+
+        def base(writing: bool, guard: Term) -> tuple[State, Any]:
+            if level.late_snapshot and not writing:
+                return late(guard)
             which = level.write if writing else level.select
             if not first or which == "current" or writing:
-                moment = self._fresh("moment", "int")
-                self._add(and_(moment >= last[0], moment <= j))
-                last[0] = moment
-                first.append(moment)
+                last[0] = self._moment(last[0], j)
+                first.append(last[0])
             moment = first[0] if which == "snapshot" else last[0]
             # A look at the snapshot happens now, but sees what was there at first.
             return self._at(moment, j), last[0]
 
         return base
+
+    def _moment(self, earliest: Any, latest: int) -> Any:
+        """A moment, in numbers of commits."""
+        moment = self._fresh("moment", "int")
+        self._add(and_(moment >= earliest, moment <= latest))
+        return moment
 
     def _isolated(self, run: Execution, level: Level, j: int) -> Term:
         """What the level of a partner demands of the commits since its statements."""

@@ -214,20 +214,36 @@ class _Prover:
 
     # The statements.
 
-    def now(self, writing: bool) -> Base:
+    def now(self, writing: bool, guard: Term) -> Base:
         """The state a statement is evaluated on; others may have committed before it."""
+        if self.level.late_snapshot and not writing:
+            return self._late(guard)
         which = self.level.write if writing else self.level.select
-        if self.level.is_serial or which == "snapshot" or not self._begun:
+        return self._next(stays=self.level.is_serial or which == "snapshot")
+
+    def _next(self, stays: bool = False) -> Base:
+        if stays or not self._begun:
             self._begun = True
             return self.states[0]
         self.states.append(self._state())
         return self.states[-1]
 
-    _begun = False
+    def _late(self, guard: Term) -> Base:
+        """The snapshot of the first SELECT; we do not follow where different paths have different ones."""
+        if self._snapshot is None:
+            self._snapshot = self._next()
+            self._is_sure = guard is True
+        elif not self._is_sure:
+            raise _OutOfReach
+        return self._snapshot
 
-    def view(self, writing: bool = False) -> View:
+    _begun = False
+    _snapshot: Base | None = None
+    _is_sure = False
+
+    def view(self, guard: Term, writing: bool = False) -> View:
         """What a statement sees: a state with the transaction's own writes."""
-        return self._overlaid(self.now(writing), len(self.changes))
+        return self._overlaid(self.now(writing, guard), len(self.changes))
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
         """Execute statements on the paths of ``guard``."""
@@ -246,18 +262,18 @@ class _Prover:
             self.select_one(stmt, guard)
         elif isinstance(stmt, ir.SelectAll):
             table = self.program.table(stmt.table)
-            rows = RowSet(self.view(stmt.lock), table, stmt.var, stmt.where, dict(self.frame))
+            rows = RowSet(self.view(guard, stmt.lock), table, stmt.var, stmt.where, dict(self.frame))
             self.frame[stmt.rows] = rows
             self.lock(table, lambda row: and_(guard, self.matches(rows, row)), stmt.lock, reading=True)
         elif isinstance(stmt, ir.Let):
-            view = self.view() if ir.reads_database(stmt) else None
+            view = self.view(guard) if ir.reads_database(stmt) else None
             for name, value in zip(stmt.names, stmt.values, strict=True):
                 self.frame[name] = self.value(value, view, guard, self.frame.get(name))
         elif isinstance(stmt, ir.Require):
-            view = self.view() if ir.reads_database(stmt) else None
+            view = self.view(guard) if ir.reads_database(stmt) else None
             self.live = and_(self.live, or_(not_(guard), self.value(stmt.condition, view, guard)))
         elif isinstance(stmt, ir.If):
-            view = self.view() if ir.reads_database(stmt) else None
+            view = self.view(guard) if ir.reads_database(stmt) else None
             condition = self.value(stmt.condition, view, guard)
             self.block(stmt.then, and_(guard, condition))
             self.block(stmt.otherwise, and_(guard, not_(condition)))
@@ -327,7 +343,7 @@ class _Prover:
 
     def select_one(self, stmt: ir.SelectOne, guard: Term) -> None:
         """Some row that matches; without one the transaction rolls back."""
-        table, view = self.program.table(stmt.table), self.view(stmt.lock)
+        table, view = self.program.table(stmt.table), self.view(guard, stmt.lock)
         row = self.identity(table, stmt.row, stmt.where) or tuple(fresh(stmt.row, "int") for _ in range(arity(table)))
         self.frame[stmt.row] = view.bound(table, row)
         found = and_(view.present(table, row), self.evaluate(stmt.where, view, self.frame))
@@ -340,7 +356,7 @@ class _Prover:
             self.insert(stmt, guard)
             return
         assert isinstance(stmt, ir.Update | ir.Delete)
-        table, view, frame = self.program.table(stmt.table), self.view(writing=True), dict(self.frame)
+        table, view, frame = self.program.table(stmt.table), self.view(guard, writing=True), dict(self.frame)
         only = self.identity(table, stmt.var, stmt.where)
 
         def hits(row: Id) -> Term:
@@ -375,7 +391,7 @@ class _Prover:
 
     def insert(self, stmt: ir.Insert, guard: Term) -> None:
         """A new row: with a primary key that nobody has, or with a fresh hidden number."""
-        table, view = self.program.table(stmt.table), self.view(writing=True)
+        table, view = self.program.table(stmt.table), self.view(guard, writing=True)
         values = dict(zip(table.names, (self.evaluate(v, view, self.frame) for v in stmt.values), strict=True))
         if table.key:
             row: Id = tuple(values[column] for column in table.key)
@@ -403,6 +419,8 @@ class _Prover:
         if self._mixes(stmt.body):
             raise _OutOfReach  # a row that one iteration inserts is written by the next
         if any(ir.reads_database(inner) for inner in ir.statements(stmt.body)):
+            if self.level.late_snapshot and self._snapshot is None:
+                self._snapshot = self._next()  # perhaps taken by one of the iterations, so not sure
             self._begun = True
         for inner in ir.statements(stmt.body):
             if isinstance(inner, ir.Insert):

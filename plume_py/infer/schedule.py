@@ -109,6 +109,11 @@ def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -
     return None if rules.refused(after) else (after, writes, machine.locked)
 
 
+def first_snapshot(level: Level, initial: State) -> State | None:
+    """What a transaction has seen before its first statement, if the level takes its snapshot then."""
+    return initial if level.select == "snapshot" and not level.late_snapshot else None
+
+
 def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool:
     """Do the locks of the transaction in progress let another one commit these writes, and take these locks?"""
     level = machine.code.level
@@ -148,7 +153,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     moments: list[Moment] = []
     try:
         machine = Machine(code, args)
-        machine.snapshot = example.initial if example.level.select == "snapshot" else None
+        machine.snapshot = first_snapshot(example.level, example.initial)
         for event in example.events:
             if event is None:
                 if machine.is_done:

@@ -136,8 +136,26 @@ class Point:
     reads: dict[tuple[int, int], Term] = field(default_factory=dict)
 
 
-# The state a statement is evaluated on, given whether it writes: the state, and the number of commits before it.
-Base = Callable[[bool], tuple[State, Term]]
+# The state a statement is evaluated on, given whether it writes and on which paths it is executed: the state, and the
+# number of commits before the statement.
+Base = Callable[[bool, Term], tuple[State, Term]]
+
+
+class Snapshot:
+    """The moment of a snapshot that is taken by the first SELECT; which one is first may depend on the path."""
+
+    def __init__(self, unknown: Term, add: Callable[[Term], None]) -> None:
+        self.moment, self._add = unknown, add
+        self.taken: Term = False
+
+    def look(self, now: Term, guard: Term) -> Term:
+        """A SELECT now: the moment that it sees."""
+        if self.taken is False and guard is True:
+            self.moment = now
+        else:
+            self._add(or_(not_(guard), self.taken, equal(self.moment, now)))
+        self.taken = or_(self.taken, guard)
+        return self.moment
 
 
 class Execution:
@@ -170,7 +188,7 @@ class Execution:
 
     def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
         """A new point of the schedule, and what the statement sees there."""
-        state, moment = self.base(writing)
+        state, moment = self.base(writing, guard)
         point = Point(stmt, guard, moment)
         self.points.append(point)
         return overlay(state, self.writes), point
