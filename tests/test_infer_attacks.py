@@ -220,3 +220,22 @@ def test_which_select_is_the_first_depends_on_the_path():
             counter.get(id=i)
 
     is_broken(counting(sometimes), "count", RR_INNODB)
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_postgresql_does_not_ask_subqueries_of_an_update_again(correlated):
+    """Two inserts, then two UPDATEs of the same row: the second waits for its lock, but has counted before."""
+    app = App("totals")
+    total = app.table("total", key="id", id=Id, n=Int)
+    event = app.table("event", total=Id)
+
+    @app.txn(i=Id)
+    def add(i):
+        event.insert(total=i)
+        total.update(by(id=i), n=lambda row: event.count(total=row.id if correlated else i))
+
+    @app.invariant
+    def counted():
+        return total.all(lambda row: row.n == event.count(total=row.id))
+
+    is_broken(app, "add", RC_PG)

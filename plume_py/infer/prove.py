@@ -329,15 +329,8 @@ class _Prover:
         """The one row that a condition can mean, if it fixes the primary key."""
         if not ir.pinned(where, var, table):
             return None
-        parts = where.args if isinstance(where, ir.Op) and where.op == "and" else (where,)
-        values: dict[str, ir.Expr] = {}
-        for part in parts:
-            if isinstance(part, ir.Op) and part.op == "=":
-                for side, other in (part.args, part.args[::-1]):
-                    own = any(isinstance(node, ir.Field) and node.row == var for node in ir.walk(other))
-                    if isinstance(side, ir.Field) and side.row == var and not own and not ir.queries(other):
-                        values.setdefault(side.column, other)
-        if not set(table.key) <= values.keys():
+        values = ir.fixed(where, var)
+        if any(ir.queries(values[column]) for column in table.key):
             return None
         return tuple(self.evaluate(values[column], None, self.frame) for column in table.key)
 
