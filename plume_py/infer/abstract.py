@@ -256,7 +256,7 @@ class Outer:
         table = view.program.table(query.source)
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
         where = given(query.where, view, {query.var: view.bound(table, row)})
-        some = z3.Exists(list(row), _formula(and_(view.present(table, row), where)))
+        some = z3.Exists(list(row), formula(and_(view.present(table, row), where)))
         total = function(*places)
         fact = z3.And(total >= 0, z3.Implies(total >= 1, some))
         return z3.ForAll(places, fact, patterns=[total]) if places else fact
@@ -333,10 +333,11 @@ class Evaluator:
         row = tuple(fresh(query.var, "int") for _ in range(arity(table)))
         counts, inner = self.member(query, view, frame, row)
         if query.kind == "exists":
-            return z3.Exists(list(row), _formula(counts))
+            return z3.Exists(list(row), formula(counts))
         assert query.value is not None
-        return z3.ForAll(list(row), _formula(or_(not_(counts), self(query.value, view, inner))))
+        return z3.ForAll(list(row), formula(or_(not_(counts), self(query.value, view, inner))))
 
 
-def _formula(term: Term) -> Any:
+def formula(term: Term) -> Any:
+    """A condition as the solver wants it, even if it is a constant."""
     return z3.BoolVal(term) if isinstance(term, bool) else term
