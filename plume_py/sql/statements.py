@@ -21,7 +21,14 @@ def simple(tokens: list[Any], text: str, line: int) -> Statement:
         hint = "use SELECT … INTO, INSERT, UPDATE, DELETE, IF, FOR … IN SELECT, SET, ROLLBACK"
         raise wrong(f"{word} is not supported in a transaction", line, hint)
     tree = statement(text, line)
-    for part, what in (("with_", "WITH"), ("with", "WITH"), ("returning", "RETURNING"), ("conflict", "ON CONFLICT")):
+    for part, what in (
+        ("with_", "WITH"),
+        ("with", "WITH"),
+        ("returning", "RETURNING"),
+        ("conflict", "ON CONFLICT"),
+        ("order", "ORDER BY"),
+        ("limit", "LIMIT"),
+    ):
         if tree.args.get(part):
             raise wrong(f"{word} with {what} is not supported", line)
     return {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line)
@@ -109,10 +116,12 @@ def _update(tree: Any, text: str, line: int) -> Update:
     exp = engine().exp
     if tree.args.get("from_") or tree.args.get("from"):
         raise wrong("UPDATE … FROM is not supported", line, "read the value first, or use a subquery")
-    sets = []
+    sets: list[tuple[str, Any]] = []
     for part in tree.expressions:
         if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
             raise wrong("only SET column = value is supported", line)
+        if part.this.name.lower() in dict(sets):
+            raise wrong(f"UPDATE sets {part.this.name} twice", line)
         sets.append((part.this.name.lower(), part.expression))
     where = tree.args.get("where")
     return Update(line, text, tree.this.name.lower(), tuple(sets), where.this if where else None)
