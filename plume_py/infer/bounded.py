@@ -164,7 +164,10 @@ class Bounded(Partners):
             frame = self._arguments(txn, shape)
             base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
             tracks = level is not None and level.locks_reads
-            run = Execution(Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j], tracks)
+            looks_back = level is not None and level.write == "snapshot"
+            run = Execution(
+                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j], tracks, looks_back
+            )
             run.block(txn.body, True)
             runs.append(run)
             after = overlay(before, run.writes)
@@ -238,7 +241,13 @@ class Bounded(Partners):
             return (self.states[0] if takes_lock else self._at(moment, self.steps)), moment
 
         run = Execution(
-            Evaluator(shape, self.texts), self.program, self.frame, base, self.slots.own, self.level.locks_reads
+            Evaluator(shape, self.texts),
+            self.program,
+            self.frame,
+            base,
+            self.slots.own,
+            self.level.locks_reads,
+            self.level.write == "snapshot",
         )
         run.block(self.txn.body, True)
         self.run = run
@@ -279,7 +288,7 @@ class Bounded(Partners):
                 self._add(not_(self._is_watched(step)))
         if self.level.first_committer_wins:
             for (table, number), write in run.writes.items():
-                for step in self.others:
+                for step in self.others if (table, number) not in run.inserted else ():
                     self._add(not_(and_(write.happened, self._clash(run, table, number, write.after, step))))
             for point in run.points:
                 if getattr(point.stmt, "lock", False):
@@ -287,6 +296,10 @@ class Bounded(Partners):
                         changed = or_(*(step.writes.get(place, False) for step in self.others))
                         self._add(not_(and_(point.guard, seen, changed)))
         self._add(self._keys_are_free(run, end))
+        if run.looks_back and not self.level.locks_writes:  # with locks, a key that is free at the end was free before
+            for point in run.points:
+                if isinstance(point.stmt, ir.Insert):
+                    self._add(self._keys_are_free(run, self._at(point.moment, self.steps), point))
 
     def _serial(self) -> Term:
         """Does some serial order of the same calls end in the same state?"""

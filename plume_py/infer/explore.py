@@ -158,7 +158,8 @@ class _Search:
         if not machine.begun:
             return locks and self.level.write == "snapshot"
         takes_snapshot = self.level.late_snapshot and machine.snapshot is None
-        return machine.next.reads_current or locks or takes_snapshot
+        asks_for_key = isinstance(machine.next.stmt, ir.Insert) and self.level.write == "snapshot"
+        return machine.next.reads_current or locks or takes_snapshot or asks_for_key
 
     def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
         moved = machine.copy()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plume_py.infer import language as ir
 from plume_py.infer.levels import Level
-from plume_py.infer.symbolic import Base, Execution, Slot, Snapshot, State, overlay
+from plume_py.infer.symbolic import Base, Execution, Point, Slot, Snapshot, State, overlay
 from plume_py.infer.terms import Term, and_, equal, not_, or_
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Partners:
                     if level.locks_writes:
                         taken = or_(clash, step.locks.get((table, number), False))
                         parts.append(not_(and_(happened, point.moment <= i, taken)))
-                    if level.first_committer_wins:
+                    if level.first_committer_wins and (table, number) not in run.inserted:
                         parts.append(not_(and_(happened, since, clash)))
                 if level.locks_reads or getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
@@ -76,14 +76,13 @@ class Partners:
                 parts.append(not_(and_(since, self._is_watched(step))))
         return and_(*parts, self._keys_are_free(run, self.states[j]))
 
-    def _keys_are_free(self, run: Execution, before: State) -> Term:
+    def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
         """At commit nobody else has a primary key that was inserted; what it deleted itself is in nobody's way."""
         parts: list[Term] = []
-        left = overlay(before, run.writes)
         for (table, number), happened in run.inserted.items():
-            if self.program.tables[table].key:
+            if self.program.tables[table].key and (point is None or (table, number) in point.writes):
                 row = run.writes[table, number].after.columns
-                for place, slot in enumerate(left[table]):
+                for place, slot in enumerate(overlay(before, run.before[table, number])[table]):
                     if (table, place) not in run.inserted:
                         parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
         return and_(*parts)

@@ -127,8 +127,10 @@ def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool
 
 def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
     """The state after the transaction's commit; nothing where it has to roll back."""
+    # A new row is no version of one that somebody deleted; whether its key is free is asked below.
+    versions = machine.writes.keys() - machine.inserted
     if machine.code.level.first_committer_wins and not (
-        dirty.isdisjoint(machine.writes) and dirty.isdisjoint(machine.locked)
+        dirty.isdisjoint(versions) and dirty.isdisjoint(machine.locked)
     ):
         return None
     if any(key in dict(now[table]) for table, key in machine.inserted):
@@ -262,7 +264,10 @@ def _weak(rules: Rules, event: Commit, past: _Past, machine: Machine) -> tuple[S
     begin = event.moments[0] if event.moments else commits
     for i in range(begin, commits):
         wins = event.level.first_committer_wins
-        if any(locked.get(place, commits) <= i or (wins and place in locked) for place in past.writes[i]):
+        if any(
+            locked.get(place, commits) <= i or (wins and place in locked and place not in other.inserted)
+            for place in past.writes[i]
+        ):
             raise ReplayError(f"{event.transaction} would have to wait for a lock, or to roll back")
         if event.level.among_themselves and _watched(past.events[i]):
             raise ReplayError("two serializable transactions overlap")

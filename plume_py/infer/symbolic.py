@@ -169,12 +169,15 @@ class Execution:
         base: Base,
         slots: dict[int, list[int]],
         tracks: bool,
+        looks_back: bool = False,
     ) -> None:
         self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
+        self.looks_back = looks_back  # do its writes see a snapshot?
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
         self.writes: Writes = {}
         self.inserted: dict[tuple[int, int], Term] = {}
+        self.before: dict[tuple[int, int], Writes] = {}  # what it had written when it inserted a row
         self.points: list[Point] = []
         self.is_short = False  # did a row find no slot?
 
@@ -305,14 +308,19 @@ def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
     view, point = run.look(stmt, guard, writing=True)
     row = tuple(run.evaluate(value, view, run.frame) for value in stmt.values)
     if run.program.tables[table].key:
-        taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in view[table]))
+        # What an old snapshot shows may be gone: whether others have the key is asked at commit.
+        asked = [slot for n, slot in enumerate(view[table]) if not run.looks_back or (table, n) in run.inserted]
+        taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in asked))
         run.live = and_(run.live, or_(not_(guard), not_(taken)))
     number = run.slot(table)
     if number is None:
         run.is_short = True
         return
-    run.write(point, table, number, and_(guard, run.live), Slot(True, row))
-    run.inserted[table, number] = and_(guard, run.live)
+    happened = and_(guard, run.live)
+    if happened is not False:
+        run.before[table, number] = dict(run.writes)
+        run.write(point, table, number, happened, Slot(True, row))
+        run.inserted[table, number] = happened
 
 
 def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
