@@ -5,7 +5,7 @@ arguments, or nothing. The transaction in question does not change them before i
 is evaluated on one of them, later ones on later ones. So one formula covers all schedules.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +13,7 @@ import z3
 
 from plume_py.infer import language as ir
 from plume_py.infer.evaluate import Shape
-from plume_py.infer.levels import SER, Level, under
+from plume_py.infer.levels import Level, under
 from plume_py.infer.models import Values, either, same_state, state_either
 from plume_py.infer.partners import Partners
 from plume_py.infer.schedule import Commit, Counterexample
@@ -396,11 +396,4 @@ class Bounded(Partners):
         return found
 
 
-def has_states(program: ir.Program, rows: int, milliseconds: int) -> bool:
-    """Is there a state of so few rows that satisfies the invariant, as far as the solver can tell?"""
-    nothing = ir.Transaction("", (), ())
-    alone = replace(program, transactions=(nothing,))
-    return bool(Bounded(alone, "", SER, rows, 0, milliseconds).solver.check() != z3.unsat)
-
-
-__all__ = ["NONE", "UNKNOWN", "VIOLATED", "Answer", "Bounded", "Point", "has_states"]
+__all__ = ["NONE", "UNKNOWN", "VIOLATED", "Answer", "Bounded", "Point"]

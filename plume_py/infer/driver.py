@@ -8,7 +8,7 @@ from time import monotonic
 from plume_py.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import Level, Store
+from plume_py.infer.levels import SER, Level, Store
 from plume_py.infer.schedule import Commit, Counterexample, Replay, ReplayError, replay
 from plume_py.infer.serial import CLAUSE
 
@@ -198,10 +198,12 @@ class _Symbolic:
 
     def has_states(self) -> bool:
         """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
-        from plume_py.infer.bounded import has_states
+        from plume_py.infer.bounded import Bounded
 
         if self._has_states is None:
-            self._has_states = has_states(self.program, self.options.rows, int(self.options.seconds * 1000))
+            nothing = replace(self.program, transactions=(ir.Transaction("", (), ()),))
+            formula = Bounded(nothing, "", SER, self.options.rows, 0, int(self.options.seconds * 1000))
+            self._has_states = str(formula.solver.check()) != "unsat"
         return self._has_states
 
     def _shorten(self, name: str, level: Level, found: LevelVerdict) -> None:
