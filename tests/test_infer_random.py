@@ -6,7 +6,7 @@ import pytest
 
 from plume_py.infer.bounded import UNKNOWN, Bounded
 from plume_py.infer.check import validate
-from plume_py.infer.embed import App, Id, Int, by, for_each, if_, require
+from plume_py.infer.embed import App, Id, Int, by, else_, for_each, if_, require
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import RC_PG, RR_ANSI, SER, STORES
 from plume_py.infer.prove import prove
@@ -24,7 +24,7 @@ def random_program(seed):
 
     def statement(i, found):
         kind = draw.choice(
-            ["get", "lock", "count", "sum", "update", "set", "insert", "delete", "require", "if", "each"]
+            ["get", "lock", "count", "sum", "update", "set", "insert", "key", "delete", "require", "if", "each", "copy"]
         )
         if kind in ("get", "lock"):
             found.append((a.get_for_update if kind == "lock" else a.get)(k=i).x)
@@ -38,6 +38,12 @@ def random_program(seed):
             a.update(by(k=i), x=draw.choice(found) if found else 1)
         elif kind == "insert":
             b.insert(y=draw.choice(found) if found else 1)
+        elif kind == "key":
+            a.insert(k=i, x=draw.choice(found) if found else 1)
+        elif kind == "copy":
+            rows = a.where(lambda row: row.x >= 1)
+            with for_each(rows) as row:
+                b.insert(y=row.x)
         elif kind == "delete":
             draw.choice([lambda: b.delete(y=draw.choice([0, 1])), lambda: a.delete(k=i)])()
         elif kind == "require":
@@ -45,6 +51,9 @@ def random_program(seed):
         elif kind == "if":
             with if_((draw.choice(found) if found else i) >= 1):
                 b.insert(y=1)
+            if draw.random() < 0.5:
+                with else_():
+                    b.insert(y=0)
         else:
             rows = b.where(lambda row: row.y >= 1)
             with for_each(rows):

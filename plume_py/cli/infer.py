@@ -118,10 +118,15 @@ def _together(result: "Inference", wanted: bool, given: dict[str, Any]) -> "Toge
     """Partners at their own levels: if wanted, and always where SERIALIZABLE beside weaker levels promises less."""
     from plume_py.infer.driver import MISSING, Options, check_together, has_solver, mixes_serializable
 
-    if not wanted and (given["serializability"] or not mixes_serializable(result) or not has_solver()):
+    if not wanted and (given["serializability"] or not mixes_serializable(result)):
         return None
     if not has_solver():
-        raise IsocheckError(MISSING)
+        if wanted:
+            raise IsocheckError(MISSING)
+        # The levels would look final, but here SERIALIZABLE beside weaker ones is less than was assumed.
+        note = "these levels were not checked together, which needs z3: SERIALIZABLE watches only its own kind"
+        click.echo(f"note: {note}", err=True)
+        return None
     return check_together(result, Options(given["rows"], given["steps"], "z3", False, given["timeout"]))
 
 

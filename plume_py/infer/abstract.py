@@ -36,6 +36,11 @@ def new_function(stem: str, arity: int, sort: str) -> Any:
     return z3.Function(f"{stem}?{next(_numbers)}", *([z3.IntSort()] * arity), result)
 
 
+def applied(function: Any, params: list[Term]) -> Term:
+    """A function of integers, applied to values of any sort."""
+    return function(*(ite(p, 1, 0) if isinstance(p, bool) or z3.is_bool(p) else p for p in params))
+
+
 @dataclass(frozen=True)
 class Bound:
     """What a row variable stands for: an identity, and its columns as they were seen."""
@@ -99,8 +104,7 @@ class Base(View):
             self._aggregates[name] = new_function(f"{self.name}.{query.kind}", len(params), "int")
             if query.kind == "count" and is_plain(query):
                 self.axioms.append(outer.counted(query, self, self._aggregates[name]))
-        function = self._aggregates[name]
-        return function(*(ite(p, 1, 0) if isinstance(p, bool) or z3.is_bool(p) else p for p in params))
+        return applied(self._aggregates[name], params)
 
 
 def arity(table: ir.Table) -> int:
@@ -163,7 +167,7 @@ class Overlaid(View):
             name, params = outer.canonical(query)
             if name not in self._unknown:
                 self._unknown[name] = new_function("unknown", len(params), "int")
-            return self._unknown[name](*(ite(p, 1, 0) if isinstance(p, bool) or z3.is_bool(p) else p for p in params))
+            return applied(self._unknown[name], params)
         row = change.single
         delta = outer.contribution(query, self, row) - outer.contribution(query, self.below, row)
         return before + ite(change.guard, delta, 0)
@@ -206,12 +210,12 @@ class Outer:
             return f"#{places[text]}"
 
         def spelled(node: Any) -> str:
-            if isinstance(node, ir.Query) and node.is_local:
-                return f"set {next(_numbers)}"  # equal to nothing else
             if isinstance(node, ir.Query):
                 bound[node.var] = f"@{len(bound)}"
                 parts = [spelled(part) for part in (node.where, node.value, node.default) if part is not None]
-                return f"{node.kind}({node.source},{bound[node.var]},{','.join(parts)})"
+                # A set that was read is equal to nothing else.
+                source = f"set {next(_numbers)}" if node.is_local else node.source
+                return f"{node.kind}({source},{bound[node.var]},{','.join(parts)})"
             if isinstance(node, ir.Field):
                 return f"{bound[node.row]}.{node.column}" if node.row in bound else free(node)
             if isinstance(node, ir.Arg | ir.Local):
@@ -230,6 +234,12 @@ class Outer:
 
         return spelled(query), params
 
+    def unknown(self, query: ir.Query) -> Term:
+        """Some value, but the same wherever what is free in the query is the same: it may be asked of many rows."""
+        _, params = self.canonical(query)
+        sort = "bool" if query.kind in ("exists", "forall") else "int"
+        return applied(new_function("unknown", len(params), sort), params)
+
     def counted(self, query: ir.Query, view: View, function: Any) -> Any:
         """A count is never negative, and where it is positive there is such a row, whatever the parameters."""
         free = {
@@ -246,7 +256,7 @@ class Outer:
         table = view.program.table(query.source)
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
         where = given(query.where, view, {query.var: view.bound(table, row)})
-        some = z3.Exists(list(row), _formula(and_(view.present(table, row), where)))
+        some = z3.Exists(list(row), formula(and_(view.present(table, row), where)))
         total = function(*places)
         fact = z3.And(total >= 0, z3.Implies(total >= 1, some))
         return z3.ForAll(places, fact, patterns=[total]) if places else fact
@@ -313,20 +323,21 @@ class Evaluator:
         if query.is_local and not isinstance(frame[query.source], RowSet):
             if query.kind == "count" and query.where == ir.TRUE:
                 return frame[query.source].count  # the size of a list argument
-            return fresh("unknown", "bool" if query.kind in ("exists", "forall") else "int")
+            return Outer(self, frame).unknown(query)
         if query.kind not in ("exists", "forall"):
             if query.is_local:
-                return fresh("unknown", "int")
+                return Outer(self, frame).unknown(query)
             assert view is not None
             return view.aggregate(query, Outer(self, frame))
         table = frame[query.source].table if query.is_local else self.shape.program.table(query.source)
         row = tuple(fresh(query.var, "int") for _ in range(arity(table)))
         counts, inner = self.member(query, view, frame, row)
         if query.kind == "exists":
-            return z3.Exists(list(row), _formula(counts))
+            return z3.Exists(list(row), formula(counts))
         assert query.value is not None
-        return z3.ForAll(list(row), _formula(or_(not_(counts), self(query.value, view, inner))))
+        return z3.ForAll(list(row), formula(or_(not_(counts), self(query.value, view, inner))))
 
 
-def _formula(term: Term) -> Any:
+def formula(term: Term) -> Any:
+    """A condition as the solver wants it, even if it is a constant."""
     return z3.BoolVal(term) if isinstance(term, bool) else term

@@ -18,7 +18,8 @@ from plume_py.infer.models import Values, either, same_state, state_either
 from plume_py.infer.partners import Partners
 from plume_py.infer.schedule import Commit, Counterexample
 from plume_py.infer.serial import CLAUSE
-from plume_py.infer.symbolic import LIST, Bound, Evaluator, Execution, Frame, Point, Set, Slot, State, overlay
+from plume_py.infer.slots import layout
+from plume_py.infer.symbolic import LIST, Bound, Evaluator, Execution, Frame, Point, Set, Slot, Snapshot, State, overlay
 from plume_py.infer.terms import Term, Texts, and_, equal, not_, or_
 
 SMALL = 3  # counterexamples prefer numbers up to this
@@ -51,23 +52,6 @@ class Step:
         return or_(self.writes.get(place, False), self.locks.get(place, False))
 
 
-def inserts(body: tuple[ir.Stmt, ...], rows: int) -> dict[str, int]:
-    """How many rows a transaction can insert into each table, its loops being unrolled."""
-    counts: dict[str, int] = {}
-    for stmt in body:
-        found: dict[str, int] = {}
-        if isinstance(stmt, ir.Insert):
-            found = {stmt.table: 1}
-        elif isinstance(stmt, ir.If):
-            both = inserts(stmt.then, rows), inserts(stmt.otherwise, rows)
-            found = {table: max(side.get(table, 0) for side in both) for table in {*both[0], *both[1]}}
-        elif isinstance(stmt, ir.ForEach):
-            found = {table: n * max(rows, LIST) for table, n in inserts(stmt.body, rows).items()}
-        for table, n in found.items():
-            counts[table] = counts.get(table, 0) + n
-    return counts
-
-
 class Bounded(Partners):
     """The formula for one transaction at one level; clauses are asked one by one."""
 
@@ -89,36 +73,16 @@ class Bounded(Partners):
         self.solver = z3.Solver()
         self.solver.set("timeout", milliseconds)
         self._number = 0
+        self.is_short = False
         self._numbers: list[Any] = []
-        self._layout()
+        bodies = [txn.body for txn in program.transactions]
+        self.slots = layout(program, self.txn, bodies, rows, self.steps)
         self.states = [self._initial()]
         self.others_so_far: list[Step] = []
         for j in range(self.steps):
             self.others_so_far.append(self._other(j))
         self.others = self.others_so_far
         self._target()
-
-    def _layout(self) -> None:
-        """Slots: those of the start, then those of each step, then those of the transaction in question."""
-        most: dict[str, int] = {}
-        for txn in self.program.transactions:
-            for name, n in inserts(txn.body, self.rows).items():
-                most[name] = max(most.get(name, 0), n)
-        own = inserts(self.txn.body, self.rows)
-        self.step_slots: list[dict[int, list[int]]] = []
-        self.own_slots: dict[int, list[int]] = {}
-        self.sizes = []
-        for j in range(self.steps):
-            self.step_slots.append(
-                {
-                    i: list(range(self.rows + j * most.get(t.name, 0), self.rows + (j + 1) * most.get(t.name, 0)))
-                    for i, t in enumerate(self.program.tables)
-                }
-            )
-        for i, table in enumerate(self.program.tables):
-            begin = self.rows + self.steps * most.get(table.name, 0)
-            self.own_slots[i] = list(range(begin, begin + own.get(table.name, 0)))
-            self.sizes.append(begin + own.get(table.name, 0))
 
     def _fresh(self, stem: str, sort: str) -> Any:
         self._number += 1
@@ -132,7 +96,7 @@ class Bounded(Partners):
 
     def _initial(self) -> State:
         tables = []
-        for table, size in zip(self.program.tables, self.sizes, strict=True):
+        for table, size in zip(self.program.tables, self.slots.sizes, strict=True):
             slots = []
             for number in range(size):
                 here = number < self.rows
@@ -198,15 +162,18 @@ class Bounded(Partners):
             txn = under(txn, level, self.program) if level else txn
             shape = Shape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
-            base = self._moments(level, j) if level and not level.is_serial else (lambda _, j=j: (before, j))
+            base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
             tracks = level is not None and level.locks_reads
-            run = Execution(Evaluator(shape, self.texts), self.program, frame, base, self.step_slots[j], tracks)
+            looks_back = level is not None and level.write == "snapshot"
+            run = Execution(
+                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j], tracks, looks_back
+            )
             run.block(txn.body, True)
             runs.append(run)
             after = overlay(before, run.writes)
             chosen = equal(choice, number)
             enforced = and_(*(self._clause(clause, after) for clause in self.program.enforced))
-            goes = and_(self._assumed(txn, shape, frame), run.live, not_(run.short), enforced)
+            goes = and_(self._assumed(txn, shape, frame), run.live, enforced)
             if level and not level.is_serial:
                 goes = and_(goes, self._isolated(run, level, j))
             self._add(or_(not_(chosen), goes))
@@ -255,25 +222,37 @@ class Bounded(Partners):
         self._add(self._assumed(self.txn, shape, self.frame))
         last: list[Any] = [0]
 
-        def base(writing: bool) -> tuple[State, Any]:
+        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
+
+        def late(guard: Term) -> tuple[State, Any]:
+            if snapshot.taken is not True and run.points:
+                last[0] = self._moment(last[0], self.steps)
+            return self._at(snapshot.look(last[0], guard), self.steps), last[0]
+
+        def base(writing: bool, guard: Term) -> tuple[State, Any]:
+            if self.level.late_snapshot and not writing and self.steps:
+                return late(guard)
             which = self.level.write if writing else self.level.select
             # A lock is taken now, even if what is seen is the snapshot.
             takes_lock = writing and which == "snapshot"
             if self.steps == 0 or not (takes_lock or (which == "current" and run.points)):
                 return self.states[0], last[0]
-            moment = self._fresh("moment", "int")
-            self._add(and_(moment >= last[0], moment <= self.steps))
-            last[0] = moment
+            last[0] = moment = self._moment(last[0], self.steps)
             return (self.states[0] if takes_lock else self._at(moment, self.steps)), moment
 
         run = Execution(
-            Evaluator(shape, self.texts), self.program, self.frame, base, self.own_slots, self.level.locks_reads
+            Evaluator(shape, self.texts),
+            self.program,
+            self.frame,
+            base,
+            self.slots.own,
+            self.level.locks_reads,
+            self.level.write == "snapshot",
         )
         run.block(self.txn.body, True)
         self.run = run
         end = self.states[self.steps]
         self._add(run.live)
-        self._add(not_(run.short))
         self._locks(run)
         self._commit(run, end)
         self.final = overlay(end, run.writes)
@@ -309,29 +288,29 @@ class Bounded(Partners):
                 self._add(not_(self._is_watched(step)))
         if self.level.first_committer_wins:
             for (table, number), write in run.writes.items():
-                for step in self.others:
+                for step in self.others if (table, number) not in run.inserted else ():
                     self._add(not_(and_(write.happened, self._clash(run, table, number, write.after, step))))
             for point in run.points:
                 if getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
                         changed = or_(*(step.writes.get(place, False) for step in self.others))
                         self._add(not_(and_(point.guard, seen, changed)))
-        for (table, number), happened in run.inserted.items():
-            if self.program.tables[table].key:
-                row = run.writes[table, number].after.columns
-                for slot in end[table]:
-                    self._add(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+        self._add(self._keys_are_free(run, end))
+        if run.looks_back and not self.level.locks_writes:  # with locks, a key that is free at the end was free before
+            for point in run.points:
+                if isinstance(point.stmt, ir.Insert):
+                    self._add(self._keys_are_free(run, self._at(point.moment, self.steps), point))
 
     def _serial(self) -> Term:
         """Does some serial order of the same calls end in the same state?"""
         txn = self.program.transaction(self.txn.name)
         found = []
         for place in range(self.steps + 1):
-            state = self._alone(txn, self.frame, self.states[place], self.own_slots)
+            state = self._alone(txn, self.frame, self.states[place], self.slots.own)
             for j in range(place, self.steps):
                 step = self.others[j]
                 for number, other in enumerate(self.program.transactions, 1):
-                    after = self._alone(other, step.frames[number - 1], state, self.step_slots[j])
+                    after = self._alone(other, step.frames[number - 1], state, self.slots.steps[j])
                     state = state_either(equal(step.choice, number), after, state)
             found.append(same_state(state, self.final))
         return or_(*found)
@@ -339,8 +318,9 @@ class Bounded(Partners):
     def _alone(self, txn: ir.Transaction, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
         """The state after a transaction ran alone; unchanged where it rolls back."""
         shape = Shape(self.program).of_transaction(txn)
-        run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda _: (before, 0), slots, False)
+        run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda *_: (before, 0), slots, False)
         run.block(txn.body, True)
+        self.is_short |= run.is_short
         after = overlay(before, run.writes)
         goes = and_(run.live, *(self._clause(clause, after) for clause in self.program.enforced))
         return state_either(goes, after, before)
@@ -348,6 +328,8 @@ class Bounded(Partners):
     def ask(self, clause: ir.Clause) -> Answer:
         """Can the clause be broken?"""
         broken = not_(self._serial() if clause.name == CLAUSE else self._clause(clause, self.final))
+        if self.is_short:
+            return Answer(UNKNOWN, reason="in another order, a loop inserts more rows than were set aside")
         if broken is False:
             return Answer(NONE)
         self.solver.push()

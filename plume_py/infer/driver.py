@@ -8,7 +8,7 @@ from time import monotonic
 from plume_py.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import Level, Store
+from plume_py.infer.levels import SER, Level, Store
 from plume_py.infer.schedule import Commit, Counterexample, Replay, ReplayError, replay
 from plume_py.infer.serial import CLAUSE
 
@@ -33,6 +33,7 @@ class LevelVerdict:
     shown: dict[str, Shown] = field(default_factory=dict)
     proved: tuple[str, ...] = ()
     note: str = ""
+    is_empty: bool = False  # there was no state to begin with, so nothing was found out
 
 
 @dataclass
@@ -153,7 +154,7 @@ def _verdict(
     search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options
 ) -> LevelVerdict:
     verdict = search.verdict(name, level)
-    if options.prove and verdict.answer != VIOLATED:
+    if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
         from plume_py.infer.prove import prove
 
         outcome = prove(program, name, level, options.seconds)
@@ -171,6 +172,7 @@ class _Symbolic:
 
     def __init__(self, program: ir.Program, options: Options, partners: dict[str, Level] | None = None) -> None:
         self.program, self.options, self.partners = program, options, partners
+        self._has_states: bool | None = None
 
     def verdict(self, name: str, level: Level) -> LevelVerdict:
         """The answer for one transaction at one level."""
@@ -187,10 +189,22 @@ class _Symbolic:
             self._shorten(name, level, found)
         elif found.note:
             found.answer = UNDECIDED
+        elif not self.has_states():
+            return _empty(level, rows)
         else:
             others = ", alone" if level.is_serial else f" and {steps} environment step{'s' if steps != 1 else ''}"
             found.note = f"no violation up to {rows} row{'s' if rows != 1 else ''}{others}"
         return found
+
+    def has_states(self) -> bool:
+        """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
+        from plume_py.infer.bounded import Bounded
+
+        if self._has_states is None:
+            nothing = replace(self.program, transactions=(ir.Transaction("", (), ()),))
+            formula = Bounded(nothing, "", SER, self.options.rows, 0, int(self.options.seconds * 1000))
+            self._has_states = str(formula.solver.check()) != "unsat"
+        return self._has_states
 
     def _shorten(self, name: str, level: Level, found: LevelVerdict) -> None:
         """Where several commits of others were needed, one may do with other rows."""
@@ -235,12 +249,19 @@ class _Explicit:
         shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
         if shown:
             return LevelVerdict(level, VIOLATED, shown)
+        if result.complete and not result.states:
+            return _empty(level, self.options.rows)
         others = "" if level.is_serial else f" and {self.options.steps} environment steps"
         if result.complete:
             note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
             return LevelVerdict(level, BOUNDED, note=note)
         why = f"no violation from {result.states:,} small states, but there are more than could be tried"
         return LevelVerdict(level, UNDECIDED, note=why)
+
+
+def _empty(level: Level, rows: int) -> LevelVerdict:
+    note = f"no state of up to {rows} row{'s' if rows != 1 else ''} per table satisfies the invariant; raise --rows"
+    return LevelVerdict(level, UNDECIDED, note=note, is_empty=True)
 
 
 def _judged(program: ir.Program) -> list[ir.Clause]:

@@ -9,7 +9,16 @@ from plume_py.infer.domains import Domains
 from plume_py.infer.evaluate import State
 from plume_py.infer.levels import SER, Level
 from plume_py.infer.machine import Code, Machine, Rollback, Writes
-from plume_py.infer.schedule import Commit, Counterexample, Places, Rules, may_commit_between, outcome, serially
+from plume_py.infer.schedule import (
+    Commit,
+    Counterexample,
+    Places,
+    Rules,
+    first_snapshot,
+    may_commit_between,
+    outcome,
+    serially,
+)
 from plume_py.infer.serial import CLAUSE, is_serial
 
 MOST_STATES = 20_000
@@ -85,6 +94,7 @@ class _Search:
         # Only whether an order is serial depends on how a state was reached.
         self.asks_order = CLAUSE in wanted
         self.past: tuple[Commit, ...] = ()
+        self.initial: State = ()
 
     def run(self, deadline: float) -> Exploration:
         arguments = self.explorer.domains.arguments(self.code)
@@ -102,7 +112,8 @@ class _Search:
 
     def _from(self, state: State, args: dict[str, Any]) -> None:
         machine = Machine(self.code, args)
-        machine.snapshot = state if self.level.select == "snapshot" else None
+        machine.snapshot = first_snapshot(self.level, state)
+        self.initial = state
         found = self._go(machine, state, 0, frozenset())
         for clause, path in found.items():
             if clause in self.wanted:
@@ -116,7 +127,7 @@ class _Search:
                 )
 
     def _go(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
-        mark = machine.fingerprint(), now, used, dirty, self.past
+        mark = machine.fingerprint(), now, used, dirty, self.past, self.initial if self.asks_order else ()
         found = self.known.get(mark)
         if found is None:
             found = self.known[mark] = self._search(machine, now, used, dirty)
@@ -146,7 +157,9 @@ class _Search:
         locks = self.explorer.has_locks and machine.next.locks
         if not machine.begun:
             return locks and self.level.write == "snapshot"
-        return machine.next.reads_current or locks
+        takes_snapshot = self.level.late_snapshot and machine.snapshot is None
+        asks_for_key = isinstance(machine.next.stmt, ir.Insert) and self.level.write == "snapshot"
+        return machine.next.reads_current or locks or takes_snapshot or asks_for_key
 
     def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
         moved = machine.copy()
@@ -169,8 +182,6 @@ class _Search:
         return found
 
     def _is_serial(self, machine: Machine, final: State) -> bool:
-        initial = machine.snapshot
-        assert initial is not None  # it has executed a statement
         args = tuple((param.name, machine.frame[param.name]) for param in self.code.txn.params)
-        example = Counterexample(self.code.txn.name, self.level, args, initial, self.past, CLAUSE)
+        example = Counterexample(self.code.txn.name, self.level, args, self.initial, self.past, CLAUSE)
         return is_serial(self.explorer.program, example, final)

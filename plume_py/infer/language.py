@@ -4,7 +4,7 @@ Expressions are evaluated on a *view* of the database (what a statement sees) an
 variables. All values are integers, Booleans, or texts, of which only equality is known. There is no NULL.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
@@ -293,6 +293,21 @@ def walk(node: "Expr | Stmt") -> Iterator["Expr | Stmt"]:
         yield from walk(child)
 
 
+def rewritten(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+    """The expression with parts replaced, from the outside: where ``change`` gives nothing, it looks inside."""
+    new = change(expr)
+    if new is not None:
+        return new
+    parts: dict[str, object] = {}
+    for part in fields(expr):
+        value = getattr(expr, part.name)
+        if isinstance(value, Expr):
+            parts[part.name] = rewritten(value, change)
+        elif isinstance(value, tuple):
+            parts[part.name] = tuple(rewritten(item, change) for item in value)
+    return replace(expr, **parts)
+
+
 def queries(expr: Expr) -> list[Query]:
     """The queries over tables in an expression, outer ones first."""
     return [node for node in walk(expr) if isinstance(node, Query) and not node.is_local]
@@ -322,12 +337,17 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 def pinned(where: Expr, var: str, table: Table) -> bool:
     """Does ``where`` fix the whole primary key, so that at most one row can match?"""
+    return bool(table.key) and fixed(where, var).keys() >= set(table.key)
+
+
+def fixed(where: Expr, var: str) -> dict[str, Expr]:
+    """The columns of a row that a condition fixes, and to what."""
     parts = where.args if isinstance(where, Op) and where.op == "and" else (where,)
-    fixed = set()
+    found: dict[str, Expr] = {}
     for part in parts:
         if isinstance(part, Op) and part.op == "=":
             for side, other in (part.args, part.args[::-1]):
                 inside = any(isinstance(node, Field) and node.row == var for node in walk(other))
                 if isinstance(side, Field) and side.row == var and not inside:
-                    fixed.add(side.column)
-    return bool(table.key) and fixed >= set(table.key)
+                    found.setdefault(side.column, other)
+    return found

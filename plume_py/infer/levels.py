@@ -12,7 +12,11 @@ from plume_py.infer import language as ir
 
 @dataclass(frozen=True)
 class Level:
-    """A level as a model. ``select`` and ``write`` are "current" or "snapshot", the state at the first statement."""
+    """A level as a model.
+
+    ``select`` and ``write`` are "current" or "snapshot": the state at the first statement, or, with ``late_snapshot``,
+    at the first that is a SELECT without FOR UPDATE.
+    """
 
     name: str
     title: str
@@ -23,12 +27,18 @@ class Level:
     first_committer_wins: bool = False
     is_serial: bool = False
     find_then_lock: bool = False
+    late_snapshot: bool = False
     among_themselves: bool = False  # serializable against others of this level only
 
 
 RC = Level("RC", "read committed, with write locks")
 RC_PG = replace(RC, title="read committed as in PostgreSQL: UPDATE finds rows, then locks those", find_then_lock=True)
-RR_INNODB = Level("RR", "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present", select="snapshot")
+RR_INNODB = Level(
+    "RR",
+    "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present",
+    select="snapshot",
+    late_snapshot=True,
+)
 RR_ANSI = Level("RR", "repeatable read as in ANSI SQL: what was read is locked, phantoms happen", locks_reads=True)
 SI = Level("SI", "snapshot isolation", select="snapshot", write="snapshot", first_committer_wins=True)
 SER = Level("SER", "serializable", is_serial=True)
@@ -88,7 +98,8 @@ def under(txn: ir.Transaction, level: Level, program: ir.Program) -> ir.Transact
     """The transaction as the level runs it.
 
     PostgreSQL's UPDATE first finds rows, then locks those of them that still match; others may commit in between. Where
-    the condition fixes the primary key that is the same as an UPDATE when it finds, so only others are split.
+    the condition fixes the primary key that is the same as an UPDATE when it finds, so only others are split. Its
+    subqueries are not asked again.
     """
     if not level.find_then_lock:
         return txn
@@ -98,7 +109,12 @@ def under(txn: ir.Transaction, level: Level, program: ir.Program) -> ir.Transact
 def _split(body: tuple[ir.Stmt, ...], program: ir.Program) -> tuple[ir.Stmt, ...]:
     out: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, ir.Update | ir.Delete) and not ir.pinned(stmt.where, stmt.var, program.table(stmt.table)):
+        if isinstance(stmt, ir.Update | ir.Delete):
+            asked, stmt = _asked_before(stmt)
+            out += asked
+            if ir.pinned(stmt.where, stmt.var, program.table(stmt.table)):
+                out.append(stmt)
+                continue
             found = f"found_{stmt.var}"
             out.append(ir.SelectAll(stmt.line, found, stmt.table, stmt.var, stmt.where))
             out.append(replace(stmt, within=found))
@@ -109,3 +125,32 @@ def _split(body: tuple[ir.Stmt, ...], program: ir.Program) -> tuple[ir.Stmt, ...
         else:
             out.append(stmt)
     return tuple(out)
+
+
+def _asked_before(stmt: ir.Update | ir.Delete) -> tuple[list[ir.Stmt], ir.Update | ir.Delete]:
+    """The subqueries of an UPDATE or DELETE as a statement before it, and what is left.
+
+    One that speaks of the row to be changed stays, unless the condition says what it would see there.
+    """
+    known = {column: value for column, value in ir.fixed(stmt.where, stmt.var).items() if not ir.queries(value)}
+    names: dict[ir.Expr, str] = {}
+
+    def column(part: ir.Expr) -> ir.Expr | None:
+        return known.get(part.column) if isinstance(part, ir.Field) and part.row == stmt.var else None
+
+    def ask(part: ir.Expr) -> ir.Expr | None:
+        if not isinstance(part, ir.Query) or part.is_local:
+            return None
+        query = ir.rewritten(part, column)
+        if any(isinstance(node, ir.Field | ir.Same) and stmt.var in _rows(node) for node in ir.walk(query)):
+            return part
+        return ir.Local(names.setdefault(query, f"asked_{stmt.var}{len(names) + 1}"))
+
+    changed = replace(stmt, where=ir.rewritten(stmt.where, ask))
+    if isinstance(changed, ir.Update):
+        changed = replace(changed, sets=tuple((name, ir.rewritten(value, ask)) for name, value in changed.sets))
+    return ([ir.Let(stmt.line, tuple(names.values()), tuple(names))] if names else []), changed
+
+
+def _rows(node: ir.Field | ir.Same) -> tuple[str, ...]:
+    return (node.row,) if isinstance(node, ir.Field) else (node.left, node.right)

@@ -175,7 +175,7 @@ class Machine:
 
     def step(self, now: State) -> None:
         """Execute the next statement while the database is in state ``now``, and all local ones after it."""
-        if self.snapshot is None:
+        if self.snapshot is None and not (self.code.level.late_snapshot and self.next.locks):
             self.snapshot = now
         self.begun = True
         self._execute(self.next, now)
@@ -302,7 +302,9 @@ def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
         # Uniqueness is checked on what is committed now, whatever the transaction itself may see.
         if any(other == key for other, _ in overlay(now, machine.writes)[index]):
             raise Rollback(f"{stmt.table} has a row with this key")
-        machine.inserted |= {(index, key)}
+        # A row that it has deleted itself is still there for others, but it holds the lock.
+        if (index, key) not in machine.writes:
+            machine.inserted |= {(index, key)}
     else:
         key = OWN_ROWS + len(machine.writes)
     machine.writes[index, key] = row

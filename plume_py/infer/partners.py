@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from plume_py.infer import language as ir
 from plume_py.infer.levels import Level
-from plume_py.infer.symbolic import Base, Execution, Slot, State
+from plume_py.infer.symbolic import Base, Execution, Point, Slot, Snapshot, State, overlay
 from plume_py.infer.terms import Term, and_, equal, not_, or_
 
 if TYPE_CHECKING:
@@ -29,18 +29,31 @@ class Partners:
         first: list[Any] = []
         last: list[Any] = [0]
 
-        def base(writing: bool) -> tuple[State, Any]:
+        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
+
+        def late(guard: Term) -> tuple[State, Any]:
+            if snapshot.taken is not True:
+                last[0] = self._moment(last[0], j)
+            return self._at(snapshot.look(last[0], guard), j), last[0]
+
+        def base(writing: bool, guard: Term) -> tuple[State, Any]:
+            if level.late_snapshot and not writing:
+                return late(guard)
             which = level.write if writing else level.select
             if not first or which == "current" or writing:
-                moment = self._fresh("moment", "int")
-                self._add(and_(moment >= last[0], moment <= j))
-                last[0] = moment
-                first.append(moment)
+                last[0] = self._moment(last[0], j)
+                first.append(last[0])
             moment = first[0] if which == "snapshot" else last[0]
             # A look at the snapshot happens now, but sees what was there at first.
             return self._at(moment, j), last[0]
 
         return base
+
+    def _moment(self, earliest: Any, latest: int) -> Any:
+        """A moment, in numbers of commits."""
+        moment = self._fresh("moment", "int")
+        self._add(and_(moment >= earliest, moment <= latest))
+        return moment
 
     def _isolated(self, run: Execution, level: Level, j: int) -> Term:
         """What the level of a partner demands of the commits since its statements."""
@@ -54,19 +67,24 @@ class Partners:
                     if level.locks_writes:
                         taken = or_(clash, step.locks.get((table, number), False))
                         parts.append(not_(and_(happened, point.moment <= i, taken)))
-                    if level.first_committer_wins:
+                    if level.first_committer_wins and (table, number) not in run.inserted:
                         parts.append(not_(and_(happened, since, clash)))
                 if level.locks_reads or getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
                         parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
             if level.among_themselves:
                 parts.append(not_(and_(since, self._is_watched(step))))
-        before = self.states[j]
+        return and_(*parts, self._keys_are_free(run, self.states[j]))
+
+    def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
+        """At commit nobody else has a primary key that was inserted; what it deleted itself is in nobody's way."""
+        parts: list[Term] = []
         for (table, number), happened in run.inserted.items():
-            if self.program.tables[table].key:
+            if self.program.tables[table].key and (point is None or (table, number) in point.writes):
                 row = run.writes[table, number].after.columns
-                for slot in before[table]:
-                    parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+                for place, slot in enumerate(overlay(before, run.before[table, number])[table]):
+                    if (table, place) not in run.inserted:
+                        parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
         return and_(*parts)
 
     def _is_watched(self, step: "Step") -> Term:

@@ -7,7 +7,7 @@ from plume_py.infer.driver import Inference, LevelVerdict, TransactionVerdict
 from plume_py.infer.evaluate import State
 from plume_py.infer.report import call, chosen, meaning, outcome, row_text, statement
 from plume_py.infer.schedule import Moment
-from plume_py.report.dot import FONT, MONO, PALE, _attributes, _font
+from plume_py.report.dot import FONT, MONO, PALE, attribute_list, font
 from plume_py.text import shown, wrapped
 
 WIDTH = 46  # characters in a lane
@@ -23,13 +23,13 @@ def render(result: Inference, txn: TransactionVerdict, verdict: LevelVerdict) ->
     )
     table = (
         f'<table border="0" cellborder="0" cellspacing="0" cellpadding="5">'
-        f"{_wide(f'<b>{_font(shown(title, 120), point_size=15)}</b>', 'white')}{rows}</table>"
+        f"{_wide(f'<b>{font(shown(title, 120), point_size=15)}</b>', 'white')}{rows}</table>"
     )
     return (
         "digraph schedule {\n"
         f'  graph [fontname="{FONT}" bgcolor=white pad=0.2]\n'
         f'  node [fontname="{FONT}" fontsize=12 shape=plain]\n'
-        f"  schedule {_attributes(label=table)}\n"
+        f"  schedule {attribute_list(label=table)}\n"
         "}\n"
     )
 
@@ -39,21 +39,21 @@ def _rows(
 ) -> Iterator[str]:
     example = found.example  # type: ignore[attr-defined]
     yield _wide(_state(program, "at first", initial), STATE)
-    own = f"<b>{_font(call(example.transaction, example.args), point_size=12)}</b>"
-    yield f'<tr><td align="left" bgcolor="{OWN}">{own}</td><td align="left">{_font("others", color=PALE)}</td></tr>'
+    own = f"<b>{font(call(example.transaction, example.args), point_size=12)}</b>"
+    yield f'<tr><td align="left" bgcolor="{OWN}">{own}</td><td align="left">{font("others", color=PALE)}</td></tr>'
     for number, moment in enumerate(moments, 1):
         if moment.call is not None:
-            lines = [f"<b>{_font(f'{number}. ' + call(moment.call.transaction, moment.call.args), point_size=12)}</b>"]
+            lines = [f"<b>{font(f'{number}. ' + call(moment.call.transaction, moment.call.args), point_size=12)}</b>"]
             lines += [_code(program, inner) for inner in moment.inner]
             yield _lane("", "<br/>".join([*lines, _mono("COMMIT")]))
         elif moment.stmt is None:
-            yield _lane(_font(f"{number}. ", point_size=10) + _mono("COMMIT"), "")
+            yield _lane(font(f"{number}. ", point_size=10) + _mono("COMMIT"), "")
         else:
-            yield _lane(_font(f"{number}. ", point_size=10) + _code(program, moment), "")
+            yield _lane(font(f"{number}. ", point_size=10) + _code(program, moment), "")
     yield _wide(_state(program, "at the end", final), STATE)
     broken = next(item for item in program.invariant if item.name == clause)
-    words = "<br/>".join(_font(line, point_size=11) for line in wrapped("", meaning(program, broken), "", 2 * WIDTH))
-    yield _wide(f"<b>{_font(f'{shown(clause)} is broken', point_size=12)}</b><br/>{words}", BROKEN)
+    words = "<br/>".join(font(line, point_size=11) for line in wrapped("", meaning(program, broken), "", 2 * WIDTH))
+    yield _wide(f"<b>{font(f'{shown(clause)} is broken', point_size=12)}</b><br/>{words}", BROKEN)
 
 
 def _lane(own: str, other: str) -> str:
@@ -69,12 +69,12 @@ def _wide(content: str, colour: str) -> str:
 
 
 def _mono(text: str) -> str:
-    return _font(text, face=MONO, point_size=10)
+    return font(text, face=MONO, point_size=10)
 
 
 def _code(program: ir.Program, moment: Moment) -> str:
     lines = [_mono(line) for line in wrapped("", statement(program, moment), "  ", WIDTH)]
-    lines += [_font(line, face=MONO, point_size=10, color="#0068A5") for line in _result(program, moment)]
+    lines += [font(line, face=MONO, point_size=10, color="#0068A5") for line in _result(program, moment)]
     return "<br/>".join(lines)
 
 
@@ -84,4 +84,4 @@ def _result(program: ir.Program, moment: Moment) -> list[str]:
 
 def _state(program: ir.Program, title: str, state: State) -> str:
     rows = [row_text(table, row) for table, rows in zip(program.tables, state, strict=True) for _, row in rows]
-    return "<br/>".join([f"<b>{_font(title, point_size=11)}</b>", *(_mono(row) for row in rows or ["no rows"])])
+    return "<br/>".join([f"<b>{font(title, point_size=11)}</b>", *(_mono(row) for row in rows or ["no rows"])])

@@ -72,7 +72,8 @@ def _summary(result: Inference, txn: TransactionVerdict, width: int, style: Styl
         elif verdict.answer == VIOLATED:
             yield f"{lead}{answer}: {', '.join(shown(name) for name in verdict.shown)}"
         else:
-            yield from wrapped(f"{lead}{answer}", f"{'' if not detail else ' ' + detail}", " " * (width + 12), 100)
+            colon = ":" if verdict.answer == UNDECIDED else ""
+            yield from wrapped(f"{lead}{answer}{colon}", f" {detail}" if detail else "", " " * (width + 12), 100)
 
 
 def _always_violated(txn: TransactionVerdict) -> bool:

@@ -109,6 +109,11 @@ def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -
     return None if rules.refused(after) else (after, writes, machine.locked)
 
 
+def first_snapshot(level: Level, initial: State) -> State | None:
+    """What a transaction has seen before its first statement, if the level takes its snapshot then."""
+    return initial if level.select == "snapshot" and not level.late_snapshot else None
+
+
 def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool:
     """Do the locks of the transaction in progress let another one commit these writes, and take these locks?"""
     level = machine.code.level
@@ -122,8 +127,10 @@ def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool
 
 def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
     """The state after the transaction's commit; nothing where it has to roll back."""
+    # A new row is no version of one that somebody deleted; whether its key is free is asked below.
+    versions = machine.writes.keys() - machine.inserted
     if machine.code.level.first_committer_wins and not (
-        dirty.isdisjoint(machine.writes) and dirty.isdisjoint(machine.locked)
+        dirty.isdisjoint(versions) and dirty.isdisjoint(machine.locked)
     ):
         return None
     if any(key in dict(now[table]) for table, key in machine.inserted):
@@ -148,7 +155,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     moments: list[Moment] = []
     try:
         machine = Machine(code, args)
-        machine.snapshot = example.initial if example.level.select == "snapshot" else None
+        machine.snapshot = first_snapshot(example.level, example.initial)
         for event in example.events:
             if event is None:
                 if machine.is_done:
@@ -257,7 +264,10 @@ def _weak(rules: Rules, event: Commit, past: _Past, machine: Machine) -> tuple[S
     begin = event.moments[0] if event.moments else commits
     for i in range(begin, commits):
         wins = event.level.first_committer_wins
-        if any(locked.get(place, commits) <= i or (wins and place in locked) for place in past.writes[i]):
+        if any(
+            locked.get(place, commits) <= i or (wins and place in locked and place not in other.inserted)
+            for place in past.writes[i]
+        ):
             raise ReplayError(f"{event.transaction} would have to wait for a lock, or to roll back")
         if event.level.among_themselves and _watched(past.events[i]):
             raise ReplayError("two serializable transactions overlap")

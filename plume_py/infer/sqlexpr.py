@@ -222,6 +222,8 @@ class Translator:
         if node.args.get("query") is not None:
             select = node.args["query"].this
             below, rows = self.inner(select)
+            if len(select.expressions) != 1 or is_aggregate(select):
+                raise wrong("a SELECT after IN must have one column", self.line)
             match = Op("=", (below.expr(select.expressions[0]), value))
             return ir.Query("exists", rows.table, rows.var, ir.conjunction([rows.where, match]))
         return Op("or", tuple(Op("=", (value, self.expr(item))) for item in node.expressions))

@@ -158,6 +158,7 @@ class _Body:
 
     def loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
         """FOR row IN SELECT."""
+        _check_lock(stmt.query)
         below, rows = self.at(stmt.line).inner(stmt.query.tree)
         found, var = below.fresh("rows"), below.fresh(stmt.row)
         before, outer = set(self.known), dict(self.loops)
@@ -171,6 +172,7 @@ class _Body:
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
         """SELECT … INTO: aggregates, or one row; without INTO, rows that are only looked at."""
+        _check_lock(stmt)
         below, rows = self.at(stmt.line).inner(stmt.tree)
         if is_aggregate(stmt.tree):
             below.aggregates = rows
@@ -218,6 +220,18 @@ class _Body:
             values = dict(zip(columns, (self.at(stmt.line).expr(value) for value in row), strict=True))
             found.append(ir.Insert(stmt.line, table.name, tuple(values[name] for name in table.names)))
         return found
+
+
+def _check_lock(stmt: sql.Select) -> None:
+    """FOR UPDATE is the only lock that the levels know, and only rows can be locked."""
+    for lock in stmt.tree.args.get("locks") or ():
+        if not lock.args.get("update") or lock.args.get("key"):
+            kind = "FOR NO KEY UPDATE" if lock.args.get("update") else "FOR SHARE"
+            raise wrong(f"{kind} is not supported", stmt.line, "use FOR UPDATE")
+        if lock.args.get("wait") is not None:
+            raise wrong("NOWAIT and SKIP LOCKED are not supported", stmt.line, "use FOR UPDATE alone")
+        if is_aggregate(stmt.tree):
+            raise wrong("an aggregate cannot be FOR UPDATE", stmt.line, "lock the rows with a SELECT of their columns")
 
 
 def _assigned(body: tuple[sql.Statement, ...]) -> set[str]:

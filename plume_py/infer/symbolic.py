@@ -1,7 +1,7 @@
 """Symbolic execution over tables of a few slots, each with a flag that says whether a row is there (z3 terms).
 
-A new row gets a slot that was
-set aside for its INSERT; so two rows never compete for a slot, and slots can stand for row identities.
+A new row gets a slot that was set aside for its INSERT; so two rows never compete for a slot, and slots can stand for
+row identities.
 """
 
 from collections.abc import Callable, Iterator
@@ -136,8 +136,26 @@ class Point:
     reads: dict[tuple[int, int], Term] = field(default_factory=dict)
 
 
-# The state a statement is evaluated on, given whether it writes: the state, and the number of commits before it.
-Base = Callable[[bool], tuple[State, Term]]
+# The state a statement is evaluated on, given whether it writes and on which paths it is executed: the state, and the
+# number of commits before the statement.
+Base = Callable[[bool, Term], tuple[State, Term]]
+
+
+class Snapshot:
+    """The moment of a snapshot that is taken by the first SELECT; which one is first may depend on the path."""
+
+    def __init__(self, unknown: Term, add: Callable[[Term], None]) -> None:
+        self.moment, self._add = unknown, add
+        self.taken: Term = False
+
+    def look(self, now: Term, guard: Term) -> Term:
+        """A SELECT now: the moment that it sees."""
+        if self.taken is False and guard is True:
+            self.moment = now
+        else:
+            self._add(or_(not_(guard), self.taken, equal(self.moment, now)))
+        self.taken = or_(self.taken, guard)
+        return self.moment
 
 
 class Execution:
@@ -151,14 +169,17 @@ class Execution:
         base: Base,
         slots: dict[int, list[int]],
         tracks: bool,
+        looks_back: bool = False,
     ) -> None:
         self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
+        self.looks_back = looks_back  # do its writes see a snapshot?
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
         self.writes: Writes = {}
         self.inserted: dict[tuple[int, int], Term] = {}
+        self.before: dict[tuple[int, int], Writes] = {}  # what it had written when it inserted a row
         self.points: list[Point] = []
-        self.short: Term = False  # on these paths a row found no slot
+        self.is_short = False  # did a row find no slot?
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
         """Execute statements on the paths of ``guard``."""
@@ -170,7 +191,7 @@ class Execution:
 
     def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
         """A new point of the schedule, and what the statement sees there."""
-        state, moment = self.base(writing)
+        state, moment = self.base(writing, guard)
         point = Point(stmt, guard, moment)
         self.points.append(point)
         return overlay(state, self.writes), point
@@ -287,14 +308,19 @@ def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
     view, point = run.look(stmt, guard, writing=True)
     row = tuple(run.evaluate(value, view, run.frame) for value in stmt.values)
     if run.program.tables[table].key:
-        taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in view[table]))
+        # What an old snapshot shows may be gone: whether others have the key is asked at commit.
+        asked = [slot for n, slot in enumerate(view[table]) if not run.looks_back or (table, n) in run.inserted]
+        taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in asked))
         run.live = and_(run.live, or_(not_(guard), not_(taken)))
     number = run.slot(table)
     if number is None:
-        run.short = or_(run.short, guard)
+        run.is_short = True
         return
-    run.write(point, table, number, and_(guard, run.live), Slot(True, row))
-    run.inserted[table, number] = and_(guard, run.live)
+    happened = and_(guard, run.live)
+    if happened is not False:
+        run.before[table, number] = dict(run.writes)
+        run.write(point, table, number, happened, Slot(True, row))
+        run.inserted[table, number] = happened
 
 
 def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:

@@ -93,13 +93,13 @@ def _html(text: str) -> str:
     return text or " "  # an empty element is a syntax error
 
 
-def _font(text: str, **attributes: object) -> str:
+def font(text: str, **attributes: object) -> str:
     """Escaped text in a font."""
     given = " ".join(f'{name.replace("_", "-")}="{value}"' for name, value in attributes.items())
     return f"<font {given}>{_html(text)}</font>"
 
 
-def _attributes(**attributes: object) -> str:
+def attribute_list(**attributes: object) -> str:
     """[a="b"]; only for values made here. Labels are HTML-like and come without their angle brackets."""
     pairs = (f"{k}=<{v}>" if k == "label" else f'{k}="{v}"' for k, v in attributes.items())
     return f"[{' '.join(pairs)}]"
@@ -146,12 +146,12 @@ def _lane(picture: Picture, number: int, column: list[str]) -> Iterator[str]:
     if column == [START]:
         line = "style=invis"
         yield f'      {top} [label="" style=invis]'
-        yield f"      {START} {_attributes(label=_initial(picture), **{'class': 'initial'})}"
+        yield f"      {START} {attribute_list(label=_initial(picture), **{'class': 'initial'})}"
     else:
-        session = _font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
+        session = font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
         yield f"      {top} [label=<{_box([f'<tr><td>{session}</td></tr>'], LANE)}>]"
     for node in (n for n in column if n in by_node):
-        yield f"      {node} {_attributes(label=_table(picture, by_node[node]), **{'class': 'transaction'})}"
+        yield f"      {node} {attribute_list(label=_table(picture, by_node[node]), **{'class': 'transaction'})}"
     yield f'      {end} [label="" style=invis shape=point width=0.01]'
     steps = {(arrow.tail, arrow.head) for arrow in picture.arrows}
     for tail, head in pairwise([top, *column, end]):
@@ -189,8 +189,8 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
     in_cycle = any(node_of(end) == node for end in picture.bold)
     head = f"<b>{_html(_name(transaction.id))}</b>"
     if transaction.status != "committed":
-        head += " " + _font(f"({transaction.status})", color="#B00020")
-    where = _font(shown(place(transaction), LIMIT), point_size=9, color="#505050")
+        head += " " + font(f"({transaction.status})", color="#B00020")
+    where = font(shown(place(transaction), LIMIT), point_size=9, color="#505050")
     rows = [f'<tr><td bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{where}</td></tr>']
     hidden = transaction.hidden_ops
     for i, op in enumerate(transaction.ops):
@@ -199,7 +199,7 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
             continue
         rows.append(f'<tr><td port="o{i}" {_cell_colour(picture, transaction, node, i)}>{_operation(op)}</td></tr>')
     if hidden:
-        rows.append(f"<tr><td>{_font(f'and {hidden} more', point_size=9, color=PALE)}</td></tr>")
+        rows.append(f"<tr><td>{font(f'and {hidden} more', point_size=9, color=PALE)}</td></tr>")
     return _box(rows, 'color="#202020" border="2"' if in_cycle else 'color="#909090" border="1"')
 
 
@@ -236,14 +236,14 @@ def _operation(op: tuple[object, ...]) -> str:
         spelled = f"[{short}]"
     else:
         spelled = shown(value, LIMIT)
-    return _font(f"{kind}({shown(key, LIMIT)}, {spelled})", face=MONO, point_size=11)
+    return font(f"{kind}({shown(key, LIMIT)}, {spelled})", face=MONO, point_size=11)
 
 
 def _initial(picture: Picture) -> str:
-    rule = _font("before everything", point_size=9)
+    rule = font("before everything", point_size=9)
     rows = [f'<tr><td bgcolor="#E3E3F5"><b>initial state</b><br/>{rule}</td></tr>']
     for i, (key, value) in enumerate(picture.initial_keys.items()):
-        rows.append(f'<tr><td port="k{i}">{_font(f"{shown(key, LIMIT)} = {shown(value, LIMIT)}", face=MONO)}</td></tr>')
+        rows.append(f'<tr><td port="k{i}">{font(f"{shown(key, LIMIT)} = {shown(value, LIMIT)}", face=MONO)}</td></tr>')
     return _box(rows, 'color="#4A4A8A" border="2"')
 
 
@@ -253,11 +253,11 @@ def _edge(arrow: Arrow, upwards: bool, weight: int) -> str:
     no_key = relation == "SO" or (relation == "CM" and arrow.step.reader is None)
     key = "" if no_key else f"({shown(arrow.step.key, LIMIT)})"
     lead = f"{arrow.number}. " if arrow.number else "not " if arrow.step.assumed else ""
-    lines = [_font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
+    lines = [font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
     if arrow.number:
-        lines = [f"<b>{lines[0]}</b>", *(_font(line, color=look.colour, point_size=10) for line in _reason(arrow.step))]
+        lines = [f"<b>{lines[0]}</b>", *(font(line, color=look.colour, point_size=10) for line in _reason(arrow.step))]
     head, tail = (look.tail, look.head) if upwards else (look.head, look.tail)
-    return _attributes(
+    return attribute_list(
         label=f'<table border="0" cellborder="0" cellpadding="3"><tr><td>{"<br/>".join(lines)}</td></tr></table>',
         color=look.colour,
         style=look.style,
@@ -286,15 +286,15 @@ def is_cycle(violation: Violation) -> bool:
 def _title(violation: Violation, title: str) -> str:
     tap = PATTERNS.get(violation.tap)
     label = f"TAP-{violation.tap} {violation.name}" if len(violation.tap) == 1 else violation.name
-    lines = [f"<b>{_font(label, point_size=16)}</b>"]
+    lines = [f"<b>{font(label, point_size=16)}</b>"]
     if tap is not None:
-        lines.append(_font(tap.description, point_size=12))
+        lines.append(font(tap.description, point_size=12))
     if _is_about_reads(violation):
-        lines.append(_font(shown(violation.explanation, 120), point_size=12))
+        lines.append(font(shown(violation.explanation, 120), point_size=12))
     elif violation.tap in STRONG:
-        lines += [_font(line, point_size=11) for line in wrapped("", shown(violation.explanation, 300), "", 90)]
+        lines += [font(line, point_size=11) for line in wrapped("", shown(violation.explanation, 300), "", 90)]
     if title:
-        lines.append(_font(shown(title, 80), point_size=10, color=PALE))
+        lines.append(font(shown(title, 80), point_size=10, color=PALE))
     return "<br/>".join(lines)
 
 
@@ -304,10 +304,10 @@ def _legend(picture: Picture) -> str:
     if any(arrow.step.assumed for arrow in picture.arrows):
         looks.append((EXCLUDED.meaning, EXCLUDED))
     cells = [
-        _font(look.sample, color=look.colour, face=MONO) + " " + _font(words, point_size=10) for words, look in looks
+        font(look.sample, color=look.colour, face=MONO) + " " + font(words, point_size=10) for words, look in looks
     ]
     if present:
-        cells.append(_font("thick: the argument; thin: what supports it", point_size=10))
+        cells.append(font("thick: the argument; thin: what supports it", point_size=10))
     else:
         cells.append(" ")  # a table needs a cell
     return f'<table border="0" cellspacing="8"><tr>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr></table>'

@@ -120,10 +120,12 @@ def _update(tree: Any, text: str, line: int) -> Update:
     exp = engine().exp
     if tree.args.get("from_") or tree.args.get("from"):
         raise wrong("UPDATE … FROM is not supported", line, "read the value first, or use a subquery")
-    sets = []
+    sets: list[tuple[str, Any]] = []
     for part in tree.expressions:
         if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
             raise wrong("only SET column = value is supported", line)
+        if part.this.name.lower() in dict(sets):
+            raise wrong(f"UPDATE sets {part.this.name} twice", line)
         sets.append((part.this.name.lower(), part.expression))
     where = tree.args.get("where")
     return Update(line, text, tree.this.name.lower(), tuple(sets), where.this if where else None)
