@@ -74,7 +74,7 @@ def scale(quick: bool) -> Iterator[str]:
     yield "\n### Time: 10 operations on 300 keys, `isocheck allocate FILE --brief` (medians of 3 warm runs)\n"
     yield "| instances | whole command, s | allocation, s | peak MB |"
     yield "|---|---|---|---|"
-    from plume_py.allocate.files import encode_workload, save
+    from plume_py.allocate.files import encode_workload, load_workload, save
 
     target = RESULTS.parent / "work"
     target.mkdir(exist_ok=True)
@@ -89,8 +89,9 @@ def scale(quick: bool) -> Iterator[str]:
             start = time.perf_counter()
             subprocess.run(command, capture_output=True, check=True)
             whole.append(time.perf_counter() - start)
+        loaded = load_workload(path)
         start = time.perf_counter()
-        levels_by("refined", workload)
+        levels_by("refined", loaded)
         alone = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         yield f"| {instances:,} | {median(whole):.2f} | {alone:.2f} | {peak:,.0f} |"

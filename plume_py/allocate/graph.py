@@ -10,7 +10,7 @@ from plume_py.allocate.sets import Sets
 from plume_py.history.model import Bools, Int8s, Int32s
 
 # Loop steps per read or write, told by what plain Python takes for them.
-STEPS = 6
+STEPS = 12
 
 
 class Graph(NamedTuple):
