@@ -1,24 +1,26 @@
 """Random tiny histories of lists: mostly sane ones, built from a simulated run, and ones with a planted defect.
 
-A run has an order of the transactions for each key (the commit order, now and then another), and each read shows the
-blocks of the first so many writers, chosen as a database of some level would: all of them, those of a snapshot, or any.
-Own appends stand at the end. Then lists are mangled: ``DEFECTS`` has one function per way of lying. A history may have
-a register beside its lists. Its shape is that of ``oracle``; values are unique per key, and the initial value is None.
+A run has an order of the transactions for each key (the commit order, now and then another), and each transaction sees
+what a database of some level would show it: all before it, a snapshot, a causal past, or anything. A read shows what
+was appended up to the last writer that is seen, and own appends at the end. Then lists are mangled: ``DEFECTS`` has one
+function per way of lying. A history may have a register beside its lists. Its shape is that of ``oracle``; values are
+unique per key, and the initial value is None.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LISTS, REGISTER = ("x", "y", "u"), "z"
-MODELS = ("serial", "snapshot", "snapshot", "fork", "fork", "stale", "any")
+MODELS = ("serial", "snapshot", "snapshot", "causal", "causal", "stale", "any")
 
 
 @dataclass
 class Run:
-    """A plan of (session, status, operations), and how much each reader sees."""
+    """A plan of (session, status, operations), and what each transaction sees."""
 
     plan: list
     order: dict  # key -> the transactions whose writes count, in version order
     model: str
+    sees: list = field(default_factory=list)
 
 
 def random_list_history(rng, *, txns=(2, 6), defects=0.4, failed=0.15, register=0.12):
@@ -66,44 +68,41 @@ def _random_body(rng, keys, made):
 
 def _with_values(rng, run, t):
     """The operations of t with what its reads show."""
-    ops = run.plan[t][2]
-    horizon = _horizon(rng, run, t)
+    run.sees.append(_visible(rng, run, t))
     done = []
-    for kind, x, value in ops:
+    for kind, x, value in run.plan[t][2]:
         if kind == "r":
-            seen = _elements(run, _seen_writers(rng, run, t, x, horizon, bool(_own(done, x))), x) + _own(done, x)
+            seen = _elements(run, _seen_writers(rng, run, t, x, bool(_own(done, x))), x) + _own(done, x)
             value = list(seen) if x != REGISTER else seen[-1] if seen else None
         done.append((kind, x, value))
     return done
 
 
-def _horizon(rng, run, t):
-    """key -> a snapshot holds the transactions before this one: at least those of the session.
+def _visible(rng, run, t):
+    """The transactions that t sees: its session, often all whose lists it adds to, and some others."""
+    if run.model == "serial":
+        return set(range(t))
+    sees = {u for u in range(t) if run.plan[u][0] == run.plan[t][0]}
+    for order in run.order.values():
+        if t in order and rng.random() < 0.6:
+            sees |= {u for u in order if u < t}
+    if run.model == "causal":
+        sees |= {u for u in range(t) if rng.random() < 0.3}
+        return sees.union(*(run.sees[u] for u in sees))
+    least = max(sees, default=-1) + 1
+    return set(range(rng.randint(least, rng.choice((least, t, t)))))
 
-    At most levels it holds all that t adds to as well. In a fork, what others did arrives key by key.
-    """
-    mine = [u + 1 for u in range(t) if run.plan[u][0] == run.plan[t][0]]
-    rivals = [u + 1 for x, order in run.order.items() if t in order for u in order if u < t]
-    least = max([0, *mine, *(rivals if rng.random() < 0.5 else [])])
-    most = rng.choice((least, t, t))
-    same = rng.randint(least, most)
-    return {x: rng.randint(least, most) if run.model == "fork" else same for x in run.order}
 
-
-def _seen_writers(rng, run, t, x, horizon, added):
-    """So many of the first writers of x; what t adds to is mostly all that comes before it."""
+def _seen_writers(rng, run, t, x, added):
+    """The writers of x up to the last that t sees; what t adds to is mostly all that comes before it."""
     order = run.order[x]
     before = order[: order.index(t)] if t in order else order
-    if run.model == "any" or (run.model == "stale" and rng.random() < 0.3):
-        limit = rng.randint(0, t + 2 * (rng.random() < 0.2))
-    else:
-        limit = t if run.model == "serial" else horizon[x]
     if added and rng.random() < 0.9:
         return before
-    for n, u in enumerate(before):
-        if u >= limit:
-            return before[:n]
-    return before
+    sees = run.sees[t]
+    if run.model == "any" or (run.model == "stale" and rng.random() < 0.3):
+        sees = set(range(rng.randint(0, t + 2 * (rng.random() < 0.2))))
+    return before[: max((n for n, u in enumerate(before, 1) if u in sees), default=0)]
 
 
 def _elements(run, writers, x):
