@@ -135,9 +135,9 @@ def built(replay, order):
 
 def shows(replay, level, order):
     """Does this very order show the level? For PSI, it gives the version orders."""
-    if level == "PSI":
-        return _psi(replay, {x: [t for t in order if x in replay.wrote[t]] for x in replay.keys})
     sources = built(replay, order)
+    if sources is not None and level == "PSI":
+        return _psi(replay, {x: [t for t in order if x in replay.wrote[t]] for x in replay.keys})
     return sources is not None and obeys(replay, level, order, sources)
 
 
