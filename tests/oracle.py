@@ -195,7 +195,8 @@ def triples(facts, level):
 def named_triples(facts):
     """(letter, t1, t2, t3, x) for every triple that breaks a weak level, by its one name (decision 2).
 
-    A non-repeatable read is therefore j, and its triples are k or l as well: it is fractured, too.
+    A non-repeatable read is therefore j, and its triples are k or l as well: it is fractured, too. An echo, whose
+    forced edge causality has anyway, is none.
     """
     named = {}
     for level, causal, forced in (("RC", "h", "i"), ("RA", "k", "l"), ("TCC", "m", "n")):
@@ -203,7 +204,7 @@ def named_triples(facts):
         order = _closure(facts.co | facts.ww | {(t2, t1) for t1, t2, _, _ in demands if t1 != INITIAL})
         for triple in demands - named.keys():
             t1, t2, _, _ = triple
-            if t1 == INITIAL or (t1, t2) in order:
+            if t1 == INITIAL or ((t1, t2) in order and (t2, t1) not in facts.co):
                 letter = causal if t1 == INITIAL or (t1, t2) in facts.co else forced
                 named[triple] = letter
     return {(letter, *triple) for triple, letter in named.items()}
