@@ -122,7 +122,9 @@ INTRODUCTION = """# The patterns
 
 Plume's 14 transactional anomalous patterns (TAPs), as isocheck decides them, and three defects that only lists can
 show. In each, t3 reads x from t1, and t2 is another transaction that writes x; CO is the causal order, CM the commit
-order that the pattern's own level forces. A pattern counts against its level and every stronger one.
+order that the pattern's own level forces. A pattern counts against its level and every stronger one. Triples
+(t1, t2, t3, x) whose t2 CO t1 are neither counted nor shown: what t3 read is right, and they close a cycle only because
+something else is wrong.
 
 This page is written by `docs/generate.py`.
 

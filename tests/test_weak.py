@@ -1,6 +1,7 @@
 """The weak levels against the brute-force oracle: verdicts and patterns, on random and on all small histories."""
 
 import random
+from collections import Counter
 from itertools import product
 
 import oracle
@@ -25,10 +26,15 @@ def agrees(sessions, initial=0):
     facts = oracle.Facts(sessions, initial)
     taps = oracle.taps(sessions, initial)
     result = check(build(sessions, initial), WEAK)
-    return all(
-        (result.levels[level].ok, set(result.levels[level].taps))
-        == (oracle.satisfies(facts, level), spelled(taps[level]))
-        for level in WEAK
+    holds = {level: oracle.satisfies(facts, level) for level in WEAK}
+    triples = Counter(name for name, *_ in oracle.named_triples(facts))
+    return (
+        all(
+            (verdict.ok, set(verdict.taps)) == (holds[level], spelled(taps[level]))
+            for level, verdict in result.levels.items()
+        )
+        and all(holds[level] is not bool(taps[level]) for level in WEAK)  # what is broken has a name
+        and {name: n for name, n in result.counts.items() if name in "hiklmn"} == triples
     )
 
 
@@ -66,6 +72,24 @@ def test_random_histories_agree_with_the_oracle(seed):
 @pytest.mark.parametrize("seed", range(100, 210))
 def test_300_000_random_histories_agree_with_the_oracle(seed):
     compare_random(seed, 3000)
+
+
+ECHOES = [
+    [("committed", [("w", "x", 3)])],
+    [("committed", [("r", "x", 3), ("w", "x", 9), ("w", "y", 1)])],
+    [("committed", [("r", "x", 3), ("r", "y", 1)])],
+    *([("committed", [("r", "x", 9)])] for _ in range(3)),
+]
+
+
+@pytest.mark.parametrize("clock", ["vector", "tree"])
+@pytest.mark.parametrize("block", [1, causal.CLOCK_BYTES])
+def test_a_reader_that_is_right_is_not_counted(monkeypatch, clock, block):
+    """Those who read (x, 9) saw the newest x; that T2 would have to come before T1 is the third one's fault."""
+    monkeypatch.setattr(causal, "CLOCK_BYTES", block)
+    result = check(build(ECHOES), WEAK, clock=clock, max_examples=9)
+    assert result.counts == {"k": 1}
+    assert [violation.tap for violation in result.violations] == ["k"]
 
 
 def test_clocks_in_narrow_blocks_change_nothing(monkeypatch):

@@ -70,20 +70,20 @@ class Batch:
 def make_batch(arrivals: Sequence[Arriving], sessions: dict[Hashable, int], coder: StreamCoder, initial: Atom) -> Batch:
     """The columns of some arrivals; ``sessions`` numbers the sessions and learns of new ones."""
     ops = list(chain.from_iterable(arrival.ops for arrival in arrivals))
-    kinds, keys, values, lists = _columns(ops, coder, initial)
+    start = np.zeros(len(arrivals) + 1, np.int64)
+    np.cumsum([len(arrival.ops) for arrival in arrivals], out=start[1:])
+    kinds, keys, values, lists = _columns(ops, start, coder, initial)
     status = [STATUS.get(arrival.status, -1) for arrival in arrivals]
     if -1 in status:
         raise InputError(
             f"unknown status {arrivals[status.index(-1)].status!r:.40}", hint="use committed, aborted or unknown"
         )
-    start = np.zeros(len(arrivals) + 1, np.int64)
-    np.cumsum([len(arrival.ops) for arrival in arrivals], out=start[1:])
     number = [sessions.setdefault(arrival.session, len(sessions)) for arrival in arrivals]
     return Batch(kinds, keys, values, start, np.array(number, np.int32), np.array(status, np.uint8), lists)
 
 
 def _columns(
-    ops: "list[Sequence[Any]]", coder: StreamCoder, initial: Atom
+    ops: "list[Sequence[Any]]", start: Int64s, coder: StreamCoder, initial: Atom
 ) -> tuple[Int8s, Int64s, Int64s, dict[int, Int64s]]:
     if not ops:
         nothing = np.empty(0, np.int64)
@@ -98,6 +98,8 @@ def _columns(
     if {list, tuple} & set(map(type, seen)):
         values, lists = _take_lists(kinds, list(seen), coder, initial)
     columns = np.frombuffer(kinds, np.uint8), coder.encode(keys, "key"), coder.encode(values, "value")
+    if lists:
+        _see_others(*columns, lists, start, code_of(initial, coder))
     if lists or APPEND in kinds:
         _reject_initial(columns[2][columns[0] == APPEND], lists, initial, coder)
     return *columns, lists
@@ -106,7 +108,7 @@ def _columns(
 def _take_lists(
     kinds: bytearray, values: list[Any], coder: StreamCoder, initial: Atom
 ) -> tuple[list[Any], dict[int, Int64s]]:
-    """Move lists aside; what stays in ``values`` is the last element, whose writer the read saw."""
+    """Move lists aside; what stays in ``values`` is the last element."""
     lists: dict[int, Int64s] = {}
     for o, value in enumerate(values):
         if type(value) is list or type(value) is tuple:
@@ -116,6 +118,19 @@ def _take_lists(
             values[o] = value[-1] if value else initial
             lists[o] = coder.encode(value, "value")
     return values, lists
+
+
+def _see_others(
+    kinds: Int8s, keys: Int64s, values: Int64s, lists: dict[int, Int64s], start: Int64s, initial: int
+) -> None:
+    """A list is read from the writer of its last element that the reader did not append itself: put that in its place."""
+    owner = np.searchsorted(start, list(lists), side="right") - 1
+    for (o, codes), t in zip(lists.items(), owner.tolist(), strict=True):
+        ops = slice(int(start[t]), int(start[t + 1]))
+        own = values[ops][(kinds[ops] == APPEND) & (keys[ops] == keys[o])]
+        if own.size:
+            others = codes[~np.isin(codes, own)]
+            values[o] = others[-1] if others.size else initial
 
 
 def _reject_initial(appended: Int64s, lists: dict[int, Int64s], initial: Atom, coder: StreamCoder) -> None:

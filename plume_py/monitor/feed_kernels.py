@@ -31,6 +31,7 @@ from plume_py.monitor.table_kernels import (
     LENGTH,
     LIVE,
     NEXT,
+    OF_LIST,
     OP,
     OPS,
     OUT,
@@ -92,7 +93,7 @@ def note_use(m, x, kind, value, t):
     if m.key[x, USE] < 0:
         m.key[x, USE] = kind >> 1
     elif m.key[x, USE] != kind >> 1:
-        judges.note(m, MIXED_USE, 0, t, x, -1)
+        judges.note(m, MIXED_USE, 0, t, x, -1, -1)
 
 
 def take(m, t):
@@ -146,7 +147,7 @@ def note_writers(m, t, begin, end):
             elif m.version[v, WRITER] != t:
                 m.version[v, SECOND] = t
                 if m.version[v, SEEN_BY] >= 0:
-                    judges.note(m, AMBIGUOUS, 0, m.version[v, SEEN_BY], v, -1)
+                    judges.note(m, AMBIGUOUS, 0, m.version[v, SEEN_BY], v, -1, -1)
             m.key[x, OWN] = t
 
 
@@ -162,20 +163,20 @@ def take_reads(m, t, begin, end):
         if m.version[v, SEEN_BY] < 0:
             m.version[v, SEEN_BY] = t
         if m.version[v, SECOND] >= 0:
-            judges.note(m, AMBIGUOUS, 0, t, v, -1)
+            judges.note(m, AMBIGUOUS, 0, t, v, -1, -1)
         w = m.version[v, WRITER]
         if w == t:
             if not m.version[v, WRITTEN]:
-                judges.note(m, C, 0, t, t, o)
+                judges.note(m, C, 0, t, t, o, -1)
             elif m.key[x, OWN_VERSION] != v:
-                judges.note(m, E, 0, t, t, o)
+                judges.note(m, E, 0, t, t, o, -1)
             continue
         r = m.n[READS]
         m.n[READS] += 1
         m.read[r, OP] = o
         m.read[r, READER] = t
         m.read[r, NEXT] = -1
-        m.read[r, AFTER_OWN] = m.key[x, OWN] == -2 - t
+        m.read[r, AFTER_OWN] = m.key[x, OWN] == -2 - t and not m.op_kind[o] & OF_LIST  # lists are judged apart
         m.read[r, SAME] = m.key[x, LAST_READ] if m.key[x, READ_IN] == t else -1
         m.key[x, READ_IN] = t
         m.key[x, LAST_READ] = r
@@ -200,7 +201,7 @@ def resolve(m, r, t, v, w):
         settle(m, r, INITIAL)
     elif m.txn[w, STATUS] == ABORTED:
         m.read[r, SOURCE] = ABORTED_SOURCE
-        judges.note(m, B, 0, t, w, m.read[r, OP])
+        judges.note(m, B, 0, t, w, m.read[r, OP], -1)
     else:
         settle(m, r, w)
 
@@ -211,9 +212,9 @@ def settle(m, r, source):
     o, t = m.read[r, OP], m.read[r, READER]
     x, v = m.op[o, KEY], m.op[o, VERSION]
     if source >= 0 and not m.version[v, FINAL]:
-        judges.note(m, F, 0, t, source, o)
+        judges.note(m, F, 0, t, source, o, -1)
     if m.read[r, AFTER_OWN]:
-        judges.note(m, D, 0, t, source, o)
+        judges.note(m, D, 0, t, source, o, -1)
     if not m.n[IN_ORDER]:
         tables.index_reader(m, r)
     if source >= 0:
@@ -223,7 +224,7 @@ def settle(m, r, source):
     while q >= 0:
         other = m.read[q, SOURCE]
         if other != source and other >= INITIAL:
-            judges.note(m, J, 0, t, source, r)
+            judges.note(m, J, 0, t, source, r, -1)
             return
         q = m.read[q, SAME]
 
@@ -261,7 +262,7 @@ def settle_late(m, r, p):
         settle(m, r, INITIAL)
     elif m.txn[p, STATUS] == ABORTED:
         m.read[r, SOURCE] = ABORTED_SOURCE
-        judges.note(m, B, 0, t, p, m.read[r, OP])
+        judges.note(m, B, 0, t, p, m.read[r, OP], -1)
         return
     else:
         if not m.txn[p, LIVE]:

@@ -15,6 +15,7 @@ from plume_py.monitor.table_kernels import (
     EDGE,
     EDGE_FROM,
     EDGE_LEVEL,
+    EDGE_LIST,
     EDGE_READ,
     EDGE_TO,
     EDGES,
@@ -67,8 +68,8 @@ STEPS_AT_FIRST, STEPS_PER_TXN = 1_000_000, 300
 RC, RA, TCC = 1, 2, 3
 
 
-def note(m, kind, level, a, b, r):
-    """Something is wrong: at a level (0: at all from RC on), with transactions a and b and read r."""
+def note(m, kind, level, a, b, r, i):
+    """Something is wrong: at a level (0: at all from RC on), with transactions a and b, and read r or list i."""
     at = m.n[EVENTS]
     if at == len(m.event):
         m.n[LOST_EVENTS] += 1
@@ -78,6 +79,7 @@ def note(m, kind, level, a, b, r):
         m.event[at, 2] = a
         m.event[at, 3] = b
         m.event[at, 4] = r
+        m.event[at, 5] = i
         m.n[EVENTS] += 1
     if kind == J:
         m.broken[0] = 1
@@ -210,13 +212,13 @@ def force(m, level, t2, r):
     if t1 == t2:
         return
     if t1 == INITIAL:
-        note(m, STALE, level, t2, m.read[r, READER], r)
+        note(m, STALE, level, t2, m.read[r, READER], r, -1)
         return
-    order(m, level, t2, t1, r)
+    order(m, level, t2, t1, r, -1)
 
 
-def order(m, level, u, v, r):
-    """The level wants u before v, because of read r (or, if that is below 0, of a list)."""
+def order(m, level, u, v, r, i):
+    """The level wants u before v, because of read r or list i; the other one is -1."""
     ordered = m.n[ORDERED + level] != 0
     if reach.before(m, CAUSAL if ordered else level, u, v) or (ordered and is_noted(m, level, u, v)):
         return
@@ -226,9 +228,9 @@ def order(m, level, u, v, r):
     if ordered and m.n[EDGES] == len(m.edge):
         leave_order(m, level)  # an order needs all edges, a layer does not
     if not settle_edge(m, level, u, v):
-        note(m, FORCED_CYCLE, level, u, v, r)
+        note(m, FORCED_CYCLE, level, u, v, r, i)
     elif m.n[EDGES] < len(m.edge):
-        note_edge(m, level, u, v, r)
+        note_edge(m, level, u, v, r, i)
 
 
 def settle_edge(m, level, u, v):
@@ -253,13 +255,14 @@ def is_noted(m, level, u, v):
     return False
 
 
-def note_edge(m, level, u, v, r):
+def note_edge(m, level, u, v, r, i):
     """Write an edge down."""
     e = m.n[EDGES]
     m.n[EDGES] += 1
     m.edge[e, EDGE_FROM] = u
     m.edge[e, EDGE_TO] = v
     m.edge[e, EDGE_READ] = r
+    m.edge[e, EDGE_LIST] = i
     m.edge[e, EDGE_LEVEL] = level
     m.edge[e, NEXT_IN] = m.txn[v, EDGE]
     m.edge[e, NEXT_OUT] = m.txn[u, OUT]
@@ -280,10 +283,10 @@ def learn_of(m, t, p, r):
     """The late edge p -> t, at every level; the causal order comes last, since the layers build on it."""
     for level in range(RC, TCC + 1):
         if m.asked[level] and not settle_edge(m, level, p, t):
-            note(m, FORCED_CYCLE, level, p, t, r)
+            note(m, FORCED_CYCLE, level, p, t, r, -1)
     m.n[NEWS] = 0
     if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
-        note(m, CAUSAL_CYCLE, 0, p, t, r)
+        note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
     elif m.asked[TCC]:
         for i in range(m.n[NEWS]):
             for position in range(m.news[i, 3] + 1, m.news[i, 4] + 1):

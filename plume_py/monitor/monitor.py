@@ -23,7 +23,7 @@ from plume_py.monitor.batch import Arrived, Arriving, Batch, code_of, make_batch
 from plume_py.monitor.codes import StreamCoder
 from plume_py.monitor.forget import forget
 from plume_py.monitor.lists import ListOrders
-from plume_py.monitor.proof import Event, Excerpt, Involved
+from plume_py.monitor.proof import Event, Excerpt, Involved, is_about, is_echo
 from plume_py.monitor.roster import Roster
 from plume_py.monitor.state import LAYERS, new_state, with_room
 from plume_py.report.verdict import LevelVerdict, Result, Violation
@@ -33,6 +33,8 @@ from plume_py.weak.taps import forbidden_at
 BATCH = 4096
 # So many events of a level are looked into; then the level is known to be broken well enough.
 LOOKED_INTO = 50
+# So many examples of each pattern are made of the transactions behind one event; the first that stands is shown.
+EXAMPLES = 8
 # Steps of kernels for one operation, roughly.
 STEPS = 100
 
@@ -176,6 +178,7 @@ class Monitor:
 
     def close(self) -> Result:
         """The final verdict; reads that are still pending are from nobody."""
+        self._lists.finish()
         settled = not self.pending and len(self.holding) == len(self.levels)
         if self._window is not None or (settled and not self._assumed_wrongly()):
             return self._own_result()
@@ -225,10 +228,15 @@ class Monitor:
         versions = int(m.n[tables.VERSIONS])
         codes = np.concatenate([m.version_value[:versions], [self._code], *elements]).astype(np.int64)
         values, value_atoms = self._coder.table(codes)
+        lists = self._whole_lists(values[versions + 1 :])
+        op_value = values[m.op[:ops, tables.VERSION]]
+        if lists is not None:  # here a list stands for its last element, whoever appended that
+            shows = np.diff(lists.starts) > 0
+            op_value[lists.ops[shows]] = lists.values[lists.starts[1:][shows] - 1]
         raw = RawColumns(
             op_kind=(m.op_kind[:ops] & 3).astype(np.uint8),
             op_key=keys[m.op[:ops, tables.KEY]],
-            op_value=values[m.op[:ops, tables.VERSION]],
+            op_value=op_value,
             op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.diff(m.txn[: txns + 1, tables.FIRST_OP])),
             txn_session=m.txn[:txns, tables.SESSION].copy(),
             txn_status=m.txn[:txns, tables.STATUS].astype(np.uint8),
@@ -238,7 +246,7 @@ class Monitor:
             initial=int(values[versions]),
             initial_declared=self._declared,
             txn_line=np.array(lines, np.int32) if any(lines) else None,
-            lists=self._whole_lists(values[versions + 1 :]),
+            lists=lists,
             txn_label=Labels(tuple(map(self._roster.name, range(txns)))),
             session_label=Labels(tuple(self._session_names())),
         )
@@ -291,7 +299,7 @@ class Monitor:
             lists = {begin + o: batch.lists[o] for o in range(*batch.start[done : done + 2]) if o in batch.lists}
             self._raw_lists += lists.items()
             self._lists.take(m, self._tables, first, lists)
-        elif self._lists.waiting:
+        elif self._lists.reads:
             for t in range(first, int(m.n[tables.TXNS])):
                 self._lists.take(m, self._tables, t, {})
         return taken
@@ -313,13 +321,15 @@ class Monitor:
     def _violations(self, event: Event) -> list[Violation]:
         """The counterexamples in the transactions behind an event that were not shown often enough yet."""
         involved = Involved(self._state, self._tables, self._lists).collect(event)
-        excerpt = Excerpt(self._state, self._lists, self._coder, self._code)
+        excerpt = Excerpt(self._state, self._lists, self._coder, self._code, event)
         part = excerpt.history(involved, self._roster.name, self._session_names(), self._roster.lines)
-        result = check(part, self.levels, max_examples=self._max_examples)
+        result = check(part, self.levels, max_examples=EXAMPLES)
+        number = {self._roster.name(t): t for t in involved}
         fresh = []
         for violation in result.violations:
             shown = self._shown.setdefault(violation.tap, [])
-            if len(shown) < self._max_examples and violation not in shown:
+            stands = is_about(event, violation) and not is_echo(self._tables, violation, number)
+            if stands and len(shown) < self._max_examples and violation not in shown:
                 shown.append(violation)
                 fresh.append(violation)
         return fresh

@@ -1,8 +1,9 @@
 """From an event of the kernels to a counterexample: the few transactions behind it, checked on their own.
 
 An event says that an edge closes a cycle, or that one read is wrong. The transactions of the cycle, those whose reads
-force its edges, and those that connect them make up a small history: its reads are the ones among these transactions.
-Leaving out reads and transactions only ever takes constraints away, so what is wrong with it is wrong with the whole.
+force its edges, and those that connect them make up a small history: its reads are the ones among these transactions,
+and its lists show only what these appended. Leaving out reads and transactions only ever takes constraints away, so
+what is wrong with it is wrong with the whole. One thing has to be looked up there: whether a violation is an echo.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,24 +18,47 @@ from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import reach_kernels as reach
 from plume_py.monitor import table_kernels as tables
 from plume_py.monitor.codes import StreamCoder
-from plume_py.monitor.lists import OWN_APPENDS_LOST, ListOrders
+from plume_py.monitor.lists import INCOMPATIBLE, WRONG_LIST, ListOrders
 from plume_py.monitor.state import State
+from plume_py.report.verdict import Id, Violation
+from plume_py.weak.taps import TRIPLES, VERSION_CYCLE
 
 # A path that has not ended after so many sessions is not going to: the order has cycles from earlier violations.
 MAX_HOPS = 1000
 
-EDGE_COLUMNS = (tables.EDGE_FROM, tables.EDGE_READ, tables.EDGE_LEVEL)
+EDGE_COLUMNS = (tables.EDGE_FROM, tables.EDGE_LEVEL, tables.EDGE_READ, tables.EDGE_LIST)
 
 
 @dataclass(frozen=True)
 class Event:
-    """What a kernel noted: see ``feed_kernels.note``."""
+    """What a kernel noted: see ``judge_kernels.note``."""
 
     kind: int
     level: int
     a: int
     b: int
     r: int
+    list: int
+
+    @property
+    def of_list(self) -> bool:
+        """Is something wrong with a list by itself, or with two of them?"""
+        return self.kind in (WRONG_LIST, INCOMPATIBLE)
+
+
+def is_about(event: Event, violation: Violation) -> bool:
+    """A wrong list may be shown without its last element, which has not arrived: then only that it is wrong is true."""
+    return not event.of_list or violation.tap not in ("g", "j", VERSION_CYCLE, *"".join(TRIPLES.values()))
+
+
+def is_echo(native: Any, violation: Violation, number: dict[Id, int]) -> bool:
+    """Does the last step of a triple, which its level forces, follow from a causal path that is not shown?"""
+    if violation.tap not in "".join(TRIPLES.values()):
+        return False
+    forced = violation.steps[-1]
+    if forced.target not in number:
+        return False  # the initial state
+    return bool(reach.before(native, reach.CAUSAL, number[forced.source], number[forced.target]))
 
 
 class Involved:
@@ -56,10 +80,11 @@ class Involved:
         elif event.kind == judges.STALE:
             self._evidence(event.level, event.a, event.b)
         elif event.kind == judges.FORCED_CYCLE:
-            self._reason(event.level, event.a, event.b, event.r)
+            self._reason(event.level, event.a, event.b, event.r, event.list)
             self._path(event.level, event.b, event.a)
-        elif event.kind >= OWN_APPENDS_LOST:
-            self._elements(event)
+        elif event.of_list:
+            self._read_list(event.list)
+            self.transactions |= self._lists.reads[event.list].blamed
         for t in tuple(self.transactions):
             if self._m.txn[t, tables.STATUS] == tables.UNKNOWN:
                 self._reader_of(t)
@@ -71,22 +96,22 @@ class Involved:
         found = np.flatnonzero(sources == t)
         if found.size:
             self.transactions.add(int(self._m.read[found[0], tables.READER]))
+        elif t in self._lists.shown_by:
+            self._read_list(self._lists.shown_by[t])
 
-    def _elements(self, event: Event) -> None:
-        """Whoever appended what the lists show."""
-        key = self._lists.reads[-2 - event.r].key
-        for read in self._lists.reads:
-            if read.key == key and read.reader in (event.a, event.b):
-                self.transactions |= {int(self._m.version[v, tables.WRITER]) for v in read.versions} - {-1}
+    def _read_list(self, number: int) -> None:
+        """Who read a list, and from whom."""
+        read = self._lists.reads[number]
+        self.transactions |= {read.reader} | self._lists.source(read)
 
     def _sources(self, t: int) -> set[int]:
         begin, end = (int(self._m.txn[u, tables.FIRST_READ]) for u in (t, t + 1))
         return {int(source) for source in self._m.read[begin:end, tables.SOURCE] if source >= 0}
 
-    def _reason(self, level: int, u: int, v: int, r: int) -> None:
-        """Why u must come before v: read r, or list -2 - r."""
-        if r < 0:
-            self.transactions.add(self._lists.reads[-2 - r].reader)
+    def _reason(self, level: int, u: int, v: int, r: int, number: int) -> None:
+        """Why u must come before v: read r, or a list."""
+        if number >= 0:
+            self._read_list(number)
             return
         t3 = int(self._m.read[r, tables.READER])
         self.transactions.add(t3)
@@ -135,7 +160,8 @@ class Involved:
             following, e = towards[at]
             self.transactions |= {at, following}
             if e is not None:
-                self._reason(level, at, following, int(self._m.edge[e, tables.EDGE_READ]))
+                _, _, r, number = (int(self._m.edge[e, column]) for column in EDGE_COLUMNS)
+                self._reason(level, at, following, r, number)
             at = following
 
     def _just_before(self, level: int, t: int) -> Iterator[tuple[int, int | None]]:
@@ -157,10 +183,10 @@ class Involved:
                 return source
         e = int(self._m.txn[at, tables.EDGE])
         while e >= 0:
-            u, r, level = (int(self._m.edge[e, column]) for column in EDGE_COLUMNS)
+            u, level, r, number = (int(self._m.edge[e, column]) for column in EDGE_COLUMNS)
             e = int(self._m.edge[e, tables.NEXT_IN])
             if level == layer and (u == begin or reach.before(self._native, layer, begin, u)):
-                self._reason(level, u, at, r)
+                self._reason(level, u, at, r, number)
                 return u
         return None
 
@@ -168,9 +194,10 @@ class Involved:
 class Excerpt:
     """Writes histories of some of the monitor's transactions."""
 
-    def __init__(self, m: State, lists: ListOrders, coder: StreamCoder, initial: int) -> None:
+    def __init__(self, m: State, lists: ListOrders, coder: StreamCoder, initial: int, event: Event) -> None:
         self._m = m
-        self._lists = {read.op: read.versions for read in lists.reads}
+        self._lists = lists
+        self._wrong = lists.reads[event.list].op if event.of_list else -1  # which is shown in any case
         self._coder = coder
         self._initial = initial
 
@@ -204,9 +231,10 @@ class Excerpt:
         for o in self._range(t):
             x, v = (int(n) for n in self._m.op[o])
             kind = int(self._m.op_kind[o]) & 3
-            if (keep_all or x in used) if kind & 1 else (kind == READ_LIST or self._visible(v, chosen)):
+            if (keep_all or x in used) if kind & 1 else (o == self._wrong or self._visible(v, chosen)):
                 key = self._coder.spell(int(self._m.key_code[x]))
-                ops.append((("r", "w", "r", "append")[kind], key, self._value(o, v, kind, chosen)))
+                value = self._elements(o, x, chosen) if kind == READ_LIST else self._spell(v)
+                ops.append((("r", "w", "r", "append")[kind], key, value))
         return ops
 
     def _range(self, t: int) -> range:
@@ -217,11 +245,11 @@ class Excerpt:
         writer = int(self._m.version[v, tables.WRITER])
         return writer in chosen or (writer < 0 and self._m.version_value[v] == self._initial)
 
-    def _value(self, o: int, v: int, kind: int, chosen: set[int]) -> object:
-        if kind == READ_LIST:
-            writers = self._m.version[:, tables.WRITER]
-            return [self._spell(item) for item in self._lists.get(o, ()) if int(writers[item]) in chosen]
-        return self._spell(v)
+    def _elements(self, o: int, x: int, chosen: set[int]) -> list[object]:
+        """What a list shows of the chosen. Who read it need not be committed: then it does not matter."""
+        read = self._lists.by_op.get(o)
+        codes = [] if read is None else read.codes.tolist()
+        return [self._coder.spell(code) for code in codes if self._lists.writer(x, code) in chosen]
 
     def _spell(self, v: int) -> object:
         return self._coder.spell(int(self._m.version_value[v]))

@@ -98,8 +98,8 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         mark=np.zeros(txns, np.int32),
         found=_rows(2, txns),
         places=np.zeros(txns, np.int32),
-        edge=_rows(txns, 6),
-        event=_rows(EVENTS, 5),
+        edge=_rows(txns, 7),
+        event=_rows(EVENTS, 6),
     )
 
 

@@ -34,8 +34,8 @@ HEADS, OWN, OWN_VERSION, READ_IN, LAST_READ, USE, NEWEST, OLDER = range(8)
 # Columns of ``m.slot``: what one session did with one key. HEAD: where its entry is in HEADS.
 # LAST_READER: the position of its last reader.
 SLOT_KEY, SLOT_SESSION, WRITERS, READERS, HEAD, LAST_READER = range(6)
-# Columns of ``m.edge``.
-EDGE_FROM, EDGE_TO, EDGE_READ, EDGE_LEVEL, NEXT_IN, NEXT_OUT = range(6)
+# Columns of ``m.edge``. EDGE_READ, EDGE_LIST: the read or the list that is the reason, the other being -1.
+EDGE_FROM, EDGE_TO, EDGE_READ, EDGE_LIST, EDGE_LEVEL, NEXT_IN, NEXT_OUT = range(7)
 # Columns of ``m.lists``.
 OFFSET, LENGTH, CAPACITY = range(3)
 

@@ -31,8 +31,8 @@ def examples(engine: WeakEngine, named: Named, pattern: str, limit: int) -> list
     if limit == 0:
         return []
     if pattern in named.triples:
-        triples = _telling(engine, named.triples[pattern])
-        made = [_triple(engine, pattern, triple) for triple in _spread(triples, max(TRIED, limit))]
+        triples = _spread(named.triples[pattern], max(TRIED, limit))
+        made = [_triple(engine, pattern, triple) for triple in triples]
     elif pattern == "g":
         made = [_causal_cycle(engine, r) for r in _spread(_reads_on_cycles(engine), max(TRIED, limit))]
     elif pattern == VERSION_CYCLE:
@@ -41,16 +41,6 @@ def examples(engine: WeakEngine, named: Named, pattern: str, limit: int) -> list
         ops = sorted(engine.reads.examples[pattern], key=lambda o: _length(engine, o))
         made = [_single(engine, pattern, o) for o in ops[:limit]]
     return sorted(made, key=_size)[:limit]
-
-
-def _telling(engine: WeakEngine, triples: list[Triple]) -> list[Triple]:
-    """Without those, if others are left, whose t2 is before t1 by session order already: they force nothing new."""
-    session = engine.history.txn_session
-
-    def implied(triple: Triple) -> bool:
-        return triple.t1 >= 0 and triple.t2 < triple.t1 and session[triple.t1] == session[triple.t2]
-
-    return [triple for triple in triples if not implied(triple)] or triples
 
 
 def _spread(candidates: list[T], count: int) -> list[T]:

@@ -2,6 +2,11 @@
 
 A triple is named by the weakest of RC, RA, TCC whose premise holds for (t2, t3) and whose own commit order puts t1
 before t2: h, k, m if t1 is causally before t2 (as the initial state always is), else i, l, n.
+
+An echo is none: a triple whose forced edge t2 -> t1 is causal anyway. Its reader is right, and t1 comes before t2 only
+because something else is wrong. Nothing goes unexplained by that: on a cycle of a level's commit order, echoes can be
+replaced by the causal paths beside them. What is left has a forced edge that is no echo, or is a cycle of causality (g)
+or of that and of version orders, which have names of their own.
 """
 
 from dataclasses import dataclass

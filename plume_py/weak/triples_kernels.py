@@ -18,6 +18,7 @@ def name_triples(
 ):  # fmt: skip
     """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
 
+    Echoes, whose t2 is causally before t1 anyway, are left out; for that the block of t2's session is enough.
     rc, ra, tcc are the components of the levels' commit orders, of which ``levels`` count. counts[i] counts the triples
     of name i: 2 * level, + 1 if t1 is not causally before t2 (known only if the block is ``whole``; else it stays + 0).
     found[i] rows of kept[i] hold (t1, t2, t3, r).
@@ -69,8 +70,8 @@ def name_triples(
                         level = 1
                     elif levels > 2 and (t1 < 0 or same_cycle(tcc, t1, t2)):
                         level = 2
-                    if level < 0:
-                        continue
+                    if level < 0 or (t1 >= 0 and t2 < clock_kernels.horizon(clocks, t1, s)):
+                        continue  # it closes no cycle, or is an echo
                     name = 2 * level
                     if whole and t1 >= clock_kernels.horizon(clocks, t2, txn_session[t1] if t1 >= 0 else 0):
                         name += 1
