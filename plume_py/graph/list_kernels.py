@@ -126,7 +126,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
     if misplaced or taken != own_count[i]:
         fault[NOT_LAST if after_own else NOT_OWN] = end
     if block >= 0:
-        alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[last], seen) == length)
+        alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[c.items[place]], seen) == length)
         fault[INTERMEDIATE if alone else TORN] = place
     return last
 
