@@ -125,7 +125,10 @@ def random_lists(rng, txns=(2, 5)):
     state = {x: [] for x in keys}
     history = [state]  # the state at first, and after each transaction that counts
     fresh = dict.fromkeys(keys, 0)
-    old, torn = rng.choice((0, 0.3, 0.8)), rng.choice((0, 0, 0.2, 0.7))  # how often a snapshot, or a single read, is old
+    old, torn = (
+        rng.choice((0, 0.3, 0.8)),
+        rng.choice((0, 0, 0.2, 0.7)),
+    )  # how often a snapshot, or a single read, is old
     for _ in range(rng.randint(*txns)):
         status = rng.choice(("committed",) * 8 + ("unknown", "aborted"))
         seen = rng.choice(history) if rng.random() < old else state
