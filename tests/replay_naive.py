@@ -119,7 +119,7 @@ class Naive:
 
 
 def random_lists(rng, txns=(2, 5)):
-    """A run of transactions one after the other, some on old snapshots, most of whose lists are then spoilt a little."""
+    """A run of transactions one after the other, some on old snapshots; then, mostly, a list is spoilt a little."""
     keys = ["x", "y"][: rng.randint(1, 2)]
     sessions = [[] for _ in range(rng.randint(1, 4))]
     state = {x: [] for x in keys}
