@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from plume_py.checking import check
-from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE
+from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, History, Int8s, Op, Transaction
 from plume_py.levels import NAMES
@@ -93,7 +93,7 @@ def _participants(history: History, violation: Violation) -> set[int]:
     """The transactions of a counterexample."""
     places = {(shown.id, shown.place) for shown in violation.transactions}
     numbers = {t for t in range(history.transactions) if (history.txn_label[t], history.place(t)) in places}
-    if violation.tap in (DUPLICATE, INCOMPATIBLE):
+    if violation.tap in (DUPLICATE, INCOMPATIBLE, TORN):
         numbers |= {w for t in numbers for w in _shown_writers(history, t)}
     return numbers
 

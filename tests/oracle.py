@@ -11,11 +11,13 @@ already breaks it is not continued. For PSI all version orders are tried, key by
 
 from itertools import combinations, permutations
 
+import oracle_lists
+
 LEVELS = ("CI", "RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 INITIAL = -1
 
-# What spoils every level but CI; the last three are the list violations that have no letter.
-BASE = frozenset("abcdefg") | {"duplicate", "incompatible", "version order"}
+# What spoils every level but CI; the last four are the list violations that have no letter.
+BASE = frozenset("abcdefg") | {"duplicate", "torn", "incompatible", "version order"}
 LETTERS = {"CI": frozenset("j"), "RC": BASE | set("hi"), "RA": BASE | set("hijkl"), "TCC": BASE | set("hijklmn")}
 
 
@@ -32,9 +34,7 @@ class Facts:
         self.writer = self._find_writers()
         self.live = self._find_live()
         self.reads = {t: [] for t in self.live}  # (key, writer), program order, what others wrote only
-        self.lists = {}
-        self.ww = set()  # known from lists
-        self.unseen = set()  # known from the longest list of a key, for levels above TCC
+        self.lists = {}  # key -> its clean lists, each followed by what its reader adds
         for t in self.live:
             if self.txns[t][0] == "committed":
                 self._judge_reads(t)
@@ -83,12 +83,8 @@ class Facts:
         ops = self.txns[t][1]
         for position, (kind, x, value) in enumerate(ops):
             if kind == "r":
-                own = [v for k, y, v in ops[:position] if k != "r" and y == x]
-                later = [v for k, y, v in ops[position:] if k != "r" and y == x]
-                if isinstance(value, list | tuple):
-                    self._judge_list(x, value, own)
-                    value = value[-1] if value else self.initial
-                self._judge_read(t, x, value, own, later)
+                judge = self._judge_list if isinstance(value, list | tuple) else self._judge_read
+                judge(t, x, value, _written(ops[:position], x), _written(ops[position:], x))
         for x in {x for x, _ in self.reads[t]}:
             if len({t1 for y, t1 in self.reads[t] if y == x}) > 1:
                 self.found.add("j")
@@ -116,27 +112,27 @@ class Facts:
             self.found.add("d")
         self.reads[t].append((x, t1))
 
-    def _judge_list(self, x, items, own):
-        """A list fixes the order of the appends it shows (decision 6)."""
-        writers = [self.writer.get((x, v)) for v in items]
-        aborted = any(t is not None and self.txns[t][0] == "aborted" for t in writers)
-        if None in writers:
-            self.found.add("a")
-        if aborted:
-            self.found.add("b")
-        if None not in writers and not aborted:
-            self.ww |= {(t1, t2) for t1, t2 in combinations(writers, 2) if t1 != t2}
-        if len(set(items)) < len(items):
-            self.found.add("duplicate")
-        if own and items and items[-1] in own and list(items[-len(own) :]) != own:
-            self.found.add("e")
-        for other in self.lists.setdefault(x, []):
-            shorter, longer = sorted((list(items), other), key=len)
-            if longer[: len(shorter)] != shorter:
-                self.found.add("incompatible")
-        self.lists[x].append(list(items))
+    def _judge_list(self, t, x, items, own, later):
+        """A list is read from the writer of the last element that others appended (decision 6)."""
+        part, defects = oracle_lists.split(list(items), own, later)
+        writers = {v: self.writer.get((x, v)) for v in part}
+        appends = {v: _written(self.txns[w][1], x) for v, w in writers.items() if w is not None}
+        aborted = {v for v, w in writers.items() if w is not None and self.txns[w][0] == "aborted"}
+        defects |= oracle_lists.judge(part, appends.get, aborted.__contains__)
+        self.found |= defects
+        if defects <= {"f"}:
+            self.lists.setdefault(x, []).append(part + own + later if own else part)
+        if not part:
+            self.reads[t].append((x, INITIAL))
+        elif part[-1] in appends.keys() - aborted:
+            self.reads[t].append((x, writers[part[-1]]))
 
     def _relate(self):
+        self.writers = {}
+        for t in self.live:
+            for x in self.writes[t]:
+                self.writers.setdefault(x, []).append(t)
+        self._order_lists()
         self.so = {(a, b) for a, b in combinations(self.live, 2) if self.session[a] == self.session[b]}
         self.wr = {(t1, t3) for t3 in self.live for _, t1 in self.reads[t3] if t1 != INITIAL}
         self.co = _closure(self.so | self.wr)
@@ -144,13 +140,17 @@ class Facts:
             self.found.add("g")
         elif any(a == b for a, b in _closure(self.co | self.ww)):
             self.found.add("version order")
-        self.writers = {}
-        for t in self.live:
-            for x in self.writes[t]:
-                self.writers.setdefault(x, []).append(t)
+
+    def _order_lists(self):
+        """What lists tell about the order of writers, at every level from RC up."""
+        self.ww, self.unseen = set(), set()
         for x, lists in self.lists.items():
-            shown = [self.writer.get((x, v)) for v in max(lists, key=len)]
-            self.unseen |= {(shown[-1], t) for t in self.writers.get(x, ()) if shown and t not in shown}
+            order = oracle_lists.KeyOrder(lists, lambda v, x=x: self.writer[x, v])
+            self.ww |= set(order.shown())
+            self.unseen |= order.unseen(self.writers.get(x, ()))
+            if not order.compatible:
+                self.found.add("incompatible")
+        self.ww |= self.unseen
 
     def others(self, x, t1, t3):
         """Every t2 of an axiom: a writer of x other than t1 and t3."""
@@ -164,6 +164,11 @@ def _seen(value):
 def _writes(ops):
     """key -> last value written."""
     return {x: value for kind, x, value in ops if kind != "r"}
+
+
+def _written(ops, x):
+    """All that these operations wrote or appended to x."""
+    return [value for kind, y, value in ops if kind != "r" and y == x]
 
 
 def _closure(pairs):
@@ -195,7 +200,8 @@ def triples(facts, level):
 def named_triples(facts):
     """(letter, t1, t2, t3, x) for every triple that breaks a weak level, by its one name (decision 2).
 
-    A non-repeatable read is therefore j, and its triples are k or l as well: it is fractured, too.
+    A non-repeatable read is therefore j, and its triples are k or l as well: it is fractured, too. A triple whose t2
+    comes before t1 by causality alone contradicts nothing, and has no name.
     """
     named = {}
     for level, causal, forced in (("RC", "h", "i"), ("RA", "k", "l"), ("TCC", "m", "n")):
@@ -203,9 +209,8 @@ def named_triples(facts):
         order = _closure(facts.co | facts.ww | {(t2, t1) for t1, t2, _, _ in demands if t1 != INITIAL})
         for triple in demands - named.keys():
             t1, t2, _, _ = triple
-            if t1 == INITIAL or (t1, t2) in order:
-                letter = causal if t1 == INITIAL or (t1, t2) in facts.co else forced
-                named[triple] = letter
+            if t1 == INITIAL or ((t1, t2) in order and (t2, t1) not in facts.co):
+                named[triple] = causal if t1 == INITIAL or (t1, t2) in facts.co else forced
     return {(letter, *triple) for triple, letter in named.items()}
 
 
@@ -273,20 +278,15 @@ def commit_order(facts, level):
     """A commit order that shows ``level`` (RC, RA, TCC, PC, SI, SER), or None."""
     if facts.found & BASE:
         return None
-    known = facts.co | facts.ww
-    if level in ("RC", "RA", "TCC"):
-        return _some_commit_order(facts, _static(facts, level), known)
-    return _some_commit_order(facts, _snapshot(facts, level), known | facts.unseen)
+    axiom = _static if level in ("RC", "RA", "TCC") else _snapshot
+    return _some_commit_order(facts, axiom(facts, level), facts.co | facts.ww)
 
 
 def version_orders(facts):
     """Version orders of all keys (a dict) that show PSI, or None."""
     if facts.found & BASE:
         return None
-    known = facts.co | facts.ww | facts.unseen
-    if any(a == b for a, b in _closure(known)):
-        return None
-    return _order_keys(facts, list(facts.writers), {}, known)
+    return _order_keys(facts, list(facts.writers), {}, facts.co | facts.ww)
 
 
 def _order_keys(facts, keys, chosen, known):

@@ -47,8 +47,7 @@ def arbitration(facts, level):
     if facts.found & BASE:
         return None
     before = {t: set() for t in facts.live}
-    weak = {"RC", "RA", "TCC"}.issuperset(level[t] for t in facts.live)
-    for a, b in facts.co | facts.ww | (set() if weak else facts.unseen):
+    for a, b in facts.co | facts.ww:
         before[b].add(a)
     order, sees = [], {}
 

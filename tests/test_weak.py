@@ -36,6 +36,7 @@ def spelled(patterns):
     """The oracle's names of list violations in the checker's words."""
     names = {
         "duplicate": "duplicate-element",
+        "torn": "torn-append",
         "incompatible": "incompatible-order",
         "version order": "version-order-cycle",
     }

@@ -1,4 +1,10 @@
-"""Kernels for list reads: what a list shows beyond its last element (design: lists fix the version order)."""
+"""Kernels for list reads: what belongs to others, what to the reader itself, and what is wrong with either.
+
+A list that t reads under key x is an external part P, the version that t sees, followed by t's own appends so far. In P
+every writer's appends stand together, whole and in program order. The longest list of a key that is right by itself,
+with all appends of its reader if it shows any, is the key's *reference*: all other lists are beginnings of it, and who
+does not stand in it comes after it.
+"""
 
 # mypy: allow-untyped-defs
 
@@ -6,8 +12,178 @@ import numpy as np
 
 from plume_py.graph import row_kernels
 
-# Rows of ``counts`` and ``examples``.
-THIN_AIR_ELEMENT, ABORTED_ELEMENT, OWN_APPENDS_LOST, DUPLICATE, INCOMPATIBLE = 0, 1, 2, 3, 4
+# Rows of ``counts``, ``examples`` and ``fault``; the same order as ``lists.PATTERNS``.
+THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INCOMPATIBLE = range(9)
+
+
+def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, following, left, version_op, opens):
+    """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``opens`` 0 per version.
+
+    following[o] is the next one or -1, left[o] how many come after o; version_op[v] is the operation that appends v,
+    and opens[v] tells whether it is the first.
+    """
+    for t in range(len(txn_start) - 1):
+        for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
+            if op_kind[o] != 3:
+                continue
+            x = op_key[o]
+            following[o] = first[x] if stamp[x] == t else -1
+            left[o] = left[first[x]] + 1 if stamp[x] == t else 0
+            stamp[x] = t
+            first[x] = o
+            version_op[op_version[o]] = o
+        for o in range(txn_start[t], txn_start[t + 1]):
+            if op_kind[o] == 3 and first[op_key[o]] == o:
+                opens[op_version[o]] = 1
+
+
+def own_appends(c, stamp, first, own_first, own_count):
+    """Of the reader of each list: own_count appends to its key so far; own_first is the first at all, or -1.
+
+    ``stamp`` is -1 per key, ``first`` takes an operation per key.
+    """
+    made = np.zeros(len(stamp), np.int32)  # by key, of the transaction at hand
+    t, at = -1, 0
+    for i in range(len(c.ops)):
+        if c.txn[i] != t:
+            t = c.txn[i]
+            at = c.txn_start[t]
+            for o in range(at, c.txn_start[t + 1]):
+                if c.op_kind[o] == 3 and stamp[c.op_key[o]] != t:
+                    stamp[c.op_key[o]] = t
+                    first[c.op_key[o]] = o
+                    made[c.op_key[o]] = 0
+        while at < c.ops[i]:
+            if c.op_kind[at] == 3:
+                made[c.op_key[at]] += 1
+            at += 1
+        x = c.op_key[c.ops[i]]
+        own_first[i] = first[x] if stamp[x] == t else -1
+        own_count[i] = made[x] if stamp[x] == t else 0
+
+
+def extent(c, i, own_first, own_count):
+    """How long list i is with all appends of its reader, if it shows any."""
+    later = c.left[own_first[i]] + 1 - own_count[i] if own_count[i] else 0
+    return c.starts[i + 1] - c.starts[i] + later
+
+
+def judge(c, i, own_first, own_count, seen, tick, fault):
+    """What is wrong with list i by itself: fault[p] := where pattern p shows first, or -1.
+
+    Returns the last element of P, or -1. ``seen`` is per version; ``tick`` is a number that is not in it yet.
+    """
+    o, t = c.ops[i], c.txn[i]
+    end = c.starts[i + 1]
+    for p in range(len(fault)):
+        fault[p] = -1
+    due = own_first[i]  # the own append that should come next
+    taken, misplaced, after_own = 0, False, False
+    last, block, place, whole = -1, -1, -1, True  # block: the append that has to follow in P
+    for k in range(c.starts[i], end):
+        v = c.items[k]
+        if c.writer[v] == t:
+            if c.version_op[v] > o:
+                fault[FUTURE] = k
+                continue
+            after_own = True
+            if due >= 0 and c.op_version[due] == v and taken < own_count[i]:
+                taken += 1
+                due = c.following[due]
+            else:
+                misplaced = True
+            continue
+        misplaced = misplaced or after_own or taken > 0
+        after_own = False
+        last = v
+        if block >= 0 and c.op_version[block] == v:
+            block = c.following[block]
+            place = k
+            seen[v] = tick
+            continue
+        if seen[v] == tick:
+            fault[DUPLICATE] = k
+            continue
+        seen[v] = tick
+        if block >= 0:
+            fault[TORN] = place
+        block = -1
+        if c.source[v] == -3:
+            fault[ABORTED] = k
+        elif c.source[v] < 0:
+            fault[THIN_AIR] = k
+        else:
+            whole = c.opens[v] == 1
+            if not whole:
+                fault[TORN] = k
+            block = c.following[c.version_op[v]]
+            place = k
+    if misplaced or taken != own_count[i]:
+        fault[NOT_LAST if after_own else NOT_OWN] = end
+    if block >= 0 and whole:
+        fault[INTERMEDIATE] = place
+    return last
+
+
+def is_clean(fault):
+    """Is the list right by itself, so that it tells an order? Only its last writer may be incomplete."""
+    for p in range(len(fault)):
+        if p != INTERMEDIATE and fault[p] >= 0:
+            return False
+    return True
+
+
+def install(c, i, own_first, own_count, base, items, ends, at):
+    """Make list i the reference of its key: ``items`` from ``base`` on; returns its length.
+
+    ends[k] tells whether an append of its writer's last stands at k; at[v] is where v stands, from ``base`` on.
+    """
+    size, block = 0, -1
+    for k in range(c.starts[i], c.starts[i + 1] - own_count[i]):
+        v = c.items[k]
+        block = c.version_op[v] if block < 0 else block
+        items[base + size] = v
+        block = c.following[block]
+        ends[base + size] = block < 0
+        if at[v] < 0:
+            at[v] = size
+        size += 1
+    block = own_first[i] if own_count[i] else -1
+    while block >= 0:
+        v = c.op_version[block]
+        items[base + size] = v
+        block = c.following[block]
+        ends[base + size] = block < 0
+        if at[v] < 0:
+            at[v] = size
+        size += 1
+    return size
+
+
+def agrees(c, i, own_first, own_count, base, size, items, at):
+    """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
+
+    Else -1.
+    """
+    begin = c.starts[i]
+    length = c.starts[i + 1] - begin - own_count[i]
+    if length < 0 or length > size:
+        return -1
+    for k in range(length):
+        if c.items[begin + k] != items[base + k]:
+            return -1
+    own = own_first[i]
+    where = at[c.op_version[own]] if own >= 0 else -1
+    if own_count[i]:
+        if where != length:
+            return -1
+        for k in range(own_count[i]):
+            if c.items[begin + length + k] != c.op_version[own]:
+                return -1
+            own = c.following[own]
+    elif 0 <= where < length:
+        return -1
+    return length
 
 
 def note(counts, examples, pattern, i):
@@ -17,101 +193,105 @@ def note(counts, examples, pattern, i):
     counts[pattern] += 1
 
 
-def find_longest(list_op, list_judged, starts, op_key, longest):
-    """longest[x] := the longest judged list read of key x. ``longest`` is -1 per key."""
-    for i in range(len(list_op)):
-        if list_judged[i]:
-            x = op_key[list_op[i]]
-            best = longest[x]
-            if best < 0 or starts[i + 1] - starts[i] > starts[best + 1] - starts[best]:
-                longest[x] = i
-
-
-def is_prefix(starts, items, i, j):
-    """Is list i a prefix of list j (which is at least as long)?"""
-    for k in range(starts[i + 1] - starts[i]):
-        if items[starts[i] + k] != items[starts[j] + k]:
-            return False
-    return True
-
-
-def all_live(starts, items, source, i):
-    """Were all elements of list i appended by live transactions?"""
-    for k in range(starts[i], starts[i + 1]):
-        if source[items[k]] < 0:
-            return False
-    return True
-
-
-def loses_own_appends(o, begin, last, op_kind, op_key, op_version, starts, items, i):
-    """The list ends in an own append: then all own appends so far must be its end, in order."""
-    x = op_key[o]
-    at = starts[i + 1] - 1
-    own_last = False
-    for p in range(o - 1, begin - 1, -1):
-        if op_kind[p] & 1 and op_key[p] == x:
-            own_last = own_last or op_version[p] == last
-    if not own_last:
-        return False
-    for p in range(o - 1, begin - 1, -1):
-        if op_kind[p] & 1 and op_key[p] == x:
-            if at < starts[i] or items[at] != op_version[p]:
-                return True
-            at -= 1
-    return False
-
-
-def add(edges, count, a, b, row):
-    """``edges`` with one more row, enlarged if need be."""
+def add(edges, count, a, b, i):
+    """``edges`` with one more row (a, b, -1, i), enlarged if need be."""
     edges = row_kernels.with_room(edges, count)
     edges[count, 0] = a
     edges[count, 1] = b
-    edges[count, 2] = row
+    edges[count, 2] = -1
+    edges[count, 3] = i
     return edges
 
 
-def check_lists(
-    list_op, list_txn, list_judged, starts, items, op_kind, op_key, op_version, txn_start, source, longest,
-    counts, examples,
-):  # fmt: skip
-    """Count what is wrong with lists; returns the version order they fix.
+def find_references(c, keys, own_first, own_count, seen, at):
+    """For each key: the reference (list, base, size), or list -1; then its items, and where appends end.
 
-    Rows (t1, t2, -2 - i): list i shows an append of t1 right before one of t2.
+    Mostly the longest list is right by itself, and only that one is looked at.
     """
-    edges, count = np.empty((64, 3), np.int32), 0
-    seen = np.full(len(source), -1, np.int32)
-    for i in range(len(list_op)):
-        if not list_judged[i]:
+    reference = np.full((keys, 3), -1, np.int64)
+    fault = np.empty(9, np.int64)
+    longest = np.zeros(keys, np.int64)
+    unclean = np.zeros(keys, np.uint8)
+    for i in range(len(c.ops)):
+        x = c.op_key[c.ops[i]]
+        if c.judged[i] and extent(c, i, own_first, own_count) > longest[x]:
+            longest[x] = extent(c, i, own_first, own_count)
+            reference[x, 0] = i
+    for x in range(keys):
+        i = reference[x, 0]
+        if i >= 0:
+            judge(c, i, own_first, own_count, seen, i, fault)
+            if not is_clean(fault):
+                unclean[x], reference[x, 0], longest[x] = 1, -1, 0
+    for i in range(len(c.ops)):
+        x = c.op_key[c.ops[i]]
+        if unclean[x] and c.judged[i] and extent(c, i, own_first, own_count) > longest[x]:
+            judge(c, i, own_first, own_count, seen, len(c.ops) + i, fault)
+            if is_clean(fault):
+                longest[x] = extent(c, i, own_first, own_count)
+                reference[x, 0] = i
+    items, ends = np.empty(longest.sum(), np.int32), np.zeros(longest.sum(), np.uint8)
+    base = 0
+    for x in range(keys):
+        if reference[x, 0] >= 0:
+            reference[x, 1] = base
+            reference[x, 2] = install(c, reference[x, 0], own_first, own_count, base, items, ends, at)
+            base += reference[x, 2]
+    return reference, items, ends
+
+
+def check_lists(c, own_first, own_count, seen, at, reference, items, ends, last, counts, examples):
+    """Count what is wrong with lists; last[i] := the last element of P, or -1. Returns the orders of writers.
+
+    Rows (t1, t2, -1, i): list i shows t1's appends right before t2's.
+    """
+    edges, count = np.empty((64, 4), np.int32), 0
+    fault = np.empty(9, np.int64)
+    for i in range(len(c.ops)):
+        if not c.judged[i]:
             continue
-        o = list_op[i]
-        x = op_key[o]
-        thin_air, aborted, twice = False, False, False
-        for k in range(starts[i], starts[i + 1]):
-            v = items[k]
-            if k + 1 < starts[i + 1]:  # the last element is resolved like any read
-                thin_air = thin_air or source[v] == -2 or source[v] == -1
-                aborted = aborted or source[v] == -3
-            twice = twice or seen[v] == i
-            seen[v] = i
-        if thin_air:
-            note(counts, examples, THIN_AIR_ELEMENT, i)
-        if aborted:
-            note(counts, examples, ABORTED_ELEMENT, i)
-        if twice:
-            note(counts, examples, DUPLICATE, i)
-        if starts[i + 1] > starts[i] and loses_own_appends(
-            o, txn_start[list_txn[i]], items[starts[i + 1] - 1], op_kind, op_key, op_version, starts, items, i
-        ):
-            note(counts, examples, OWN_APPENDS_LOST, i)
-        best = longest[x]
-        compatible = is_prefix(starts, items, i, best)
-        if not compatible:
+        x = c.op_key[c.ops[i]]
+        base, size = reference[x, 1], max(0, reference[x, 2])
+        length = agrees(c, i, own_first, own_count, base, size, items, at)
+        if length >= 0:
+            last[i] = items[base + length - 1] if length else -1
+            if length and not ends[base + length - 1]:
+                note(counts, examples, INTERMEDIATE, i)
+            if reference[x, 0] != i:
+                continue
+        else:
+            last[i] = judge(c, i, own_first, own_count, seen, 2 * len(c.ops) + i, fault)
+            for p in range(len(fault)):
+                if fault[p] >= 0:
+                    note(counts, examples, p, i)
+            if not is_clean(fault):
+                continue
             note(counts, examples, INCOMPATIBLE, i)
-        covered = i != best and compatible and all_live(starts, items, source, best)
-        if not covered and all_live(starts, items, source, i):
-            for k in range(starts[i] + 1, starts[i + 1]):
-                a, b = source[items[k - 1]], source[items[k]]
-                if a != b:
-                    edges = add(edges, count, a, b, -2 - i)
+        previous = -1
+        for k in range(c.starts[i], c.starts[i + 1]):
+            writer = c.writer[c.items[k]]
+            if previous >= 0 and previous != writer:
+                edges = add(edges, count, previous, writer, i)
+                count += 1
+            previous = writer
+    return edges[:count]
+
+
+def unseen_appends(op_kind, op_key, op_version, txn_start, live, writer, reference, items, at, stamp):
+    """Rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i, and t2 appends, too, unseen.
+
+    ``stamp`` is -1 per key.
+    """
+    edges, count = np.empty((64, 4), np.int32), 0
+    for t in range(len(txn_start) - 1):
+        if not live[t]:
+            continue
+        for o in range(txn_start[t], txn_start[t + 1]):
+            x = op_key[o]
+            if op_kind[o] == 3 and stamp[x] != t:
+                stamp[x] = t
+                if reference[x, 2] > 0 and at[op_version[o]] < 0:
+                    last = items[reference[x, 1] + reference[x, 2] - 1]
+                    edges = add(edges, count, writer[last], t, reference[x, 0])
                     count += 1
     return edges[:count]

@@ -13,7 +13,7 @@ def causal_path(history: History, reads: Reads, causal: Ordering, begin: int, en
     """A shortest path begin -> … -> end of SO and WR edges; begin must be causally before end."""
     # Nothing placed before begin can lie on the way; on cycles the places mean nothing.
     after_begin = (causal.position >= causal.position[begin]) | (causal.component >= 0)
-    nothing = Extra.of(np.empty((0, 3), np.int32), history.transactions)
+    nothing = Extra.of(np.empty((0, 4), np.int32), history.transactions)
     return _path(history, reads, nothing, begin, end, after_begin)
 
 

@@ -5,16 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py import accel
-from plume_py.graph import list_kernels, reads_kernels
-from plume_py.history.model import ABORTED, COMMITTED, NOBODY, UNKNOWN, History, Int8s, Int32s, Int64s
+from plume_py.graph import reads_kernels
+from plume_py.graph.lists import EXAMPLES, ListFindings, by_pattern, read_lists
+from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s
 
 INITIAL = reads_kernels.INITIAL
 
-# How many operations are remembered per pattern, as candidates for an example.
-EXAMPLES = 1000
-
 LETTERS = "abcdefj"
-DUPLICATE, INCOMPATIBLE = "duplicate-element", "incompatible-order"
 
 
 @dataclass(frozen=True)
@@ -27,7 +24,9 @@ class Reads:
     read_op: Int32s  # the operation
     read_source: Int32s  # the transaction it read from, or INITIAL
     version_final: Int8s
-    version_order: Int32s  # rows (t1, t2, -2 - i): list read i shows t1's append right before t2's
+    version_order: Int32s  # rows (t1, t2, -1, i): list i shows t1's append right before t2's, or t1's and not t2's
+    list_last: Int32s  # by list: the last element that it shows of others, or -1
+    list_reference: Int32s  # by key: the longest list that is right by itself, or -1
     counts: dict[str, int]  # pattern -> how many reads show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
 
@@ -35,27 +34,40 @@ class Reads:
         """The transaction of read ``r``."""
         return int(np.searchsorted(self.read_start, r, side="right")) - 1
 
+    def version(self, history: History, r: int) -> int | None:
+        """The version that read ``r`` saw; of a list, the last element that others appended. None: it was empty."""
+        o = int(self.read_op[r])
+        if history.op_kind[o] != READ_LIST or history.lists is None:
+            return int(history.op_version[o])
+        last = int(self.list_last[np.searchsorted(history.lists.ops, o)])
+        return None if last < 0 else last
+
 
 def resolve_reads(history: History) -> Reads:
     """Resolve every read of a committed transaction."""
     accel.prepare(8 * history.operations, reads_kernels)
     live, judged = _roles(history)
-    source = _sources(history)
+    source = version_sources(history)
     keys, versions, transactions = len(history.key_code), len(history.version_key), history.transactions
     columns = history.op_kind, history.op_key, history.op_version, history.txn_start
     final = np.zeros(versions, np.uint8)
     reads_kernels.mark_final_writes(*columns, live, _stamps(keys), final)
+    listed = _lists(history, live, judged, source)
     reads = int(np.count_nonzero((history.op_kind & 1) == 0))
     read_start = np.zeros(transactions + 1, np.int64)
     read_op, read_source = np.empty(reads, np.int32), np.empty(reads, np.int32)
     counts = np.zeros(len(LETTERS), np.int64)
     examples = np.zeros((len(LETTERS), EXAMPLES), np.int64)
+    list_op = np.empty(0, np.int64) if history.lists is None else history.lists.ops
     external = reads_kernels.resolve(
-        *columns, judged, history.version_writer, source, final, np.zeros(versions, np.uint8),
+        *columns, judged, history.version_writer, source, final, np.zeros(versions, np.uint8), list_op, listed.last,
         _stamps(keys), _stamps(keys), _stamps(keys), _stamps(keys), _stamps(keys),
         read_start, read_op, read_source, counts, examples,
     )  # fmt: skip
-    found, shown = _by_pattern(LETTERS, counts, examples)
+    found, shown = by_pattern(LETTERS, counts, examples)
+    for name, n in listed.counts.items():
+        found[name] = found.get(name, 0) + n
+        shown.setdefault(name, []).extend(listed.examples[name])
     return Reads(
         live=live,
         judged=judged,
@@ -63,7 +75,9 @@ def resolve_reads(history: History) -> Reads:
         read_op=read_op[:external],
         read_source=read_source[:external],
         version_final=final,
-        version_order=_read_lists(history, judged, source, found, shown),
+        version_order=listed.order,
+        list_last=listed.last,
+        list_reference=listed.reference,
         counts=found,
         examples=shown,
     )
@@ -91,7 +105,7 @@ def _roles(history: History) -> tuple[Int8s, Int8s]:
     return live, judged
 
 
-def _sources(history: History) -> Int32s:
+def version_sources(history: History) -> Int32s:
     """For each version: its writer, or INITIAL, THIN_AIR, ABORTED."""
     source = history.version_writer.copy()
     nobody = source == NOBODY
@@ -118,32 +132,7 @@ def key_writers(history: History, reads: Reads) -> tuple[Int64s, Int32s]:
     return start, writers
 
 
-def _by_pattern(
-    names: "str | tuple[str, ...]", counts: Int64s, examples: Int64s
-) -> tuple[dict[str, int], dict[str, list[int]]]:
-    found = {name: int(n) for name, n in zip(names, counts, strict=True) if n}
-    kept = {name: row[: found[name]].tolist() for name, row in zip(names, examples, strict=True) if name in found}
-    return found, kept
-
-
-def _read_lists(
-    history: History, judged: Int8s, source: Int32s, found: dict[str, int], shown: dict[str, list[int]]
-) -> Int32s:
-    """Judge the lists; adds to ``found`` and ``shown``, and returns the version order that they fix."""
-    lists = history.lists
-    if lists is None:
-        return np.empty((0, 3), np.int32)
-    accel.prepare(4 * len(lists.items) + 4 * len(lists.ops), list_kernels)
-    owners = (np.searchsorted(history.txn_start, lists.ops, side="right") - 1).astype(np.int32)
-    longest = _stamps(len(history.key_code))
-    list_kernels.find_longest(lists.ops, judged[owners], lists.starts, history.op_key, longest)
-    counts, examples = np.zeros(5, np.int64), np.zeros((5, EXAMPLES), np.int64)
-    edges: Int32s = list_kernels.check_lists(
-        lists.ops, owners, judged[owners], lists.starts, lists.items,
-        history.op_kind, history.op_key, history.op_version, history.txn_start, source, longest, counts, examples,
-    )  # fmt: skip
-    more, kept = _by_pattern(("a", "b", "e", DUPLICATE, INCOMPATIBLE), counts, examples)
-    for name, n in more.items():
-        found[name] = found.get(name, 0) + n
-        shown.setdefault(name, []).extend(int(lists.ops[i]) for i in kept[name])
-    return edges
+def _lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
+    if history.lists is None:
+        return ListFindings(np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty(0, np.int32), {}, {})
+    return read_lists(history, live, judged, source)

@@ -28,15 +28,30 @@ def note(counts, examples, pattern, o):
     counts[pattern] += 1
 
 
+def external(t, o, x, w, count, seen_stamp, seen_source, seen_twice, ext_op, ext_source, counts, examples):
+    """Operation o of t read x from w: note that, and whether t has read x from another; returns how many there are."""
+    if seen_stamp[x] != t:
+        seen_stamp[x] = t
+        seen_source[x] = w
+    elif seen_source[x] != w and seen_twice[x] != t:
+        seen_twice[x] = t
+        note(counts, examples, J, o)
+    ext_op[count] = o
+    ext_source[count] = w
+    return count + 1
+
+
 def resolve(
-    op_kind, op_key, op_version, txn_start, judged, writer, source, version_final, written,
+    op_kind, op_key, op_version, txn_start, judged, writer, source, version_final, written, list_op, list_last,
     own_stamp, own_version, seen_stamp, seen_source, seen_twice, ext_start, ext_op, ext_source, counts, examples,
 ):  # fmt: skip
     """Fill the external reads: which operation read from which transaction; returns how many there are.
 
-    ``written`` is 0 per version; the stamps are -1 per key.
+    ``written`` is 0 per version; the stamps are -1 per key. What is wrong with lists is judged elsewhere; here they
+    count as reads of list_last, the last element that they show of others.
     """
     count = 0
+    at = 0  # the list to come
     for t in range(len(txn_start) - 1):
         ext_start[t] = count
         if not judged[t]:
@@ -48,6 +63,15 @@ def resolve(
                 own_stamp[x] = t
                 own_version[x] = v
                 written[v] = 1
+                continue
+            if op_kind[o] == 2:
+                while list_op[at] < o:
+                    at += 1
+                w = source[list_last[at]] if list_last[at] >= 0 else INITIAL
+                if w > THIN_AIR:
+                    count = external(
+                        t, o, x, w, count, seen_stamp, seen_source, seen_twice, ext_op, ext_source, counts, examples
+                    )
                 continue
             if writer[v] == t:
                 if not written[v]:
@@ -63,15 +87,9 @@ def resolve(
                 note(counts, examples, F, o)
             if own_stamp[x] == t:
                 note(counts, examples, D, o)
-            if seen_stamp[x] != t:
-                seen_stamp[x] = t
-                seen_source[x] = w
-            elif seen_source[x] != w and seen_twice[x] != t:
-                seen_twice[x] = t
-                note(counts, examples, J, o)
-            ext_op[count] = o
-            ext_source[count] = w
-            count += 1
+            count = external(
+                t, o, x, w, count, seen_stamp, seen_source, seen_twice, ext_op, ext_source, counts, examples
+            )
     ext_start[len(txn_start) - 1] = count
     return count
 

@@ -82,7 +82,7 @@ def infer(
     program: ir.Program,
     store: Store,
     names: tuple[str, ...] = (),
-    options: Options = Options(),  # noqa: B008
+    options: Options = Options(),
     progress: Callable[[str], None] = lambda _: None,
 ) -> Inference:
     """The weakest level of each transaction (of those named, or of all)."""

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-import numpy as np
-
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.report.verdict import INITIAL, Step
 from plume_py.strong.refute_graph import CAUSAL, Link, Proof
@@ -75,10 +73,8 @@ class ProofWriter(StepWriter):
         if link.reason is None:
             return Step(a, b, link.relation, key, f"suppose that {what}{seen}", assumed=True)
         if isinstance(link.reason, int):
-            reader = self.name(int(np.searchsorted(self.history.txn_start, link.reason, side="right")) - 1)
-            late = "before" if self._is_listed(link.reason, self.facts.number[link.target]) else "and not"
-            because = f"{shown(reader)}'s read of list {shown(key)} shows {shown(a)}'s append {late} {shown(b)}'s{seen}"
-            return Step(a, b, "WW", key, because, reader=reader)
+            step = self.version_step(self.facts.number[link.source], self.facts.number[link.target], link.reason)
+            return replace(step, because=step.because + seen)
         inner = self.steps(link.reason)
         others = [step for step in inner if not step.assumed]
         if all(step.relation in CAUSAL for step in others):
@@ -86,13 +82,6 @@ class ProofWriter(StepWriter):
         else:
             because = f"{what}: if {back}, there would be a cycle, {chain(_from_assumed(inner))}{seen}"
         return Step(a, b, link.relation, key, because, evidence=_from_assumed(inner))
-
-    def _is_listed(self, o: int, t: int) -> bool:
-        """Does the list that operation ``o`` read show an append of t?"""
-        lists = self.history.lists
-        assert lists is not None
-        at = int(np.searchsorted(lists.ops, o))
-        return t in self.history.version_writer[lists.items[lists.starts[at] : lists.starts[at + 1]]]
 
     # Why it matters, when every transaction has a level of its own
 

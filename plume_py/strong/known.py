@@ -16,7 +16,6 @@ from plume_py.strong import infer_kernels, node_kernels
 from plume_py.strong.arrays import among
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
-from plume_py.strong.unseen import unseen_appends
 
 SO, WR, WW, RW = range(4)
 RELATIONS = ("SO", "WR", "WW", "RW")
@@ -160,12 +159,9 @@ class Inference:
         pairs = layout.read_source[r].astype(np.int64) * max(1, layout.transactions) + layout.read_txn[r]
         r = r[np.unique(pairs, return_index=True)[1]]
         wr = _rows(layout.read_source[r], layout.read_txn[r], WR, layout.read_key[r], r)
-        shown = reads.version_order
-        if layout.present & {node_kernels.PC, node_kernels.PSI, node_kernels.SI, node_kernels.SER}:
-            shown = np.concatenate((shown, unseen_appends(layout.history, reads, layout.weak.key_writers)))
-        lists = layout.history.lists
-        keys = layout.history.op_key[lists.ops[-2 - shown[:, 2]]] if lists is not None else np.empty(0, np.int32)
-        ww = _once(_rows(shown[:, 0], shown[:, 1], WW, keys, shown[:, 2]))
+        fixed, lists = reads.version_order, layout.history.lists
+        keys = layout.history.op_key[lists.ops[fixed[:, 3]]] if lists is not None else np.empty(0, np.int32)
+        ww = _once(_rows(fixed[:, 0], fixed[:, 1], WW, keys))
         return np.concatenate((so, wr, ww, self._static_rows()))
 
     def _static_rows(self) -> Int32s:
@@ -241,8 +237,10 @@ class Inference:
 def _rows(a: Int32s, b: Int32s, relation: int, key: Int32s | None = None, read: Int32s | None = None) -> Int32s:
     rows = np.full((len(a), 5), -1, np.int32)
     rows[:, 0], rows[:, 1], rows[:, 2] = a, b, relation
-    if key is not None and read is not None:
-        rows[:, 3], rows[:, 4] = key, read
+    if key is not None:
+        rows[:, 3] = key
+    if read is not None:
+        rows[:, 4] = read
     return rows
 
 

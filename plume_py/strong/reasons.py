@@ -45,8 +45,13 @@ class Reasons:
                 self.transactions.add(int(self.layout.read_txn[read]))
                 if self.layout.read_source[read] >= 0:
                     self.transactions.add(int(self.layout.read_source[read]))
-            if relation in (WW, RW) and read > -2:
+            if relation in (WW, RW) and not self._fixed_by_list(row):
                 todo.extend(self._why(row, chosen))
+
+    def _fixed_by_list(self, row: Row) -> bool:
+        """Of all version orders, only those that lists fix are known from the start without a read."""
+        key = (row[0], row[1], row[2])
+        return row[2] == WW and row[4] < 0 and self._round.get(key) == 0 and self._row[key] == row
 
     def _why(self, row: Row, chosen: set[tuple[int, int]]) -> list[Row]:
         a, b, relation, _, read = row

@@ -11,7 +11,7 @@ from plume_py.graph.reads import INITIAL, Reads
 from plume_py.history.model import History, Int32s
 from plume_py.strong.refute_graph import Case, Proof, unordered
 from plume_py.strong.search import search_facts
-from plume_py.strong.search_facts import Facts, gather, shown_versions
+from plume_py.strong.search_facts import Facts, fixed_versions, gather
 from plume_py.strong.search_order import saturate
 
 Levels = str | Mapping[int, str]
@@ -80,7 +80,7 @@ class Refuter:
         facts = self.facts(transactions)
         index = {t: i for i, t in enumerate(facts.number)}
         key = {x: i for i, x in enumerate(facts.key_number)}
-        shown = shown_versions(self.history, self.reads, set(facts.number))
+        shown = fixed_versions(self.history, self.reads, set(facts.number))
         case = Case.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
         return facts, _Trials().refute(case, 0)
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, INITIAL, Reads, resolve_reads
+from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
+from plume_py.graph.reads import INITIAL, Reads, resolve_reads
 from plume_py.history.model import History
-from plume_py.strong.unseen import unseen_appends
 
 # What a level asks of the transaction that runs at it.
 SPLIT = frozenset({"PC", "SI"})  # a snapshot, and later a commit
@@ -16,11 +16,8 @@ SNAPSHOT = frozenset({"PC", "SI", "SER"})  # sees a prefix of the commit order
 TRANSITIVE = frozenset({"TCC", "PSI"})  # sees what those that it sees, see
 FIRST_WINS = frozenset({"PSI", "SI"})  # sees all earlier writers of what it writes
 
-# Levels at which an append that no list shows may come anywhere.
-WEAKEST = frozenset({"RC", "RA", "TCC"})
-
 # Patterns of single reads and lists that spoil every level.
-SPOILT = frozenset({"a", "b", "c", "d", "e", "f", DUPLICATE, INCOMPATIBLE})
+SPOILT = frozenset({"a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE})
 
 
 @dataclass
@@ -75,8 +72,7 @@ def gather(
         # Each read once; but at RC, what was read in between matters.
         facts.reads.append(found if facts.level[i] == "RC" else list(dict.fromkeys(found)))
     facts.key_number = list(keys)
-    strong = not WEAKEST.issuperset(facts.level)
-    facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only, strong) if a != b]
+    facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only) if a != b]
     _relate(facts)
     return facts
 
@@ -92,16 +88,18 @@ def _read(history: History, reads: Reads, t: int) -> Iterable[tuple[int, int]]:
     return zip(history.op_key[reads.read_op[span]].tolist(), reads.read_source[span].tolist(), strict=True)
 
 
-def _version_order(history: History, reads: Reads, only: Iterable[int] | None, strong: bool) -> list[tuple[int, int]]:
-    """(earlier, later) as lists show it; with ``only``, also where others have come in between."""
+def _version_order(history: History, reads: Reads, only: Iterable[int] | None) -> list[tuple[int, int]]:
+    """(earlier, later) as lists fix it; with ``only``, also where others have come in between."""
     if only is None or history.lists is None:
-        unseen = unseen_appends(history, reads) if strong else reads.version_order[:0]
-        return [(a, b) for a, b, _ in [*reads.version_order.tolist(), *unseen.tolist()]]
-    return [(a, b) for a, b, _, _ in shown_versions(history, reads, set(only))]
+        return [(a, b) for a, b, _, _ in reads.version_order.tolist()]
+    return [(a, b) for a, b, _, _ in fixed_versions(history, reads, set(only))]
 
 
-def shown_versions(history: History, reads: Reads, only: set[int]) -> list[tuple[int, int, int, int]]:
-    """(earlier, later, key, operation): of the writers in ``only``, neighbours in the longest list read of a key."""
+def fixed_versions(history: History, reads: Reads, only: set[int]) -> list[tuple[int, int, int, int]]:
+    """(earlier, later, key, operation): of the writers in ``only``, neighbours in the longest list of a key.
+
+    Those that it does not show come after all that it shows.
+    """
     lists = history.lists
     if lists is None:
         return []
@@ -109,19 +107,15 @@ def shown_versions(history: History, reads: Reads, only: set[int]) -> list[tuple
     for t in sorted(only):
         for x in _written(history, t):
             writers_of.setdefault(x, []).append(t)
-    owner = np.searchsorted(history.txn_start, lists.ops, side="right") - 1
-    of_key = history.op_key[lists.ops]
-    length = np.diff(lists.starts)
     found = []
     for x, mine in sorted(writers_of.items()):
-        candidates = np.flatnonzero((of_key == x) & (reads.judged[owner] == 1))
-        if len(candidates):
-            longest = int(candidates[np.argmax(length[candidates])])
+        longest = int(reads.list_reference[x])
+        if longest >= 0:
             writers = history.version_writer[lists.items[lists.starts[longest] : lists.starts[longest + 1]]].tolist()
             kept = [t for t in writers if t in only]
             found += [(a, b, x, int(lists.ops[longest])) for a, b in pairwise(kept) if a != b]
-            unseen = [t for t in mine if kept and t not in writers]
-            found += [(kept[-1], t, x, int(lists.ops[longest])) for t in unseen]
+            if kept:
+                found += [(kept[-1], t, x, int(lists.ops[longest])) for t in mine if t not in set(kept)]
     return found
 
 

@@ -1,6 +1,7 @@
 """Kernels that derive the commit-order edges that a level forces: t2 must commit before t1, because of t3's read of x.
 
-Edges are rows (t2, t1, r) of a growing array, r being the read of x from t1 that forces it. Edges that session order
+Edges are rows (t2, t1, r, -1) of a growing array, r being the read of x from t1 that forces it (the last column is for
+orders that lists fix). Edges that session order
 implies are left out, and of several t2 in one session the last one stands for all. A read of the initial state that the
 level forbids is counted in ``stale``.
 """
@@ -18,6 +19,7 @@ def add(edges, count, t2, t1, r):
     edges[count, 0] = t2
     edges[count, 1] = t1
     edges[count, 2] = r
+    edges[count, 3] = -1
     return edges
 
 
@@ -47,7 +49,7 @@ def rc_edges(
     two of a chain decide the level (the first may be t2 itself, and the same rule orders the sources further on); the
     others matter only for naming what is wrong, so a chain is followed for a bounded number of steps.
     """
-    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     keys = len(key_start) - 1
     stamp = np.full(keys, -1, np.int32)
     initial = np.full(keys, -1, np.int32)  # by key: the last t3 in which the initial state is read later
@@ -100,7 +102,7 @@ def ra_edges(
     low, high, op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers, live,
 ):  # fmt: skip
     """Read atomic, for t3 = low .. high - 1 (whole sessions): t2 is before t3 in it, or t3 read from t2."""
-    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     keys = len(key_start) - 1
     last_writer = np.full(keys, -1, np.int32)  # in the session at hand
     writer_session = np.full(keys, -1, np.int32)
@@ -192,7 +194,7 @@ def tcc_backward_edges(
     the last one placed. A t1 of -1 is the initial state. ``slot`` is where ``lay_out`` put each transaction. Returns
     also the steps left of ``budget``; negative: gave up.
     """
-    edges, count = np.empty((64, 3), np.int32), 0
+    edges, count = np.empty((64, 4), np.int32), 0
     last_writer = np.full(keys, -1, np.int32)  # by key, of those placed so far
     latest = np.full(keys, -1, np.int32)  # by key: its write; ``before`` leads to the write before that
     before = np.empty(len(write_key), np.int32)
@@ -251,7 +253,7 @@ def tcc_edges(
     Within a session clocks only grow, so the last visible writer of x per session is found by a cursor. An edge that
     the causal order implies anyway (t2 before t1) is left out: in healthy histories that is nearly all of them.
     """
-    edges, count, stale = np.empty((64, 3), np.int32), 0, 0
+    edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     cursor = np.empty(len(group_session), np.int32)
     visible = np.empty(len(group_session), np.int32)  # by group: the last visible writer, or -1
     upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not

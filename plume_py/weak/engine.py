@@ -19,14 +19,15 @@ import numpy.typing as npt
 from plume_py import accel
 from plume_py.graph import clock_kernels
 from plume_py.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
-from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE, Reads, key_writers, resolve_reads
+from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
+from plume_py.graph.reads import Reads, key_writers, resolve_reads
 from plume_py.history.model import History, Int32s, Int64s
 from plume_py.weak import edges_kernels as kernels
 
 T = TypeVar("T")
 
 # Patterns of single reads and lists that spoil every level but CI.
-BASE = ("a", "b", "c", "d", "e", "f", DUPLICATE, INCOMPATIBLE)
+BASE = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)
 
 # How often a trial order is mended, and how far it may look back per read, before the exact derivation takes over.
 ROUNDS = 8
@@ -38,7 +39,10 @@ WORTH_A_THREAD = 100_000
 
 @dataclass(frozen=True)
 class Forced:
-    """What one level forces: rows (t2, t1, r), and how often the initial state was read too late."""
+    """What one level forces: rows (t2, t1, read, list), one of the last two being the reason and the other -1.
+
+    ``stale`` tells how often the initial state was read too late.
+    """
 
     edges: Int32s
     stale: int
@@ -179,11 +183,11 @@ class WeakEngine:
         """The causal order, SO and WR alone."""
         reads = self.reads
         with self.timed("order"):
-            return order_of(self.history, reads, Extra.of(np.empty((0, 3), np.int32), self.history.transactions))
+            return order_of(self.history, reads, Extra.of(np.empty((0, 4), np.int32), self.history.transactions))
 
     @cached_property
     def version_ordering(self) -> Ordering:
-        """The causal order together with the version orders that lists show."""
+        """The causal order together with the orders of writers that lists fix."""
         if not len(self.reads.version_order):
             return self.causal
         return order_of(self.history, self.reads, self._extra([]))
@@ -298,5 +302,5 @@ class WeakEngine:
 
 def _joined(parts: list[tuple[Int32s, int]]) -> Forced:
     """What several threads found, as one."""
-    nothing = np.empty((0, 3), np.int32)
+    nothing = np.empty((0, 4), np.int32)
     return Forced(np.concatenate([nothing, *(edges for edges, _ in parts)]), int(sum(stale for _, stale in parts)))

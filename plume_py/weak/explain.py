@@ -6,12 +6,12 @@ import numpy as np
 
 from plume_py.graph.causal import Extra
 from plume_py.graph.paths import causal_path, cycle_path
-from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.history.model import STATUS_NAMES
+from plume_py.history.model import READ_LIST, STATUS_NAMES
 from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.text import shown
 from plume_py.weak.engine import CommitOrder, Forced, WeakEngine
+from plume_py.weak.list_examples import list_argument
 from plume_py.weak.naming import Named, Triple
 from plume_py.weak.steps import StepWriter
 from plume_py.weak.taps import TAPS, TRIPLES, VERSION_CYCLE
@@ -64,12 +64,9 @@ def _size(violation: Violation) -> tuple[int, int, int]:
 
 
 def _length(engine: WeakEngine, o: int) -> int:
-    t = _owner(engine, o)
-    return int(engine.history.txn_start[t + 1] - engine.history.txn_start[t])
-
-
-def _owner(engine: WeakEngine, o: int) -> int:
-    return int(np.searchsorted(engine.history.txn_start, o, side="right")) - 1
+    start = engine.history.txn_start
+    t = int(np.searchsorted(start, o, side="right")) - 1
+    return int(start[t + 1] - start[t])
 
 
 def _triple(engine: WeakEngine, pattern: str, triple: Triple) -> Violation:
@@ -98,7 +95,7 @@ def _reads_on_cycles(engine: WeakEngine) -> list[int]:
 def _causal_cycle(engine: WeakEngine, r: int) -> Violation:
     writer = StepWriter(engine)
     reader, source = engine.reads.reader(r), int(engine.reads.read_source[r])
-    nothing = Extra.of(np.empty((0, 3), np.int32), engine.history.transactions)
+    nothing = Extra.of(np.empty((0, 4), np.int32), engine.history.transactions)
     back = cycle_path(engine.history, engine.reads, nothing, engine.causal, reader, source)
     return _violation(writer, "g", [writer.read_step(r), *writer.path_steps(back)])
 
@@ -108,29 +105,27 @@ def _version_cycle(engine: WeakEngine) -> Violation:
     writer = StepWriter(engine)
     rows, component = engine.reads.version_order, engine.version_ordering.component
     inside = (component[rows[:, 0]] >= 0) & (component[rows[:, 0]] == component[rows[:, 1]])
-    a, b, row = rows[np.flatnonzero(inside)[0]].tolist()
+    a, b, _, i = rows[np.flatnonzero(inside)[0]].tolist()
     extra = Extra.of(rows, engine.history.transactions)
     order = CommitOrder(Forced(rows, 0), extra, engine.version_ordering)
     back = cycle_path(engine.history, engine.reads, extra, engine.version_ordering, b, a)
-    return _violation(writer, VERSION_CYCLE, [writer.version_step(a, b, row), *writer.path_steps(back, "", order)])
+    return _violation(
+        writer, VERSION_CYCLE, [writer.version_step(a, b, writer.list_op(i)), *writer.path_steps(back, "", order)]
+    )
 
 
 def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
     """A pattern of one read: the reader and, where there is one, the writer of what it saw."""
     history = engine.history
     writer = StepWriter(engine)
-    t, version = _owner(engine, o), int(history.op_version[o])
+    t, version = writer.owner(o), int(history.op_version[o])
     key, value = writer.key(int(history.op_key[o])), history.value(version)
     reader, source = writer.name(t), int(history.version_writer[version])
-    read = f"{shown(reader)} read {shown(key)} = {shown(value)}"
     if pattern == "j":
         return _violation(writer, "j", _two_sources(engine, writer, t, o))
-    if pattern == INCOMPATIBLE:
-        other = _contradicting_read(engine, o)
-        writer.name(_owner(engine, other))
-        return _violation(writer, pattern, [], f"{_list_read(writer, other)}, but {_list_read(writer, o)}")
-    if pattern in ("a", "b", "e", DUPLICATE) and history.lists is not None:
-        return _violation(writer, pattern, [], f"{_list_read(writer, o)}: {TAPS[pattern].description}")
+    if history.op_kind[o] == READ_LIST:
+        return _violation(writer, pattern, *list_argument(writer, pattern, o))
+    read = writer.read_text(o)
     why = {
         "a": f"{read}, which nobody wrote",
         "b": f"{read} from {shown(history.txn_label[source]) if source >= 0 else ''}, which aborted",
@@ -152,28 +147,6 @@ def _two_sources(engine: WeakEngine, writer: StepWriter, t: int, o: int) -> list
     of_key = [r for r in span if key[reads.read_op[r]] == key[o]]
     second = next(r for r in of_key if reads.read_op[r] == o)
     return [writer.read_step(of_key[0]), writer.read_step(second)]
-
-
-def _contradicting_read(engine: WeakEngine, o: int) -> int:
-    """A list read of the same key of which ``o``'s list is no prefix, nor the other way round."""
-    history = engine.history
-    assert history.lists is not None
-    starts, items = history.lists.starts, history.lists.items
-    mine = items[slice(*starts[np.searchsorted(history.lists.ops, o) :][:2])]
-    for i in np.flatnonzero(history.op_key[history.lists.ops] == history.op_key[o]):
-        theirs = items[starts[i] : starts[i + 1]]
-        both = min(len(mine), len(theirs))
-        if engine.reads.judged[_owner(engine, int(history.lists.ops[i]))] and np.any(mine[:both] != theirs[:both]):
-            return int(history.lists.ops[i])
-    raise AssertionError("an incompatible list contradicts no other")
-
-
-def _list_read(writer: StepWriter, o: int) -> str:
-    op = writer.history.op(o)
-    reader = shown(writer.history.txn_label[_owner(writer.engine, o)])
-    if not isinstance(op.value, tuple):
-        return f"{reader} read {shown(op.key)} = {shown(op.value)}"
-    return f"{reader} read {shown(op.key)} = [{shown(' '.join(map(str, op.value)))}]"
 
 
 def _violation(writer: StepWriter, pattern: str, steps: list[Step], why: str = "") -> Violation:

@@ -1,5 +1,7 @@
 """Edges of the graph as steps of an argument: what they are, and why they are there."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from plume_py.graph.paths import causal_path
@@ -8,6 +10,15 @@ from plume_py.history.atoms import Atom
 from plume_py.report.verdict import INITIAL, Id, Step
 from plume_py.text import shown
 from plume_py.weak.engine import CommitOrder, WeakEngine
+
+# Elements of a list that a sentence quotes.
+QUOTED = 8
+
+
+def list_text(values: Sequence[Atom]) -> str:
+    """A list for people; of a long one the end."""
+    cut = ["…"] if len(values) > QUOTED else []
+    return f"[{' '.join([*cut, *(shown(value, 20) for value in values[-QUOTED:])])}]"
 
 
 class StepWriter:
@@ -42,11 +53,31 @@ class StepWriter:
         """Read ``r`` saw its source."""
         o = int(self.reads.read_op[r])
         source, reader = self.name(int(self.reads.read_source[r])), self.name(self.reads.reader(r))
-        key = self.key(int(self.history.op_key[o]))
-        value = self.history.value(int(self.history.op_version[o]))
+        key, version = self.key(int(self.history.op_key[o])), self.reads.version(self.history, r)
+        value = self.history.initial_value if version is None else self.history.value(version)
         from_whom = "the initial state" if source == INITIAL else shown(source)
-        because = f"{shown(reader)} read {shown(key)} = {shown(value)} from {from_whom}"
-        return Step(source, reader, "WR", key, because, value)
+        return Step(source, reader, "WR", key, f"{self.read_text(o)} from {from_whom}", value)
+
+    def read_text(self, o: int) -> str:
+        """What operation ``o`` read; of a long list the end, and which of its elements are the reader's own."""
+        op, t = self.history.op(o), self.owner(o)
+        reads = f"{shown(self.history.txn_label[t])} read {shown(op.key)} ="
+        if not isinstance(op.value, tuple):
+            return f"{reads} {shown(op.value)}"
+        own = [value for value, writer in zip(op.value, self.list_writers(o), strict=True) if writer == t]
+        return f"{reads} {list_text(op.value)}" + (f" ({list_text(own)} being its own)" if own else "")
+
+    def owner(self, o: int) -> int:
+        """The transaction of operation ``o``."""
+        return int(np.searchsorted(self.history.txn_start, o, side="right")) - 1
+
+    def list_writers(self, o: int) -> list[int]:
+        """Who appended the elements of the list that operation ``o`` read."""
+        lists = self.history.lists
+        assert lists is not None
+        at = int(np.searchsorted(lists.ops, o))
+        writers: list[int] = self.history.version_writer[lists.items[lists.starts[at] : lists.starts[at + 1]]].tolist()
+        return writers
 
     def forced_step(self, level: str, t2: int, r: int) -> Step:
         """``level`` forces t2 before the source of read ``r``: its reader saw t2, too, as the evidence shows."""
@@ -64,14 +95,13 @@ class StepWriter:
             )
         return Step(self.name(t2), source, "CM", key, because, reader=self.name(t3), evidence=tuple(evidence))
 
-    def version_step(self, a: int, b: int, row: int) -> Step:
-        """A list read (-2 - ``row``) shows an append of a right before one of b."""
-        assert self.history.lists is not None
-        o = int(self.history.lists.ops[-2 - row])
-        reader = self.name(int(np.searchsorted(self.history.txn_start, o, side="right")) - 1)
+    def version_step(self, a: int, b: int, o: int) -> Step:
+        """The list that operation ``o`` read shows an append of a before one of b, or a's and not b's."""
+        reader = self.name(self.owner(o))
         names, key = (self.name(a), self.name(b)), self.key(int(self.history.op_key[o]))
+        late = "before" if b in self.list_writers(o) else "and not"
         because = (
-            f"{shown(reader)}'s read of list {shown(key)} shows {shown(names[0])}'s append before {shown(names[1])}'s"
+            f"{shown(reader)}'s read of list {shown(key)} shows {shown(names[0])}'s append {late} {shown(names[1])}'s"
         )
         return Step(*names, "WW", key, because, reader=reader)
 
@@ -99,11 +129,18 @@ class StepWriter:
         if r is not None:
             return self.read_step(r)
         assert order is not None
-        rows = range(int(order.extra.start[b]), int(order.extra.start[b + 1]))
-        reads = [int(order.forced.edges[order.extra.row[i], 2]) for i in rows if order.extra.source[i] == a]
-        if min(reads) < 0:
-            return self.version_step(a, b, min(reads))
-        return self.forced_step(level, a, reads[0])
+        into = slice(int(order.extra.start[b]), int(order.extra.start[b + 1]))
+        rows = order.extra.row[into][order.extra.source[into] == a]
+        reasons = order.forced.edges[rows, 2:].tolist()
+        lists = [i for _, i in reasons if i >= 0]
+        if lists:
+            return self.version_step(a, b, self.list_op(lists[0]))
+        return self.forced_step(level, a, reasons[0][0])
+
+    def list_op(self, i: int) -> int:
+        """The operation that read list ``i``."""
+        assert self.history.lists is not None
+        return int(self.history.lists.ops[i])
 
     def _read_from(self, t: int, source: int, before: int | None = None) -> int | None:
         """The first read by which t saw ``source`` (before read ``before``)."""

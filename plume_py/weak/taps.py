@@ -1,4 +1,4 @@
-"""The 14 transactional anomalous patterns (TAPs), and the three defects that only lists can show.
+"""The 14 transactional anomalous patterns (TAPs), and the four defects that only lists can show.
 
 One table: the checker, the reports and the documentation all read it. ``t1 -WR(x)-> t3`` is the read in question and t2
 another writer of x; CO is the causal order, CM the commit order that the pattern's own level forces.
@@ -6,7 +6,7 @@ another writer of x; CO is the causal order, CM the commit order that the patter
 
 from dataclasses import dataclass
 
-from plume_py.graph.reads import DUPLICATE, INCOMPATIBLE
+from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 
 VERSION_CYCLE = "version-order-cycle"
 
@@ -147,6 +147,14 @@ TAPS: dict[str, Tap] = {
             "an append was applied twice, for example by a retry that is not idempotent",
         ),
         Tap(
+            TORN,
+            "TornAppend",
+            "RC",
+            "a list shows the appends of one transaction incompletely, apart, or in another order",
+            "t1 appends u and v to x, and a read of x shows one without the other, or not v right after u",
+            "appends are applied one by one instead of together, are lost, or overtake each other",
+        ),
+        Tap(
             INCOMPATIBLE,
             "IncompatibleOrder",
             "RC",
@@ -158,8 +166,8 @@ TAPS: dict[str, Tap] = {
             VERSION_CYCLE,
             "CyclicVersionOrder",
             "RC",
-            "the version orders that lists show contradict each other or the causal order",
-            "SO, WR and the version orders of lists form a cycle",
+            "the version orders that lists fix contradict each other or the causal order",
+            "SO, WR and the version orders of lists form a cycle; who is in no list comes after the longest",
             "writes of two transactions are interleaved",
         ),
     )
