@@ -70,14 +70,14 @@ class Lists:
         """
         sound: dict[Atom, List] = {}
         for read in sorted(self.reads, key=lambda read: -len(read.external)):
-            external = read.external
-            if external != sound.get(read.key, ())[: len(external)]:
-                found = [*self._strangers(read), *self._repeated(read), *((TORN, u) for u in self._torn(read))]
+            part = read.external
+            if part != sound.get(read.key, ())[: len(part)]:
+                part = self._unrepeated(read)
+                found = [*self._strangers(read), *self._repeated(read), *self._torn(read.key, part)]
                 read.flaws += found
                 if not found:
-                    sound.setdefault(read.key, external)
-            if read.source is not None and self._is_cut_short(read):
-                read.flaws.append(("f", read.source))
+                    sound.setdefault(read.key, part)
+            read.flaws += [("f", u) for u in self._cut_short(read.key, part) if (TORN, u) not in read.flaws]
         for read in sorted(filter(lambda read: read.clean, self.reads), key=lambda read: -len(self.extension(read))):
             orders = self.orders.setdefault(read.key, [])
             told = self.extension(read)
@@ -117,15 +117,15 @@ class Lists:
         u = self.writer.get((x, value))
         return 1 if u is None else self.appends[u][x].count(value)
 
-    def _torn(self, read: ListRead) -> Iterator[int]:
+    def _torn(self, x: Atom, items: List) -> Iterator[tuple[str, int]]:
         """Who counts and is not there whole, together and in order; at the end, a beginning is enough."""
-        x, items, at = read.key, self._unrepeated(read), 0
+        at = 0
         while at < len(items):
             u = self._who(x, items[at])
             block = self.appends[u][x] if u is not None else items[at : at + 1]
             there = items[at : at + len(block)]
             if u is not None and there != block[: len(there)]:
-                yield u
+                yield TORN, u
                 at += 1
             else:
                 at += len(there)
@@ -142,14 +142,14 @@ class Lists:
                 kept.append(value)
         return tuple(kept)
 
-    def _is_cut_short(self, read: ListRead) -> bool:
-        """Does P end in a beginning of its writer's appends, and not in all of them? (TAP-f)"""
-        if read.source in (None, START):
-            return False
-        block, external = self.appends[read.source][read.key], read.external
-        if external[-len(block) :] == block:
-            return False
-        return any(external[-n:] == block[:n] for n, value in enumerate(block, 1) if value == external[-1])
+    def _cut_short(self, x: Atom, items: List) -> Iterator[int]:
+        """The last writer, if the list ends in a beginning of its appends, and not in all of them (TAP-f)."""
+        u = self._who(x, items[-1]) if items else None
+        if u is not None:
+            block = self.appends[u][x]
+            beginnings = (block[:n] for n, value in enumerate(block, 1) if value == items[-1])
+            if items[-len(block) :] != block and any(items[-len(part) :] == part for part in beginnings):
+                yield u
 
     def misread(self, order: Iterable[int]) -> Iterator[tuple[ListRead, str]]:
         """Replay: the lists that those who commit in this ``order`` make, against what was read; and what is wrong.

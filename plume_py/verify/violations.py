@@ -151,7 +151,7 @@ class Case:
             source = steps[0].source
             found = self._flawed(steps[0].target, x)
             need(found, f"no read of {shown(x)} by {shown(steps[0].target)} is like that")
-            need(self.number.get(source) in found, f"{shown(source)} did not write what was read")
+            need(source in self.number and self.number[source] in found, f"{shown(source)} did not write what was read")
             return
         names = list(self.number)
         need(1 <= len(names) <= 2, "one reader is expected, or a reader and a writer")
