@@ -23,6 +23,7 @@ HIERARCHY_TARGET = ROOT / "docs" / "hierarchy.md"
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = {
     "duplicate-element": "CI/list-duplicate-element",
+    "torn-append": "CI/list-torn-append",
     "incompatible-order": "CI/list-incompatible-order",
     "version-order-cycle": "CI/list-version-order-cycle",
 }

@@ -18,6 +18,8 @@ from plume_py.errors import InputError
 from plume_py.graph.reads import INITIAL as FROM_INITIAL
 from plume_py.graph.reads import Reads, resolve_reads
 from plume_py.history.model import NOBODY, History
+from plume_py.weak.engine import BASE
+from plume_py.weak.taps import TAPS
 
 Boundary = Literal["strict", "relaxed"]
 
@@ -25,7 +27,7 @@ Boundary = Literal["strict", "relaxed"]
 INITIAL = -1
 
 # Reads that are wrong in themselves: there is no run to start from.
-WRONG_READS = "abcdef"
+WRONG_READS = frozenset(BASE)
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
     wrong = [pattern for pattern in resolved.counts if pattern in WRONG_READS]
     if wrong:
         raise InputError(
-            f"a read of the observed history is wrong in itself (TAP-{min(wrong)})",
+            f"a read of the observed history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="isocheck shows it; prediction starts from a run that keeps the target",
         )
     observed = Observed(history, boundary, live=np.flatnonzero(resolved.live).tolist())
@@ -133,13 +135,29 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
 
 
 def _external_reads(history: History, resolved: Reads) -> dict[int, list[tuple[int, int]]]:
-    """transaction -> (operation, transaction it read from) in program order."""
+    """transaction -> (operation, transaction it read from) in program order.
+
+    A list that ends in own appends also shows what others appended before; as a register it is an own read.
+    """
     start, ops, sources = resolved.read_start, resolved.read_op.tolist(), resolved.read_source.tolist()
+    own = _own_reads(history)
     return {
-        t: [(ops[i], sources[i]) for i in range(int(start[t]), int(start[t + 1]))]
+        t: [(ops[i], sources[i]) for i in range(int(start[t]), int(start[t + 1])) if ops[i] not in own]
         for t in range(history.transactions)
         if resolved.judged[t]
     }
+
+
+def _own_reads(history: History) -> set[int]:
+    """The list reads that follow an own append to the same key."""
+    own: set[int] = set()
+    if history.lists is None:
+        return own
+    for o in history.lists.ops.tolist():
+        t = int(np.searchsorted(history.txn_start, o, side="right")) - 1
+        if any(key == history.op_key[o] and written < o for key, written in _writes(history, t)):
+            own.add(o)
+    return own
 
 
 def _writes(history: History, t: int) -> list[tuple[int, int]]:
