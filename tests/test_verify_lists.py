@@ -412,6 +412,19 @@ def test_an_own_append_comes_after_what_it_was_appended_to():
     assert refuted(history, "version-order-cycle", "T1 T2 T3", step("T1", "WR", "T2", "x", value=2), unseen)
 
 
+def test_a_value_that_two_appended_and_nobody_read():
+    """It stands in no list, so it must not be taken for the other's where a reader's later appends are added."""
+    history = committed(append("x", 1) + read("x", 1) + append("x", 5), append("x", 5, 6), append("x", 7))
+    back = step("T2", "WR", "T1", "x")
+    assert "-WR->" in refuted(history, "version-order-cycle", "T1 T2 T3", ww("T1", "T2", "x", "T1"), back)[0]
+    assert "-WW->" in refuted(history, "version-order-cycle", "T1 T2 T3", ww("T2", "T3", "x", "T1"), back)[0]
+    assert "-WW->" in refuted(history, "version-order-cycle", "T1 T2 T3", ww("T2", "T1", "x", "T1"), back)[0]
+    first = [("committed", append("x", 5)), ("committed", append("x", 1) + read("x", 1) + append("x", 5))]
+    assert showing(built([first]), "T1 T2") == set()
+    before = step("T1", "SO", "T2")
+    assert not refuted(built([first]), "version-order-cycle", "T1 T2", before, ww("T2", "T1", "x", "T2"))
+
+
 def test_a_list_that_is_torn_fixes_no_order():
     history = committed(append("x", 1, 2), append("x", 3), read("x", 1, 3))
     assert refuted(history, "version-order-cycle", "T1 T2 T3", ww("T1", "T2", "x", "T3"), ww("T2", "T1", "x", "T3"))

@@ -45,7 +45,7 @@ class Lists:
         self.appends, self.writer, self.live = appends, writer, live
         self.reads: list[ListRead] = []
         self.read_by: defaultdict[tuple[int, Atom], list[ListRead]] = defaultdict(list)
-        self.orders: dict[Atom, list[List]] = {}  # the longest that is told of a key, and its rivals
+        self.orders: dict[Atom, list[ListRead]] = {}  # which reads tell the longest order of a key, and its rivals
 
     def take_apart(self, t: int, x: Atom, items: List, mine: List) -> ListRead:
         """The own part must be the end, and nothing of the reader's may stand elsewhere (TAP c, d, e)."""
@@ -78,23 +78,25 @@ class Lists:
                 if not found:
                     sound.setdefault(read.key, part)
             read.flaws += [("f", u) for u in self._cut_short(read.key, part) if (TORN, u) not in read.flaws]
-        for read in sorted(filter(lambda read: read.clean, self.reads), key=lambda read: -len(self.extension(read))):
-            orders = self.orders.setdefault(read.key, [])
-            told = self.extension(read)
-            if not orders or contradict(told, orders[0]):
-                orders.append(told)
+        clean = [(self.extension(read), read) for read in self.reads if read.clean]
+        longest: dict[Atom, List] = {}
+        for told, read in sorted(clean, key=lambda pair: -len(pair[0])):
+            first = longest.setdefault(read.key, told)
+            if told is first or contradict(told, first):
+                self.orders.setdefault(read.key, []).append(read)
 
     def extension(self, read: ListRead) -> List:
         """The order that a clean list tells: if it shows own appends, all of the reader's follow at once."""
         return read.external + self.appends[read.reader][read.key] if read.mine else read.external
 
-    def told_to(self, t: int, x: Atom) -> list[List]:
-        """The orders that the clean lists tell that t read under key x."""
-        return [self.extension(read) for read in self.read_by.get((t, x), ()) if read.clean]
+    def writers(self, read: ListRead) -> list[int]:
+        """Who comes one after the other, as a clean list tells."""
+        others = dict.fromkeys(self.writer[read.key, value] for value in read.external)
+        return [*others, read.reader] if read.mine else [*others]
 
-    def writers(self, x: Atom, items: Iterable[Atom]) -> list[int]:
-        """Who appended the elements of a clean list, each once."""
-        return list(dict.fromkeys(self.writer[x, value] for value in items))
+    def clean_reads(self, t: int, x: Atom) -> list[ListRead]:
+        """The clean lists that t read under key x."""
+        return [read for read in self.read_by.get((t, x), ()) if read.clean]
 
     def _who(self, x: Atom, value: Atom) -> int | None:
         t = self.writer.get((x, value))

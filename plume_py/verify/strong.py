@@ -218,8 +218,8 @@ def _group_fails(told: Told, level: Callable[[int], str], only: set[int], budget
 def _told_orders(told: Told, only: set[int]) -> Iterator[tuple[int, int]]:
     """What lists tell about the order of these transactions; whom they do not show comes after all that they show."""
     for x in {x for t in only for x in told.wrote[t]}:
-        for items in told.lists.orders.get(x, ()):
-            writers = told.lists.writers(x, items)
+        for read in told.lists.orders.get(x, ()):
+            writers = told.lists.writers(read)
             kept = [t for t in writers if t in only]
             yield from pairwise(kept)
             late = only.difference(writers) if kept else ()

@@ -171,8 +171,9 @@ class Case:
         """Of the orders that lists told those who are shown, two are no beginnings of each other."""
         need(len(self.claim.keys) == 1, "one list is expected")
         x = self.claim.keys[0]
-        orders = [items for name in self.number for items in self.told.lists.told_to(self._transaction(name), x)]
-        contradicted = any(contradict(*pair) for pair in combinations(orders, 2))
+        lists = self.told.lists
+        reads = [read for name in self.number for read in lists.clean_reads(self._transaction(name), x)]
+        contradicted = any(contradict(*pair) for pair in combinations(map(lists.extension, reads), 2))
         need(contradicted, f"the reads of {shown(x)} that are shown do not contradict each other")
 
     def _check_two_sources(self) -> None:
@@ -226,8 +227,8 @@ class Case:
 
     def _is_told(self, x: Atom, a: int, b: int, reader: int) -> bool:
         """Does a list that was read show a's append to x before b's, or a's and not b's?"""
-        for items in self.told.lists.told_to(reader, x):
-            order = self.told.lists.writers(x, items)
+        for read in self.told.lists.clean_reads(reader, x):
+            order = self.told.lists.writers(read)
             if a in order and x in self.told.wrote[b] and b not in order[: order.index(a) + 1]:
                 return True
         return False
