@@ -74,7 +74,7 @@ class Lists:
             if part != sound.get(read.key, ())[: len(part)]:
                 part = self._unrepeated(read)
                 found = [*self._strangers(read), *self._repeated(read), *self._torn(read.key, part)]
-                read.flaws += found
+                read.flaws += dict.fromkeys(found)
                 if not found:
                     sound.setdefault(read.key, part)
             read.flaws += [("f", u) for u in self._cut_short(read.key, part) if (TORN, u) not in read.flaws]
@@ -170,7 +170,8 @@ class Lists:
         for read in self.reads:
             if read.source is not None:
                 size = 0 if read.source == START else span[read.source, read.key][1]
-                if read.items != sequence.get(read.key, ())[:size] + read.mine:
+                fits = len(read.items) == size + len(read.mine)
+                if not fits or read.items != sequence.get(read.key, ())[:size] + read.mine:
                     yield read, "is not what the order makes of it"
                 elif read.mine and span[read.reader, read.key][0] != size:
                     yield read, "lacks what comes just before its own appends in the order"
