@@ -9,10 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plume_py import accel
+from plume_py.checking import check
 from plume_py.errors import InputError
 from plume_py.history.formats import edn, edn_kernels
 from plume_py.history.load import load
-from plume_py.history.model import History
+from plume_py.history.model import NOBODY, History
+from plume_py.levels import NAMES
 
 
 @pytest.fixture(params=["never", "always"])
@@ -299,6 +301,29 @@ def test_an_invocation_outlives_its_block(tmp_path, monkeypatch):
     loaded = history(tmp_path, text + "{:type :fail :process 9}")
     assert sessions(loaded)[9] == [("aborted", [("w", 1, 1)])]
     assert loaded.transactions == 201
+
+
+@pytest.mark.parametrize(
+    ("text", "format"),
+    [
+        (
+            "{:type :ok :process 0 :value [[:w :x 1]]}\n{:type :ok :process 1 :value [[:w :x 2]]}\n"
+            "{:type :ok :process 1 :value [[:r :x 1]]}",
+            "edn",
+        ),
+        (
+            '{"type": "ok", "process": 0, "value": [["w", "x", 1]]}\n'
+            '{"type": "ok", "process": 1, "value": [["w", "x", 2]]}\n'
+            '{"type": "ok", "process": 1, "value": [["r", "x", 1]]}',
+            "elle-json",
+        ),
+    ],
+)
+def test_no_client_sets_up_the_initial_state(tmp_path, text, format):
+    loaded = history(tmp_path, text, format=format)
+    assert loaded.init_txn == NOBODY
+    assert check(loaded, NAMES).ok
+    assert load(tmp_path / "h.edn", format=format, init_txn="first").init_txn == 0
 
 
 def test_empty_histories(tmp_path):

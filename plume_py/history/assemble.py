@@ -50,6 +50,7 @@ class RawColumns:
     values: Atoms
     initial: int | None
     initial_declared: bool = False  # the file itself says what its initial state is
+    initial_fixed: bool = False  # the format says so, and no transaction sets it up
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
     lists: RawLists | None = None
@@ -92,7 +93,7 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
     _reject_mixed_use(history)
     _reject_initial_in_list(history)
     _reject_ambiguous_read(history, version_second)
-    return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared))
+    return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared, raw.initial_fixed))
 
 
 def _starts(owner: Int32s, owners: int) -> Int64s:

@@ -45,16 +45,23 @@ class HistoryBuilder:
     """
 
     def __init__(
-        self, initial: Atom | Sequence[Atom] = None, *, declared: bool = True, implicit_initial: bool = True
+        self,
+        initial: Atom | Sequence[Atom] = None,
+        *,
+        declared: bool = True,
+        fixed: bool = False,
+        implicit_initial: bool = True,
     ) -> None:
         """``initial`` is what a read of the initial state shows.
 
         ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
-        transaction may take its place. ``implicit_initial``: there is an initial state that nobody wrote.
+        transaction may take its place. ``fixed``: it is more than a custom, and none ever does. ``implicit_initial``:
+        there is an initial state that nobody wrote.
         """
         if isinstance(initial, list | tuple) and initial:
             raise InputError("the initial value of a list is the empty list", hint="declare null, [] or nothing")
         self._declared = declared
+        self._fixed = fixed
         self._implicit = implicit_initial
         self._initial = None if isinstance(initial, list | tuple) else initial
         self._sessions: dict[Hashable, int] = {}
@@ -133,6 +140,7 @@ class HistoryBuilder:
             values=value_atoms,
             initial=int(initial) if self._implicit else None,
             initial_declared=self._declared,
+            initial_fixed=self._fixed,
             txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
             txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
             lists=self._lists(items),

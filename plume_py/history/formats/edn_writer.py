@@ -31,7 +31,7 @@ def write(history: History) -> Rendered:
     if not history.transactions:
         raise ConversionError(f"{TARGET} has no empty histories")
     lost = _lost(history)
-    require_initial(history, TARGET, (None,), lost)
+    require_initial(history, TARGET, (None,), lost, fixed=True)
     sessions = session_numbers(history)
     owners = enumerate(zip(history.txn_session.tolist(), history.txn_status.tolist(), strict=True))
     heads = [

@@ -50,7 +50,7 @@ class Pairing:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._builder = HistoryBuilder(None, declared=False)
+        self._builder = HistoryBuilder(None, fixed=True)
         self._invoke = dialect.mark + "invoke"
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
         self._running: dict[int, Invocation] = {}
