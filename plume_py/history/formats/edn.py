@@ -13,7 +13,9 @@ from plume_py import accel
 from plume_py.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import edn_kernels as kernels
-from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value
+from plume_py.history.formats.edn_atoms import MARK_IN_JSON
+from plume_py.history.formats.jepsen import Pairing
+from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.source import Buffer, Source
 
@@ -73,6 +75,7 @@ DIALECT = Dialect(
     msgspec.json.Decoder(list[tuple[Kind, Key, Value]] | None),
     ":",
     "{:type :ok, :process 0, :f :txn, :value [[:w :x 1] [:r :y nil]]}",
+    lambda value: MARK_IN_JSON in value,
 )
 
 
