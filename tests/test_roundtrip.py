@@ -281,6 +281,7 @@ def test_a_byte_order_mark_changes_nothing(name: str, tmp_path: Path) -> None:
         "dbcop-hist": "[x:=2]\n",
         "dbcop-yaml": "- - events: []\n    success: true\n",
         "edn": "{:type :ok, :process 0, :value [[:w 1 2]]}\n",
+        "jepsen-txt": "0\t:ok\t:txn\t[[:w 1 2]]\n",
         "elle-json": '[{"type":"ok","process":0,"value":[["w",1,2]]}]',
         "awdit": "w 1 2\n",
         "isopredict": "WRITE KEY[x] Txn(1, 0)\n",

@@ -81,12 +81,19 @@ DIALECT = Dialect(
 
 def read(source: Source) -> RawColumns:
     """The raw columns of an EDN history."""
-    content = source.content()
+    return read_blocks(BlockReader(source.content()))
+
+
+def read_blocks(reader: "BlockReader", *, one_per_line: bool = False) -> RawColumns:
+    """The raw columns of the operations that ``reader`` hands out; ``one_per_line``: no two may share a line."""
     pairing = Pairing(DIALECT)
+    before = 0
     with no_collector():
-        reader = BlockReader(content)
         while not reader.finished:
             text, lines = reader.next_block()
+            if one_per_line and len({before, *lines}) <= len(lines):
+                raise InputError("two operations on a line", where=f"lines {lines[0]} to {lines[-1]}")
+            before = lines[-1] if lines else before
             pairing.add_lines(text, lines)
         return pairing.columns(enclosed=reader.mode == kernels.CLOSED)
 

@@ -125,8 +125,8 @@ class Values:
             raise InputError(
                 f"{error}: {shown(op, mark):.80}",
                 where=f"line {line}",
-                hint=f"isocheck knows [{mark}r k v], [{mark}w k v] and [{mark}append k v], where a read may also show a "
-                "list of such values",
+                hint=f"isocheck knows [{mark}r k v], [{mark}w k v] and [{mark}append k v], and reads of lists, "
+                f"[{mark}r k [v v]]",
             ) from None
 
     def _read_micro_op(self, op: list[Any]) -> tuple[str, Key, Value]:
@@ -207,7 +207,10 @@ class Values:
 def _writes_lists(ops: Ops, value: bytes) -> bool:
     if value.count(b"[") == len(ops) + 1:  # then there are no lists among the values
         return False
-    return any(type(op[2]) is list and op[0] != "r" for op in ops)
+    for op in ops:
+        if type(op[2]) is list and op[0] != "r":
+            return True
+    return False
 
 
 def _is_list_of_micro_ops(value: object) -> bool:
