@@ -53,6 +53,7 @@ class RawColumns:
     initial_fixed: bool = False  # the format says so, and no transaction sets it up
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
+    txn_index: Int64s | None = None
     lists: RawLists | None = None
     txn_label: Labels = field(default_factory=lambda: Labels(prefix="T"))
     session_label: Labels = field(default_factory=Labels)
@@ -87,6 +88,7 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         lists=lists,
         txn_label=raw.txn_label,
         session_label=raw.session_label,
+        txn_index=raw.txn_index,
         format=format_name,
         warnings=_unread_duplicates(version_second),
     )
@@ -114,6 +116,7 @@ def _order(raw: RawColumns) -> Int64s:
         raw.txn_status = raw.txn_status[order]
         raw.txn_level = None if raw.txn_level is None else raw.txn_level[order]
         raw.txn_line = None if raw.txn_line is None else raw.txn_line[order]
+        raw.txn_index = None if raw.txn_index is None else raw.txn_index[order]
         raw.txn_label = _reorder(raw.txn_label, order)
         raw.op_txn = rank[raw.op_txn]
     txn_start = _starts(raw.op_txn, transactions)

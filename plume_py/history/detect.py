@@ -15,7 +15,7 @@ OF_A_JEPSEN_RUN = frozenset(("jepsen.log", "test.fressian", "test.jepsen"))
 _HISTORIES_OF_A_RUN = frozenset(("history.edn", "history.txt"))
 
 _HOW_TO_GET_EDN = (
-    '(jepsen.store/write-history! (jepsen.store/test "FOLDER")), in the test\'s own REPL, writes history.edn'
+    '(jepsen.store/write-history! (jepsen.store/test "FOLDER")), in the REPL of the test, writes history.edn'
 )
 
 # How a file in Jepsen's binary format begins.

@@ -68,6 +68,7 @@ class Operation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
     process: Any = None
     f: Any = None
     value: msgspec.Raw = ABSENT
+    index: Any = None
 
 
 DIALECT = Dialect(

@@ -23,6 +23,7 @@ class Operation(msgspec.Struct, gc=False):
     process: Any = None
     f: Any = None
     value: msgspec.Raw = ABSENT
+    index: Any = None
 
 
 DIALECT = Dialect(

@@ -13,6 +13,9 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.jepsen_values import Dialect, NotTransactionalError, Operation, Ops, Values
 
+# Operations of a history have indices of 64 bits.
+_MAX_INDEX = 2**63
+
 _STATUS = {"ok": "committed", "fail": "aborted", "info": "unknown"}
 
 # An operation that has begun, and its line.
@@ -32,6 +35,7 @@ class Pairing:
         self._homeless: dict[str, list[Invocation]] = {}  # invocations without a process, by what they do
         self._sessions = 0
         self._clients = 0
+        self._count = 0
         self._others = 0
 
     def add_lines(self, text: bytes, lines: Sequence[int]) -> None:
@@ -49,7 +53,10 @@ class Pairing:
         invoke, running = self._invoke, self._running
         try:
             for line, operation in zip(lines, operations, strict=True):
-                process = operation.process
+                process, index = operation.process, operation.index
+                if type(index) is not int or not 0 <= index < _MAX_INDEX:
+                    operation.index = self._count  # as Jepsen itself numbers them
+                self._count += 1
                 if type(process) is int:
                     before = running.pop(process, None)
                     if operation.type != invoke:
@@ -120,7 +127,7 @@ class Pairing:
         self._clients += 1
         if status != "committed":
             ops = self._values.known(operation, ops)
-        self._builder.add(session, ops, status=status, line=line)
+        self._builder.add(session, ops, status=status, line=line, index=operation.index)
 
     def _done(self, line: int, operation: Operation, invocation: Invocation | None, status: str) -> Ops | None:
         """What a completed operation did; where it does not say so itself, what it was asked to do."""
@@ -135,7 +142,8 @@ class Pairing:
         if ops is None:
             raise NotTransactionalError(line)
         self._clients += 1
-        self._builder.add(session, self._values.known(operation, ops), status="unknown", line=line)
+        ops = self._values.known(operation, ops)
+        self._builder.add(session, ops, status="unknown", line=line, index=operation.index)
 
     def _bad_type(self, line: int, kind: str) -> InputError:
         mark = self._dialect.mark

@@ -34,6 +34,7 @@ class Operation(Protocol):
     process: Any
     f: Any
     value: msgspec.Raw
+    index: Any
 
 
 class Dialect(NamedTuple):
@@ -207,10 +208,7 @@ class Values:
 def _writes_lists(ops: Ops, value: bytes) -> bool:
     if value.count(b"[") == len(ops) + 1:  # then there are no lists among the values
         return False
-    for op in ops:
-        if type(op[2]) is list and op[0] != "r":
-            return True
-    return False
+    return any(type(op[2]) is list and op[0] != "r" for op in ops)
 
 
 def _is_list_of_micro_ops(value: object) -> bool:
