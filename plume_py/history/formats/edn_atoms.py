@@ -43,11 +43,13 @@ def text_of(atom: object, *, marked: bool) -> int | str | None:
 
 def written(text: str) -> str:
     """The EDN that is read as ``text``: a keyword, a number, …, or a string."""
-    if _is_odd(text):
-        return text
+    return text if _is_odd(text) else msgspec.json.encode(string_of(text)).decode()
+
+
+def string_of(text: str) -> str:
+    """The string that ``text`` stands for, unless it stands for something else."""
     inner = text[1:-1]
-    string = inner if len(text) > 1 and text[0] == text[-1] == '"' and _is_odd(_core(inner)) else text
-    return msgspec.json.encode(string).decode()
+    return inner if len(text) > 1 and text[0] == text[-1] == '"' and _is_odd(_core(inner)) else text
 
 
 def _quoted_if_odd(string: str) -> str:
