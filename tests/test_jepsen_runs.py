@@ -3,7 +3,9 @@
 import os
 
 import pytest
+from click.testing import CliRunner
 
+from plume_py.cli.main import cli
 from plume_py.errors import InputError
 from plume_py.history.load import load
 from plume_py.scan.find import find
@@ -78,6 +80,28 @@ def test_a_scan_finds_each_run_once(tmp_path):
     assert sorted(os.path.relpath(task.path, store) for task in found) == [f"my-test/{n}" for n in "1234"]
     outcomes = {task.path[-1]: check_one(Task(0, task.path, 0, False), Settings()).outcome for task in found}
     assert outcomes == {"1": "holds", "2": "holds", "3": "unreadable", "4": "holds"}
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "message"),
+    [
+        ("[[:append 1 2] [:w 1 3]]", 4, "key 1 is used both as a list and as a register"),
+        ("[[:r 1 [[2] 3]]]", 4, "a list inside a list: [:r 1 [[2] 3]]"),
+        ("[[:r 1 [nil]]]", 4, "nil inside a list: [:r 1 [nil]]"),
+        ("[[:r 1 #{2}]]", 4, "a set is no list: it has no order: [:r 1 #{2}]"),
+        ("[[:append 1 2] [:append 1 [3]]]", 4, "a list appended at once: [:append 1 [3]]"),
+        ("[[:append 1 2]]} {:type :ok :process 1 :value [[:r 1 [2 2]]]", 1, ""),
+    ],
+)
+def test_bad_input_takes_one_line(tmp_path, value, code, message):
+    path = tmp_path / "h.edn"
+    path.write_text(f"{{:type :ok :process 0 :f :txn :value {value}}}\n")
+    ran = CliRunner().invoke(cli, ["check", str(path), "--level", "RC"])
+    assert ran.exit_code == code
+    assert message in ran.stderr
+    assert ran.stderr.count("\n") == (code == 4)
+    if code == 1:
+        assert "DuplicateElement" in ran.stdout
 
 
 # --- history.txt

@@ -114,7 +114,7 @@ def _size_as_one(place: Place, inside: list[Entry]) -> int | None:
 
 
 def _size_of_run(sizes: dict[str, int]) -> int | None:
-    """The size of a Jepsen run, else None; one whose history is in the binary test.jepsen alone will be told as such."""
+    """The size of a Jepsen run, else None; if only the binary test.jepsen has its history, that will be told."""
     beside = "results.edn" in sizes or not OF_A_JEPSEN_RUN.isdisjoint(sizes)
     if "history.edn" in sizes and (beside or "history.txt" in sizes):
         return sizes["history.edn"]
