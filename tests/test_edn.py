@@ -527,6 +527,18 @@ def test_a_register(tmp_path):
     }
 
 
+def test_a_register_without_processes(tmp_path):
+    loaded = history(
+        tmp_path,
+        "{:type :invoke :f :read :value nil}{:type :invoke :f :write :value 1}"
+        "{:type :ok :f :write :value 1}{:type :ok :f :read :value 1}",
+    )
+    assert sorted(sessions(loaded).values()) == [
+        [("committed", [("r", "register", 1)])],
+        [("committed", [("w", "register", 1)])],
+    ]
+
+
 def test_independent_registers(tmp_path):
     loaded = history(
         tmp_path,

@@ -110,7 +110,7 @@ class Pairing:
         self._complete(self._new_session(), line, operation, invocation)
 
     def _shape(self, line: int, operation: Operation) -> str:
-        ops = self._values.ops(line, operation)
+        ops = self._done(line, operation, None, "unknown")
         return "null" if ops is None else repr([(str(op[0]), *op[1 : 2 if op[0] == "r" else 3]) for op in ops])
 
     def _new_session(self) -> str:

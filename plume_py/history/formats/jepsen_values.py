@@ -91,9 +91,8 @@ class Values:
 
     def known(self, operation: Operation, ops: Ops) -> Ops:
         """Without the reads of nil: what has not completed well does not say what it read, nor whether it compared."""
-        if self._register_op(operation) == "cas":
-            return ops[1:]
-        return [op for op in ops if op[2] is not None or op[0] != "r"]
+        compared = self._register_op(operation) == "cas"
+        return [op for op in ops if op[0] != "r" or (op[2] is not None and not compared)]
 
     def _register_op(self, operation: Operation) -> str | None:
         name = operation.f
