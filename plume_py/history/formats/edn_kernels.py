@@ -31,8 +31,7 @@ NAME_NEWLINE, NAME_SPACE, NAME_TAB = 0x6E65776C696E65, 0x7370616365, 0x746162
 NAME_RETURN, NAME_FORMFEED = 0x72657475726E, 0x666F726D66656564
 NAME_BACKSPACE = 0x61636B7370616365  # without its first letter, which would be the ninth
 
-# No byte of EDN becomes more bytes of JSON than a control character in a string: \u001f.
-GROWTH, MARGIN = 6, 16
+GROWTH, MARGIN = 6, 16  # no byte of EDN becomes more of JSON than a control character in a string: \u001f
 
 
 def all_hex(buf, at, end):
