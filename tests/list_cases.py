@@ -46,6 +46,10 @@ CASES = {
     "an unknown outcome counts for its other keys too": ("?+x1 +y1 | +x2 | x:12 y:", "CI RC RA TCC", ""),
     "an aborted append inside": ("!+x1 | +x2 | x:12", "CI", "b"),
     "nobody's element inside": ("+x2 | x:92", "CI", "a"),
+    "nobody's element twice": ("+x2 | x:929", "CI", "a, duplicate"),
+    "an element twice by one transaction": ("+x1 +x1 | x:11", ALL, ""),
+    "an element repeated before its block": ("+x1 +x2 | x:212", "CI", "torn, duplicate"),
+    "a list ends in a part, and its reader adds to it": ("+x4 x:24 | x:24 | +x2 +x3", "CI", "f, torn"),
     # Own appends
     "own appends grow": ("+x1 x:1 +x2 x:12", ALL, ""),
     "an own append before it is made": ("x:1 +x1", "CI", "c"),

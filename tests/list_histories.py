@@ -3,8 +3,8 @@
 A run has an order of the transactions for each key (the commit order, now and then another), and each transaction sees
 what a database of some level would show it: all before it, a snapshot, a causal past, or anything. A read shows what
 was appended up to the last writer that is seen, and own appends at the end. Then lists are mangled: ``DEFECTS`` has one
-function per way of lying. A history may have a register beside its lists. Its shape is that of ``oracle``; values are
-unique per key, and the initial value is None.
+function per way of lying. A history may have a register beside its lists. Its shape is that of ``oracle``; no
+value of a key has two writers, and the initial value is None.
 """
 
 from dataclasses import dataclass, field
@@ -61,7 +61,8 @@ def _random_body(rng, keys, made):
         wanted.append((wanted[-1][0], False))
     body = []
     for x, write in wanted:
-        made[x] += write
+        again = ("append", x, made[x]) in body and rng.random() < 0.03  # the same element twice by one transaction
+        made[x] += write and not again
         body.append(("r" if not write else "w" if x == REGISTER else "append", x, made[x] if write else None))
     return body
 

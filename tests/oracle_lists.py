@@ -31,7 +31,7 @@ def judge(part, appends, aborted):
             found.add("a")
         elif aborted(v):
             found.add("b")
-        if appends(v) is not None and once.count(v) == appends(v).count(v):
+        if once.count(v) == (appends(v) or [v]).count(v):
             found.add("duplicate")
         else:
             once.append(v)

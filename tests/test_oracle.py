@@ -101,7 +101,7 @@ def test_a_commit_order_is_a_witness():
 def test_read_committed_counts_an_earlier_read_of_the_same_key():  # decision 1a
     history = committed(["wx1"], ["rx1 wx2"], ["rx2 rx1"])
     assert "RC" not in holding(history)
-    assert patterns(history) == {"h", "j", "l"}
+    assert patterns(history) == {"h", "j"}, "T3 read T1 and T2 in the wrong order; that T2 follows T1 is true"
 
 
 def test_a_session_misses_its_own_write():  # decision 1b

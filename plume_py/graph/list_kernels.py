@@ -16,11 +16,11 @@ from plume_py.graph import row_kernels
 THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INCOMPATIBLE = range(9)
 
 
-def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, following, left, version_op, opens):
-    """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``opens`` 0 per version.
+def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, following, left, version_op, times, opens):
+    """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
 
-    following[o] is the next one or -1, left[o] how many come after o; version_op[v] is the operation that appends v,
-    and opens[v] tells whether it is the first.
+    following[o] is the next one or -1, left[o] how many come after o; version_op[v] is the first operation that appends
+    v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
     """
     for t in range(len(txn_start) - 1):
         for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
@@ -32,6 +32,7 @@ def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, followin
             stamp[x] = t
             first[x] = o
             version_op[op_version[o]] = o
+            times[op_version[o]] += 1
         for o in range(txn_start[t], txn_start[t + 1]):
             if op_kind[o] == 3 and first[op_key[o]] == o:
                 opens[op_version[o]] = 1
@@ -69,9 +70,10 @@ def extent(c, i, own_first, own_count):
 
 
 def judge(c, i, own_first, own_count, seen, tick, fault):
-    """What is wrong with list i by itself: fault[p] := where pattern p shows first, or -1.
+    """What is wrong with list i by itself: fault[p] := where pattern p shows last, or -1.
 
-    Returns the last element of P, or -1. ``seen`` is per version; ``tick`` is a number that is not in it yet.
+    Returns the last element of P, or -1. Rows of ``seen``, by version: a tick, and how often it was seen since;
+    ``tick`` is a number that is not in it yet.
     """
     o, t = c.ops[i], c.txn[i]
     end = c.starts[i + 1]
@@ -79,7 +81,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
         fault[p] = -1
     due = own_first[i]  # the own append that should come next
     taken, misplaced, after_own = 0, False, False
-    last, block, place, whole = -1, -1, -1, True  # block: the append that has to follow in P
+    last, block, place, length, whole = -1, -1, -1, 0, True  # block: the append that has to follow in P
     for k in range(c.starts[i], end):
         v = c.items[k]
         if c.writer[v] == t:
@@ -96,15 +98,17 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
         misplaced = misplaced or after_own or taken > 0
         after_own = False
         last = v
+        seen[v, 1] = seen[v, 1] + 1 if seen[v, 0] == tick else 1
+        seen[v, 0] = tick
+        if seen[v, 1] > max(1, c.times[v]):
+            seen[v, 1] -= 1
+            fault[DUPLICATE] = k
+            continue
         if block >= 0 and c.op_version[block] == v:
             block = c.following[block]
             place = k
-            seen[v] = tick
+            length += 1
             continue
-        if seen[v] == tick:
-            fault[DUPLICATE] = k
-            continue
-        seen[v] = tick
         if block >= 0:
             fault[TORN] = place
         block = -1
@@ -118,11 +122,24 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
                 fault[TORN] = k
             block = c.following[c.version_op[v]]
             place = k
+            length = 1
     if misplaced or taken != own_count[i]:
         fault[NOT_LAST if after_own else NOT_OWN] = end
-    if block >= 0 and whole:
-        fault[INTERMEDIATE] = place
+    if block >= 0:
+        alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[last], seen) == length)
+        fault[INTERMEDIATE if alone else TORN] = place
     return last
+
+
+def count_of(c, i, writer, seen):
+    """How many elements of ``writer`` list i shows, repetitions left out; uses up what is ``seen`` of them."""
+    count = 0
+    for k in range(c.starts[i], c.starts[i + 1]):
+        v = c.items[k]
+        if c.writer[v] == writer:
+            count += seen[v, 1]
+            seen[v, 1] = 0
+    return count
 
 
 def is_clean(fault):
@@ -160,14 +177,15 @@ def install(c, i, own_first, own_count, base, items, ends, at):
     return size
 
 
-def agrees(c, i, own_first, own_count, base, size, items, at):
+def agrees(c, i, own_first, own_count, base, size, whole, items, ends, at):
     """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
 
-    Else -1.
+    Else -1. Only the first ``whole`` elements of the reference stand together as they should: its own reader may have
+    added to a list whose last writer was incomplete.
     """
     begin = c.starts[i]
     length = c.starts[i + 1] - begin - own_count[i]
-    if length < 0 or length > size:
+    if length < 0 or length > whole:
         return -1
     for k in range(length):
         if c.items[begin + k] != items[base + k]:
@@ -175,7 +193,8 @@ def agrees(c, i, own_first, own_count, base, size, items, at):
     own = own_first[i]
     where = at[c.op_version[own]] if own >= 0 else -1
     if own_count[i]:
-        if where != length:
+        last = where + c.left[own]
+        if where != length or last >= size or not ends[base + last]:
             return -1
         for k in range(own_count[i]):
             if c.items[begin + length + k] != c.op_version[own]:
@@ -204,11 +223,11 @@ def add(edges, count, a, b, i):
 
 
 def find_references(c, keys, own_first, own_count, seen, at):
-    """For each key: the reference (list, base, size), or list -1; then its items, and where appends end.
+    """For each key: the reference (list, base, size, whole), or list -1; then its items, and where appends end.
 
     Mostly the longest list is right by itself, and only that one is looked at.
     """
-    reference = np.full((keys, 3), -1, np.int64)
+    reference = np.full((keys, 4), -1, np.int64)
     fault = np.empty(9, np.int64)
     longest = np.zeros(keys, np.int64)
     unclean = np.zeros(keys, np.uint8)
@@ -235,8 +254,12 @@ def find_references(c, keys, own_first, own_count, seen, at):
     for x in range(keys):
         if reference[x, 0] >= 0:
             reference[x, 1] = base
-            reference[x, 2] = install(c, reference[x, 0], own_first, own_count, base, items, ends, at)
-            base += reference[x, 2]
+            i = reference[x, 0]
+            size = install(c, i, own_first, own_count, base, items, ends, at)
+            external = c.starts[i + 1] - c.starts[i] - own_count[i]
+            reference[x, 2] = size
+            reference[x, 3] = external if external and not ends[base + external - 1] else size
+            base += size
     return reference, items, ends
 
 
@@ -251,8 +274,8 @@ def check_lists(c, own_first, own_count, seen, at, reference, items, ends, last,
         if not c.judged[i]:
             continue
         x = c.op_key[c.ops[i]]
-        base, size = reference[x, 1], max(0, reference[x, 2])
-        length = agrees(c, i, own_first, own_count, base, size, items, at)
+        base, size, whole = reference[x, 1], max(0, reference[x, 2]), max(0, reference[x, 3])
+        length = agrees(c, i, own_first, own_count, base, size, whole, items, ends, at)
         if length >= 0:
             last[i] = items[base + length - 1] if length else -1
             if length and not ends[base + length - 1]:

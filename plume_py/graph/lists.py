@@ -22,7 +22,7 @@ EXAMPLES = 1000
 class Columns(NamedTuple):
     """What the kernels look at: operation ``ops[i]`` of ``txn[i]`` read list i, ``items[starts[i]:starts[i + 1]]``.
 
-    The last four link the appends of one transaction to one key, see ``chain_appends``.
+    The last five link the appends of one transaction to one key, see ``chain_appends``.
     """
 
     ops: Int64s
@@ -39,6 +39,7 @@ class Columns(NamedTuple):
     following: Int32s
     left: Int32s
     version_op: Int32s
+    times: Int32s
     opens: Int8s
 
 
@@ -58,7 +59,7 @@ def read_lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> 
     columns = _columns(history, judged, source)
     keys, versions, lists = len(history.key_code), len(source), len(columns.ops)
     own_first, own_count = _own_appends(columns, keys)
-    seen, at = np.full(versions, -1, np.int32), np.full(versions, -1, np.int32)
+    seen, at = np.full((versions, 2), -1, np.int32), np.full(versions, -1, np.int32)
     reference, items, ends = kernels.find_references(columns, keys, own_first, own_count, seen, at)
     last = np.full(lists, -1, np.int32)
     counts, examples = np.zeros(len(PATTERNS), np.int64), np.zeros((len(PATTERNS), EXAMPLES), np.int64)
@@ -81,11 +82,11 @@ def by_pattern(names: Sequence[str], counts: Int64s, examples: Int64s) -> tuple[
 
 
 def faults(history: History, judged: Int8s, source: Int32s, i: int) -> dict[str, int]:
-    """What is wrong with list i by itself: by pattern, where it shows first (as a place in all lists' elements)."""
+    """What is wrong with list i by itself: by pattern, where it shows (as a place in all lists' elements)."""
     columns = _columns(history, judged, source)
     own_first, own_count = _own_appends(columns, len(history.key_code))
     fault = np.empty(len(PATTERNS), np.int64)
-    kernels.judge(columns, i, own_first, own_count, np.full(len(source), -1, np.int32), 0, fault)
+    kernels.judge(columns, i, own_first, own_count, np.full((len(source), 2), -1, np.int32), 0, fault)
     return {pattern: int(place) for pattern, place in zip(PATTERNS, fault, strict=True) if place >= 0}
 
 
@@ -95,15 +96,17 @@ def _columns(history: History, judged: Int8s, source: Int32s) -> Columns:
     operations, versions, keys = history.operations, len(source), len(history.key_code)
     accel.prepare(4 * len(lists.items) + 4 * operations, kernels)
     following, left = np.empty(operations, np.int32), np.empty(operations, np.int32)
-    version_op, opens = np.full(versions, -1, np.int32), np.zeros(versions, np.uint8)
+    version_op, times = np.full(versions, -1, np.int32), np.zeros(versions, np.int32)
+    opens = np.zeros(versions, np.uint8)
     kernels.chain_appends(
         history.op_kind, history.op_key, history.op_version, history.txn_start,
-        np.full(keys, -1, np.int32), np.empty(keys, np.int32), following, left, version_op, opens,
+        np.full(keys, -1, np.int32), np.empty(keys, np.int32), following, left, version_op, times, opens,
     )  # fmt: skip
     owner = (np.searchsorted(history.txn_start, lists.ops, side="right") - 1).astype(np.int32)
     return Columns(
-        lists.ops, owner, judged[owner], lists.starts, lists.items, history.op_kind, history.op_key,
-        history.op_version, history.txn_start, history.version_writer, source, following, left, version_op, opens,
+        lists.ops, owner, judged[owner], lists.starts, lists.items,
+        history.op_kind, history.op_key, history.op_version, history.txn_start,
+        history.version_writer, source, following, left, version_op, times, opens,
     )  # fmt: skip
 
 
