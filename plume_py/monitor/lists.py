@@ -23,7 +23,7 @@ from plume_py.monitor.list_reference import NO_CODES, Reference
 from plume_py.monitor.state import State
 
 # Kinds of events that only lists have: one that is wrong by itself, and one that contradicts another.
-WRONG_LIST, INCOMPATIBLE = 20, 21
+WRONG_LIST, CONTRADICTING_LISTS = 20, 21
 
 
 @dataclass
@@ -36,7 +36,9 @@ class ListRead:
     codes: Int64s  # its elements
     part: Int64s  # those that others appended
     own: Int64s  # if its reader had appended to it before: all that it ever appends
-    sound: bool  # it shows own appends as it should, and none of an aborted transaction
+    own_fits: bool  # it shows the appends that its reader had made, at the end, and no others of its own
+    sound: bool = True  # so it does, and none of an aborted transaction
+    clean: bool = False  # it is complete and right by itself, so that it fixes an order of writers
     missing: int = 0  # how many of its elements have not arrived
     blamed: set[int] = field(default_factory=set)  # transactions that show what is wrong with it
 
@@ -82,11 +84,11 @@ class ListOrders:
         x = int(self._m.op[o, tables.KEY])
         so_far, own = self._appends(t, x, o), self._appends(t, x)
         if not own:
-            return ListRead(o, t, x, codes, codes, NO_CODES, sound=True)
+            return ListRead(o, t, x, codes, codes, NO_CODES, own_fits=True)
         mine = np.isin(codes, own)
         begin = len(codes) - len(so_far)
-        sound = begin >= 0 and codes[begin:].tolist() == so_far and not bool(np.any(mine[:begin]))
-        return ListRead(o, t, x, codes, codes[~mine], np.array(own, np.int64) if so_far else NO_CODES, sound)
+        fits = begin >= 0 and codes[begin:].tolist() == so_far and not bool(np.any(mine[:begin]))
+        return ListRead(o, t, x, codes, codes[~mine], np.array(own, np.int64) if so_far else NO_CODES, fits, fits)
 
     def _appends(self, t: int, x: int, before: int | None = None) -> list[int]:
         """What t appended to x, in its order; if ``before`` is given, only before that operation."""
@@ -111,8 +113,8 @@ class ListOrders:
             for code in self._appends(read.reader, read.key):
                 if code in read.codes:
                     self._element(read, code)
-        if not read.sound:
-            self._note(WRONG_LIST, number)
+        if not read.own_fits and (not len(read.part) or self.source(read)):
+            self._note(WRONG_LIST, number)  # else when that has arrived, so that it can be shown
         for v in versions:
             writer = int(self._m.version[v, tables.WRITER])
             if writer < 0:
@@ -143,6 +145,8 @@ class ListOrders:
                 for number in self._waiting.pop(v, ()):
                     read = self.reads[number]
                     self._judge_element(t, v, number)
+                    if not read.own_fits and v == m.op[read.op, tables.VERSION]:
+                        self._note(WRONG_LIST, number)
                     read.missing -= 1
                     if not read.missing:
                         self.waiting -= 1
@@ -188,6 +192,7 @@ class ListOrders:
                 reference.behind = len(reference.unseen)
             if reference.behind >= len(reference.unseen):
                 self._put_last(reference)
+        read.clean = True
         reference.read = max(reference.read, len(read.part))
         if len(read.part) and not reference.ends[len(read.part) - 1] and self._seems_final(read):
             self._note(WRONG_LIST, number)
@@ -204,10 +209,11 @@ class ListOrders:
         if blamed:
             self._blame(number, blamed)
             return
+        read.clean = True
         other = self.reads[reference.number]
         read.blamed = {appended(int(codes[agreed]))[0] for codes in (read.extent, reference.codes)}
         read.blamed |= self.source(other)
-        judges.note(self._native, INCOMPATIBLE, 0, read.reader, other.reader, -1, number)
+        judges.note(self._native, CONTRADICTING_LISTS, 0, read.reader, other.reader, -1, number)
 
     def _blame(self, number: int, transactions: set[int]) -> None:
         self.reads[number].blamed |= transactions

@@ -23,7 +23,7 @@ from plume_py.monitor.batch import Arrived, Arriving, Batch, code_of, make_batch
 from plume_py.monitor.codes import StreamCoder
 from plume_py.monitor.forget import forget
 from plume_py.monitor.lists import ListOrders
-from plume_py.monitor.proof import Event, Excerpt, Involved, is_about, is_echo
+from plume_py.monitor.proof import Event, Excerpt, Involved, Judge
 from plume_py.monitor.roster import Roster
 from plume_py.monitor.state import LAYERS, new_state, with_room
 from plume_py.report.verdict import LevelVerdict, Result, Violation
@@ -325,11 +325,11 @@ class Monitor:
         part = excerpt.history(involved, self._roster.name, self._session_names(), self._roster.lines)
         result = check(part, self.levels, max_examples=EXAMPLES)
         number = {self._roster.name(t): t for t in involved}
+        judge = Judge(self._state, self._tables, self._lists, self._coder, number)
         fresh = []
-        for violation in result.violations:
+        for violation in judge.true_ones(result.violations, event):
             shown = self._shown.setdefault(violation.tap, [])
-            stands = is_about(event, violation) and not is_echo(self._tables, violation, number)
-            if stands and len(shown) < self._max_examples and violation not in shown:
+            if len(shown) < self._max_examples and violation not in shown:
                 shown.append(violation)
                 fresh.append(violation)
         return fresh

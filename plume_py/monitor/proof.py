@@ -12,19 +12,25 @@ from typing import Any
 
 import numpy as np
 
+from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import READ_LIST, STATUS_NAMES, History
 from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import reach_kernels as reach
 from plume_py.monitor import table_kernels as tables
 from plume_py.monitor.codes import StreamCoder
-from plume_py.monitor.lists import INCOMPATIBLE, WRONG_LIST, ListOrders
+from plume_py.monitor.lists import CONTRADICTING_LISTS, WRONG_LIST, ListOrders
 from plume_py.monitor.state import State
-from plume_py.report.verdict import Id, Violation
+from plume_py.report.verdict import Id, Step, Violation
 from plume_py.weak.taps import TRIPLES, VERSION_CYCLE
 
 # A path that has not ended after so many sessions is not going to: the order has cycles from earlier violations.
 MAX_HOPS = 1000
+
+# The patterns that may have echoes, all that are about more than one read, and those that only lists have.
+ECHOING = "".join(TRIPLES.values())
+GRAPH = ("g", "j", VERSION_CYCLE, *ECHOING)
+OF_LISTS = (DUPLICATE, TORN, INCOMPATIBLE)
 
 EDGE_COLUMNS = (tables.EDGE_FROM, tables.EDGE_LEVEL, tables.EDGE_READ, tables.EDGE_LIST)
 
@@ -43,22 +49,54 @@ class Event:
     @property
     def of_list(self) -> bool:
         """Is something wrong with a list by itself, or with two of them?"""
-        return self.kind in (WRONG_LIST, INCOMPATIBLE)
+        return self.kind in (WRONG_LIST, CONTRADICTING_LISTS)
 
 
-def is_about(event: Event, violation: Violation) -> bool:
-    """A wrong list may be shown without its last element, which has not arrived: then only that it is wrong is true."""
-    return not event.of_list or violation.tap not in ("g", "j", VERSION_CYCLE, *"".join(TRIPLES.values()))
+class Judge:
+    """Decides whether what an excerpt shows is true of the whole; ``number`` has its transactions by their names."""
 
+    def __init__(self, m: State, native: Any, lists: ListOrders, coder: StreamCoder, number: dict[Id, int]) -> None:
+        self._m = m
+        self._native = native
+        self._lists = lists
+        self._coder = coder
+        self._number = number
 
-def is_echo(native: Any, violation: Violation, number: dict[Id, int]) -> bool:
-    """Does the last step of a triple, which its level forces, follow from a causal path that is not shown?"""
-    if violation.tap not in "".join(TRIPLES.values()):
-        return False
-    forced = violation.steps[-1]
-    if forced.target not in number:
-        return False  # the initial state
-    return bool(reach.before(native, reach.CAUSAL, number[forced.source], number[forced.target]))
+    def true_ones(self, violations: Iterable[Violation], event: Event) -> list[Violation]:
+        """Those that are violations of the whole, too.
+
+        A list that waits for some of its elements is shown without them, and may then seem to say more than it does by
+        now. What rests on that is taken only if there is nothing else to explain the event.
+        """
+        true = [violation for violation in violations if not self._is_echo(violation)]
+        if event.of_list:  # the list at hand may lack the element that tells from whom it was read
+            return [violation for violation in true if violation.tap not in GRAPH]
+        return [violation for violation in true if self._is_certain(violation, event)] or true
+
+    def _is_echo(self, violation: Violation) -> bool:
+        """Does what a triple forces follow from a causal path, which need not be in the excerpt?"""
+        if violation.tap not in ECHOING:
+            return False
+        forced = violation.steps[-1]
+        return forced.target in self._number and self._is_causal(forced)  # else it is the initial state
+
+    def _is_certain(self, violation: Violation, event: Event) -> bool:
+        """Does it rest on lists that are complete, or on none?"""
+        if violation.tap in OF_LISTS and event.kind >= judges.J:
+            return False
+        return all(self._is_fixed(step) for step in violation.steps if step.relation == "WW")
+
+    def _is_causal(self, step: Step) -> bool:
+        u, v = self._number[step.source], self._number[step.target]
+        return bool(reach.before(self._native, reach.CAUSAL, u, v))
+
+    def _is_fixed(self, step: Step) -> bool:
+        """Is the list that shows this order right as a whole? If not, the order may be known from elsewhere."""
+        assert step.reader is not None
+        begin, end = self._m.txn[self._number[step.reader] :, tables.FIRST_OP][:2].tolist()
+        reads = [self._lists.by_op[o] for o in range(begin, end) if o in self._lists.by_op]
+        of_key = [read for read in reads if self._coder.spell(int(self._m.key_code[read.key])) == step.key]
+        return any(read.clean for read in of_key) or self._is_causal(step)
 
 
 class Involved:
