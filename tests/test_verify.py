@@ -17,7 +17,7 @@ from plume_py.errors import IsocheckError
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.report.json import document, line
-from plume_py.verify import Witness, read_claim, verify_entry, verify_witness, violations
+from plume_py.verify import Witness, read_claim, verify_entry, verify_witness
 from plume_py.weak.taps import TAPS
 from plume_py.witness import write_witness
 
@@ -356,30 +356,6 @@ def test_files_that_cannot_be_verified(tmp_path):
     assert run("verify", "-", "-")[0] == 2
     path.write_text(line(check(load(DEMO), "RA", name=DEMO)))
     assert run("verify", DEMO, path)[0] == 2  # nothing violated, so nothing to prove
-
-
-def test_a_violation_of_too_many_transactions_is_undecided(tmp_path, monkeypatch):
-    """All of them write x, so that no order can be left out; with less to look at it is proved."""
-    sessions = [[{"ops": [["r", "y", 0], ["w", "x", 1]]}], [{"ops": [["r", "x", 0], ["w", "y", 1]]}]]
-    sessions += [[{"ops": [["w", "x", i]]}] for i in range(2, 32)]
-    path, report = tmp_path / "h.json", tmp_path / "report.json"
-    path.write_text(json.dumps({"initial": 0, "sessions": sessions}))
-    result = json.loads(run("check", path, "--level", "SER", "--format", "json")[1])
-    (violation,) = result["results"][0]["violations"]
-    more = [{"id": f"T{i + 1}", "session": i, "place": f"sessions[{i}][0]"} for i in range(2, 32)]
-    violation["transactions"] += [txn | {"ops": [["w", "x", i]]} for i, txn in enumerate(more, 2)]
-    report.write_text(json.dumps(result))
-    monkeypatch.setattr(violations, "ORDERS", 2_000)
-    assert run("verify", path, report) == (
-        3,
-        "undecided: violation 1 (write-skew): its 32 transactions have too many orders to try them all\n",
-    )
-    violation["steps"], violation["transactions"] = [], violation["transactions"][2:]
-    report.write_text(json.dumps(result))
-    assert run("verify", path, report) == (
-        1,
-        "refuted: violation 1 (write-skew): its transactions have a commit order that keeps SER\n",
-    )
 
 
 def test_levels_without_a_witness(tmp_path):
