@@ -22,7 +22,7 @@ _TYPES: dict[str, tuple[str, ...]] = {
     "j": ("internal",),
     "duplicate-element": ("duplicate-elements",),
     "incompatible-order": ("incompatible-order",),
-    "torn-append": ("incompatible-order",),  # no order of appends shows such a list; Elle sees a G-single, a G0 or nothing
+    "torn-append": ("incompatible-order",),  # no order shows such a list; in Elle G-single, G0 or nothing
 }
 
 # Patterns in which a reader missed one writer that it should have seen: a cycle with one rw edge.
