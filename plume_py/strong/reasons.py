@@ -90,9 +90,10 @@ class Reasons:
         return self._graphs[age]
 
     def core(self, pairs: Iterable[OpenPair] = ()) -> Core:
-        """All that was used."""
+        """All that was used; of a session's past, those who do not count only had a place in it."""
+        counting = (t for t in sorted(self.transactions) if self.layout.reads.live[t])
         edges = [Edge(a, b, RELATIONS[relation], key, read) for a, b, relation, key, read in self.rows]
-        return Core(tuple(sorted(self.transactions)), tuple(pairs), tuple(edges))
+        return Core(tuple(counting), tuple(pairs), tuple(edges))
 
 
 def core_of_known(layout: Layout, known: Known, cycle: Cycle | None) -> Core:
