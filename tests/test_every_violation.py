@@ -1,6 +1,5 @@
 """Every violation that is reported is confirmed by ``verify``, on random histories with failed transactions."""
 
-import json
 import random
 
 import oracle

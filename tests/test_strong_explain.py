@@ -51,8 +51,8 @@ def explained(history, level):
     """The violation, found from nothing but the fact that there is one."""
     engine = WeakEngine(history)
     live = tuple(t for t in range(history.transactions) if engine.reads.live[t])
-    (violation,) = explain(engine, Decision(False, core=Core(live)), level)
-    return violation
+    (found,) = explain(engine, Decision(False, core=Core(live)), level)
+    return found.violation
 
 
 # Is the argument true? Judged by the oracle's facts alone
@@ -279,8 +279,8 @@ def test_an_append_that_no_list_shows_comes_later():
     ]
     # T4 saw T2's y but not its x, which came after T1's.
     engine = WeakEngine(build(sessions, None))
-    violations = explain(engine, Decision(False, core=Core((0, 1, 2, 3))), "SER")
-    text = render(Result("h", violations=tuple(violations)), style=lambda words, **_: words)
+    (found,) = explain(engine, Decision(False, core=Core((0, 1, 2, 3))), "SER")
+    text = render(Result("h", violations=(found.violation,)), style=lambda words, **_: words)
     assert "read of list x shows T1's append and not T2's" in " ".join(text.split())
 
 

@@ -1,7 +1,7 @@
 """Counterexamples of strong and mixed levels: from a core that cannot be ordered to a named, minimal violation."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.model import Int8s
@@ -31,7 +31,16 @@ RULES = {
 }
 
 
-def explain(engine: WeakEngine, decision: Decision, level: "str | Mapping[int, str] | Int8s") -> list[Violation]:
+@dataclass(frozen=True)
+class Explained:
+    """A violation, and the numbers of the transactions and keys in it."""
+
+    violation: Violation
+    transactions: tuple[int, ...]  # as they are shown
+    keys: tuple[int, ...]
+
+
+def explain(engine: WeakEngine, decision: Decision, level: "str | Mapping[int, str] | Int8s") -> list[Explained]:
     """The violation that ``decision`` found, or none if the level holds, is undecided, or is broken by weak patterns.
 
     ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``.
@@ -75,24 +84,17 @@ class _Codes(Mapping[int, str]):
         return len(self.codes)
 
 
-def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -> Violation:
+def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -> Explained:
     broken = broken_level(proof, levels) if isinstance(levels, str) else DECLARED
     name = named(facts, proof)
     pattern, proof = name.pattern, _turned(name.proof)
     writer = ProofWriter(engine, facts, broken == DECLARED)
     steps = writer.steps(proof)
-    return Violation(
-        tap=pattern,
-        name=PATTERNS[pattern].name,
-        level=broken,
-        keys=tuple(engine.history.key(x) for x in writer.keys),
-        transactions=_participants(writer, levels),
-        steps=steps,
-        explanation=f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}",
-    )
+    words = f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}"
+    return _explained(writer, pattern, broken, levels, steps, words)
 
 
-def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Violation:
+def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Explained:
     """The set is right, but its argument is too long to be told."""
     level = levels if isinstance(levels, str) else DECLARED
     writer = ProofWriter(engine, facts, level == DECLARED)
@@ -101,18 +103,26 @@ def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Violation:
     for x, writers in enumerate(facts.writers):
         if len(writers) > 1 or facts.readers[x]:
             writer.key(facts.key_number[x])
-    return Violation(
-        tap=CYCLE,
-        name=PATTERNS[CYCLE].name,
-        level=level,
-        keys=tuple(engine.history.key(x) for x in writer.keys),
-        transactions=_participants(writer, levels),
-        steps=(),
-        explanation=(
-            f"these {facts.count} transactions alone break the level, whatever the order of their writes; "
-            "the argument has too many cases to be shown"
-        ),
+    words = (
+        f"these {facts.count} transactions alone break the level, whatever the order of their writes; "
+        "the argument has too many cases to be shown"
     )
+    return _explained(writer, CYCLE, level, levels, (), words)
+
+
+def _explained(
+    writer: ProofWriter, pattern: str, broken: str, levels: Levels, steps: tuple[Step, ...], words: str
+) -> Explained:
+    violation = Violation(
+        tap=pattern,
+        name=PATTERNS[pattern].name,
+        level=broken,
+        keys=tuple(writer.history.key(x) for x in writer.keys),
+        transactions=_participants(writer, levels),
+        steps=steps,
+        explanation=words,
+    )
+    return Explained(violation, tuple(sorted(writer.transactions)), tuple(writer.keys))
 
 
 def _participants(writer: ProofWriter, levels: Levels) -> tuple[ShownTransaction, ...]:
