@@ -4,14 +4,13 @@ Verdicts have been given by then, and healthy histories never come here; it adds
 at any time.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import replace
 
 from plume_py.errors import LimitError
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 from plume_py.report.verdict import Violation
-from plume_py.strong.decision import Decision
 from plume_py.strong.engine import StrongEngine
 from plume_py.strong.explain import Explained, explain
 from plume_py.strong.limits import Limits
@@ -24,10 +23,11 @@ from plume_py.weak.steps import StepWriter
 
 STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
 
-# How many counterexamples are left out, one after the other; and for how long: as many seconds as it took to get here,
-# and at least so many.
+# How many counterexamples are left out, one after the other, and for how long: so many seconds, and more of them for
+# each operation of the history.
 ROUNDS = 12
 SECONDS = 2.0
+SECONDS_PER_OPERATION = 15e-6
 
 
 class Besides:
@@ -35,8 +35,9 @@ class Besides:
 
     def __init__(self, engine: WeakEngine, levels: tuple[str, ...] | Int8s, examples: int) -> None:
         """``examples``: how many violations of one pattern are to be kept."""
-        self.engine, self.levels, self.examples = engine, levels, examples
+        self.engine, self.examples = engine, examples
         self.rest = Rest(engine)
+        self.turns = _turns(levels)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
 
@@ -65,9 +66,9 @@ class Besides:
             return
 
     def _for_a_while(self, limits: Limits) -> Limits:
-        spent = sum(self.engine.seconds.values())
+        enough = SECONDS + SECONDS_PER_OPERATION * self.engine.history.operations
         left = limits.seconds_left
-        return Limits(min(max(SECONDS, spent), left if left is not None else float("inf")), limits.max_memory)
+        return Limits(enough if left is None else min(enough, left), limits.max_memory)
 
     def _leave_out(self, found: Explained) -> None:
         self.rest.leave_out_reads(found.transactions, found.keys)
@@ -75,21 +76,17 @@ class Besides:
             self.rest.leave_out_contested()  # where there is one there often are hundreds
 
     def _next(self, limits: Limits) -> list[Explained]:
-        """A violation of the weakest level that the rest breaks, or none."""
-        if not isinstance(self.levels, tuple):
-            return explain(
-                self.rest.engine, StrongEngine(self.rest.engine, self.levels, limits=limits).decide(), self.levels
-            )
-        broken: tuple[str, Decision] | None = None
-        kept: set[str] = set()
-        for level in STRONGEST_FIRST:
-            if level in self.levels and level not in kept:
-                decision = StrongEngine(self.rest.engine, level, limits=limits).decide()
-                if decision.ok:
-                    kept |= weaker_levels(level)
-                elif decision.ok is False:
-                    broken = level, decision
-        return [] if broken is None else explain(self.rest.engine, broken[1], broken[0])
+        """A violation in the rest, or none; each level has its turn until the rest keeps it, which it then does."""
+        rest = self.rest.engine
+        while self.turns:
+            level = self.turns.popleft()
+            decision = StrongEngine(rest, level, limits=limits).decide()
+            if decision.ok is False:
+                self.turns.append(level)
+                return explain(rest, decision, level, limits)
+            if decision.ok and isinstance(level, str):
+                self.turns = deque(other for other in self.turns if other not in {level, *weaker_levels(level)})
+        return []
 
     def _shown_whole(self, found: Explained) -> Violation:
         """With the operations of the whole history."""
@@ -98,3 +95,13 @@ class Besides:
         shown = zip(found.violation.transactions, found.transactions, strict=True)
         whole = (replace(shown_transaction(writer, t), level=old.level) for old, t in shown)
         return replace(found.violation, transactions=tuple(whole))
+
+
+def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
+    """What to ask the rest about, again and again: every level up to those asked."""
+    if not isinstance(levels, tuple):
+        return deque([levels])
+    asked = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
+    turns = [level for level in STRONGEST_FIRST if level in asked]
+    # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
+    return deque([turns[0], turns[0], *reversed(turns[1:])])

@@ -9,6 +9,7 @@ from plume_py.levels import NAMES, weaker_levels
 from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.strong.decision import Decision
 from plume_py.strong.explain_steps import ProofWriter, chain
+from plume_py.strong.limits import Limits
 from plume_py.strong.naming import broken_level, named
 from plume_py.strong.patterns import CYCLE, LONG_FORK, LOST_UPDATE, PATTERNS, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.strong.refute import Levels, Refuter
@@ -40,19 +41,25 @@ class Explained:
     keys: tuple[int, ...]
 
 
-def explain(engine: WeakEngine, decision: Decision, level: "str | Mapping[int, str] | Int8s") -> list[Explained]:
+def explain(
+    engine: WeakEngine,
+    decision: Decision,
+    level: "str | Mapping[int, str] | Int8s",
+    limits: Limits | None = None,
+) -> list[Explained]:
     """The violation that ``decision`` found, or none if the level holds, is undecided, or is broken by weak patterns.
 
-    ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``.
+    ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``. At ``limits``
+    it ends with a LimitError.
     """
     if decision.ok is not False or decision.core is None:
         return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
     position = engine.causal.position
-    facts, proof = Refuter(engine.history, engine.reads, levels, position).argue(decision.core.transactions)
+    facts, proof = Refuter(engine.history, engine.reads, levels, position, limits).argue(decision.core.transactions)
     for weaker in _weaker(levels):
         # What breaks a weaker level, too, is better told at that one.
-        refuter = Refuter(engine.history, engine.reads, weaker, position)
+        refuter = Refuter(engine.history, engine.reads, weaker, position, limits)
         if refuter.broken(facts.number):
             facts, proof = refuter.argue(facts.number)
             levels = weaker
