@@ -14,7 +14,7 @@ from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, History, Int8s, Op, Transaction
 from plume_py.levels import NAMES
 from plume_py.report.verdict import Violation
-from plume_py.strong.checks import DECLARED
+from plume_py.strong.explain import DECLARED
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, transaction_levels
 
