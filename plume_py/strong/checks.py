@@ -39,6 +39,12 @@ def strong_verdicts(weak: WeakEngine, wanted: list[str], limits: Limits, example
     return _verdicts({level: decisions[level] for level in wanted}, found, more)
 
 
+def first_violation(weak: WeakEngine, level: str, limits: Limits) -> Violation | None:
+    """One violation of PC, PSI, SI or SER, told at a weakest level that it breaks; TCC holds."""
+    found = _explained(weak, StrongEngine(weak, level, limits=limits).decide(), level)
+    return found[0].violation if found else None
+
+
 def declared_verdict(weak: WeakEngine, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
     """The verdict on a level per transaction; no read is wrong in itself, and causality has no cycle."""
     decision = StrongEngine(weak, codes, limits=limits).decide()
