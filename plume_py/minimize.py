@@ -96,7 +96,9 @@ class _Ways:
         """The same way first."""
         if self.level == DECLARED:
             return [self.broken]
-        return [self.same_name, self.same_level] if self.violation.tap in STRONG else [self.same_pattern]
+        return (
+            [self.same_name, self.same_level] if self.violation.tap in STRONG else [self.same_pattern, self.with_echoes]
+        )
 
     def broken(self, parts: list[_Part]) -> bool:
         """Is the level broken at all?"""
@@ -106,6 +108,11 @@ class _Ways:
         """Is the pattern there, and no other one that was not there before?"""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= set(self.taps)
+
+    def with_echoes(self, parts: list[_Part]) -> bool:
+        """The same, where what only echoed another read may count by itself, as that one is gone."""
+        taps = self._verdict(parts).taps
+        return self.violation.tap in taps and set(taps) <= {*self.taps, "i", "l", "n"}
 
     def same_name(self, parts: list[_Part]) -> bool:
         """As ``same_level``, by the same name; whatever had none may get one: its readers write nothing any more."""
