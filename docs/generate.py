@@ -14,7 +14,7 @@ from plume_py.synth import Scope
 from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
 from plume_py.synth.hierarchy import dot as hierarchy_dot
 from plume_py.synth.levels import DEFINITIONS
-from plume_py.weak.taps import TAPS
+from plume_py.weak.taps import TAPS, Tap
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"
@@ -23,8 +23,8 @@ HIERARCHY_TARGET = ROOT / "docs" / "hierarchy.md"
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = {
     "duplicate-element": "CI/list-duplicate-element",
-    "torn-append": "CI/list-torn-append",
     "incompatible-order": "CI/list-incompatible-order",
+    "torn-append": "CI/list-torn-append",
     "version-order-cycle": "CI/list-version-order-cycle",
 }
 
@@ -57,10 +57,18 @@ Nobody sees version orders, unless lists show them. Where one matters, the argum
 it would lead to a cycle, too. Such cases may lie within each other; the pictures show excluded orders as dotted edges.
 An argument speaks of few transactions: in general, without any one of them, the rest could be ordered.
 
+An argument is called after those of its cycles that take the strongest level to forbid, and told at a weakest level
+that it breaks. If other patterns are there, too, weak ones or several strong ones, each level names what counts against
+it: the reads behind one violation are left out, and the rest is looked at, for a bounded time.
+
+Beside our names stand Adya's and Jepsen's (Elle's), where one fits. Of a cycle it depends on the cycle: G0 has only WW;
+G1c SO, WR and WW; G-single one RW; G-nonadjacent several, no two of them in a row; G2-item any. With a step of session
+order it is `G-single-process`, and so on.
+
 This page is written by `docs/generate.py`.
 
-| pattern | level | what it is | condition |
-|---|---|---|---|
+| pattern | level | also called | what it is | condition |
+|---|---|---|---|---|
 """
 
 HIERARCHY = """# How the levels relate
@@ -120,28 +128,36 @@ $ isocheck {path} --level declared --assume SI
 
 INTRODUCTION = """# The patterns
 
-Plume's 14 transactional anomalous patterns (TAPs), as isocheck decides them, and three defects that only lists can
+Plume's 14 transactional anomalous patterns (TAPs), as isocheck decides them, and four defects that only lists can
 show. In each, t3 reads x from t1, and t2 is another transaction that writes x; CO is the causal order, CM the commit
 order that the pattern's own level forces. A pattern counts against its level and every stronger one. Triples
 (t1, t2, t3, x) whose t2 CO t1 are neither counted nor shown: what t3 read is right, and they close a cycle only because
 something else is wrong.
 
+"Also called" are the names of Adya and Jepsen (Elle) where one fits; of a cycle it depends on the cycle, and with a
+step of session order it is `G-single-process`, and so on (see [strong.md](strong.md)).
+
 This page is written by `docs/generate.py`.
 
-| pattern | name | level | what it is |
-|---|---|---|---|
+| pattern | name | level | also called | what it is |
+|---|---|---|---|---|
 """
 
 
 def page() -> str:
     """The whole page."""
-    rows = [f"| {_label(t.letter)} | {t.name} | {t.level} | {t.description} |" for t in TAPS.values()]
-    return INTRODUCTION + "\n".join(rows) + "\n" + "".join(_section(letter) for letter in TAPS)
+    rows = [
+        f"| {_label(t.letter)} | {t.name} | {t.level} | {_also_called(t)} | {t.description} |" for t in TAPS.values()
+    ]
+    sections = "".join(_section(letter) for letter in TAPS if _example(letter).exists())
+    return INTRODUCTION + "\n".join(rows) + "\n" + sections
 
 
 def strong_page() -> str:
     """The page of the strong patterns."""
-    rows = [f"| {t.letter} | {t.level} | {t.description} | {t.condition} |" for t in STRONG.values()]
+    rows = [
+        f"| {t.letter} | {t.level} | {_also_called(t)} | {t.description} | {t.condition} |" for t in STRONG.values()
+    ]
     sections = "".join(_strong_section(pattern) for pattern in STRONG_EXAMPLES)
     return STRONG_INTRODUCTION + "\n".join(rows) + "\n" + sections + _mixed_section()
 
@@ -194,6 +210,10 @@ def _printed(path: Path, level: str, assume: str | None = None) -> str:
     return render(result, style=lambda text, **_: text)
 
 
+def _also_called(tap: Tap) -> str:
+    return ", ".join(tap.aliases)
+
+
 def _label(letter: str) -> str:
     return f"TAP-{letter}" if len(letter) == 1 else letter
 
@@ -220,7 +240,7 @@ def _example(letter: str) -> Path:
 
 def draw_all() -> None:
     """The pictures of all patterns, and of the demo."""
-    for letter in TAPS:
+    for letter in (letter for letter in TAPS if _example(letter).exists()):
         _draw(_example(letter), letter, PICTURES / f"{letter}.svg")
     _draw(ROOT / "histories" / "demo.json", "m", PICTURES / "demo.svg")
     for pattern, (example, level) in STRONG_EXAMPLES.items():

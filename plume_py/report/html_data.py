@@ -8,6 +8,7 @@ import msgspec
 
 from plume_py import __version__
 from plume_py.levels import LEVELS
+from plume_py.report.aliases import aliases
 from plume_py.report.dot_layout import supports
 from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
 from plume_py.report.wording import forbidden, place
@@ -81,11 +82,12 @@ def _sentence(words: str) -> str:
     return shorten(one_line(words[:SENTENCE]), SENTENCE)
 
 
-def _pattern(tap: str) -> dict[str, str]:
+def _pattern(tap: str) -> dict[str, Any]:
     known = PATTERNS[tap]
     return {
         "label": f"TAP-{tap}" if len(tap) == 1 else "",
         "name": known.name,
+        "aliases": list(known.aliases),
         "level": known.level,
         "description": known.description,
         "condition": known.condition,
@@ -118,6 +120,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
     return {
         "history": history,
         "pattern": violation.tap,
+        "aliases": list(aliases(violation)),
         "forbidden": forbidden(violation),
         "keys": [texts.of(key) for key in violation.keys],
         "transactions": [_transaction(txn, texts) for txn in violation.transactions],

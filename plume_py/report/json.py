@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from plume_py import __version__
+from plume_py.report.aliases import aliases
 from plume_py.report.verdict import Result, Step, Violation
 
 _UNPRINTABLE = re.compile("[^ -~]")
@@ -63,6 +64,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
     return {
         "tap": violation.tap,
         "name": violation.name,
+        "aliases": list(aliases(violation)),
         "level": violation.level,
         "keys": list(violation.keys),
         "transactions": [

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from plume_py import __version__
 from plume_py.report.text import render
 from plume_py.report.verdict import LevelVerdict, Result
+from plume_py.report.wording import counts_against
 from plume_py.strong.patterns import PATTERNS
 from plume_py.text import one_line
 
@@ -88,7 +89,7 @@ def _mark(case: Element, tag: str, kind: str, message: str, text: str) -> None:
 
 def _proof(result: Result, name: str, verdict: LevelVerdict) -> str:
     """What the text format says about this level alone."""
-    mine = tuple(violation for violation in result.violations if violation.tap in verdict.taps)
+    mine = tuple(v for v in result.violations if v.tap in verdict.taps and counts_against(v, name))
     return render(replace(result, levels={name: verdict}, violations=mine), style=_plain)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from plume_py import __version__
 from plume_py.cli.contract import ExitCode, combined, exit_code
 from plume_py.levels import LEVELS
+from plume_py.report.aliases import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
 from plume_py.report.verdict import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
@@ -83,6 +84,9 @@ def _rule(tap: Tap) -> Object:
         f"Usual cause: {tap.cause}.",
     ]
     marked = [paragraphs[0], f"**Condition:** {tap.condition}.", forbidden, f"**Usual cause:** {tap.cause}."]
+    if tap.aliases:
+        paragraphs.append(f"Also called: {', '.join(tap.aliases)}.")
+        marked.append(f"**Also called:** {', '.join(tap.aliases)}.")
     return {
         "id": rule_id(tap.letter),
         "name": tap.name,
@@ -206,7 +210,8 @@ def _result(result: Result, violation: Violation) -> Object:
 def _told(violation: Violation) -> str:
     """The pattern, the argument and the usual cause; some viewers show no more than the first sentence."""
     tap = PATTERNS[violation.tap]
-    return f"{tap.name}: {tap.description}. {violation.explanation}. Usual cause: {tap.cause}."
+    name = f"{tap.name}{bracketed(violation)}"
+    return f"{name}: {tap.description}. {violation.explanation}. Usual cause: {tap.cause}."
 
 
 def _main(violation: Violation) -> ShownTransaction | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from plume_py.report.aliases import bracketed
 from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
 from plume_py.report.wording import forbidden
 from plume_py.strong.patterns import PATTERNS, STRONG
@@ -51,7 +52,7 @@ def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
     """One counterexample, line by line: who takes part, and the argument."""
     tap = PATTERNS[violation.tap]
     label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
-    yield from wrapped(f"  {style(label, fg='red', bold=True)}: ", tap.description, "  ")
+    yield from wrapped(f"  {style(label, fg='red', bold=True)}{bracketed(violation)}: ", tap.description, "  ")
     yield f"  {forbidden(violation)}"
     for transaction in violation.transactions:
         yield from _transaction(transaction)

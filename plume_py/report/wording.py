@@ -1,6 +1,6 @@
 """Words that several reports share."""
 
-from plume_py.levels import LEVELS
+from plume_py.levels import LEVELS, weaker_levels
 from plume_py.report.verdict import ShownTransaction, Violation
 
 
@@ -9,6 +9,11 @@ def forbidden(violation: Violation) -> str:
     if violation.level not in LEVELS:
         return "forbidden by the levels that these transactions run at"
     return f"forbidden from {LEVELS[violation.level].title} ({violation.level}) on"
+
+
+def counts_against(violation: Violation, level: str) -> bool:
+    """Does it break ``level``? Of what is no level of the lattice, every violation is."""
+    return level not in LEVELS or violation.level in {level, *weaker_levels(level)}
 
 
 def place(transaction: ShownTransaction) -> str:

@@ -200,9 +200,9 @@ def _list(names: list[tuple[str, str]], history: str, why: str) -> None:
 
 
 def _pattern_order() -> dict[str, int]:
-    from plume_py.weak.taps import TAPS
+    from plume_py.strong.patterns import PATTERNS
 
-    return {letter: i for i, letter in enumerate(TAPS)}
+    return {letter: i for i, letter in enumerate(PATTERNS)}
 
 
 def summed_up(lines: Iterable[Line]) -> Summary:
@@ -215,9 +215,9 @@ def summed_up(lines: Iterable[Line]) -> Summary:
 
 def pattern(tap: str) -> tuple[str, str]:
     """(name, weakest level that forbids it), as far as the pattern is a known one."""
-    from plume_py.weak.taps import TAPS
+    from plume_py.strong.patterns import PATTERNS
 
-    return (TAPS[tap].name, TAPS[tap].level) if tap in TAPS else ("", "")
+    return (PATTERNS[tap].name, PATTERNS[tap].level) if tap in PATTERNS else ("", "")
 
 
 def plain(summary: Summary) -> dict[str, Any]:

@@ -119,6 +119,7 @@ function patternSection() {
     el("dt", {}, patternName(tap), " ", el("span", { class: "tag" }, `forbidden from ${known.level}`)),
     el("dd", {}, el("p", {}, `${known.description}.`), el("p", {}, el("b", {}, "When: "), `${known.condition}.`),
       el("p", {}, el("b", {}, "Usual cause: "), `${known.cause}.`),
+      known.aliases.length ? el("p", {}, el("b", {}, "Also called: "), `${known.aliases.join(", ")}.`) : null,
       data.examples.some((example) => example.pattern === tap) ? el("p", {}, link({ p: tap }, "", "Its counterexamples")) : null)));
   if (!entries.length) return null;
   return el("section", { id: "patterns", "aria-labelledby": "patterns-title" }, el("h2", { id: "patterns-title" }, "Patterns"),

@@ -108,7 +108,8 @@ function detail(example, c, titleId) {
   const proof = proofOf(example);
   return { finish, proof, elements: [
     el("header", { class: "detail-head" },
-      el("h3", { id: titleId }, `#${c + 1} `, el("a", { href: `#pattern-${example.pattern}` }, patternName(example.pattern))),
+      el("h3", { id: titleId }, `#${c + 1} `, el("a", { href: `#pattern-${example.pattern}` }, patternName(example.pattern)),
+        example.aliases.length ? el("span", { class: "aliases" }, ` [${example.aliases.join(", ")}]`) : null),
       el("p", {}, `${known.description}; ${example.forbidden}.`),
       el("p", { class: "note" }, data.histories.length > 1 ? [el("a", { href: `#history-${example.history}` }, short(data.histories[example.history].name, 80)), " · "] : null,
         "keys: ", example.keys.flatMap((key, i) => [i ? ", " : "", atom(key)]))),
