@@ -7,31 +7,21 @@ TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
+from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
+from plume_py.report.aliases import aliases
 from plume_py.report.verdict import Step, Violation
 
-# What Elle calls a pattern; those that are not here are cycles, called after their edges.
-_TYPES: dict[str, tuple[str, ...]] = {
-    "a": ("garbage-read",),  # in the paper; Elle itself does not look for it
-    "b": ("G1a",),
-    "c": ("future-read",),
-    "d": ("internal",),
-    "e": ("internal",),
-    "f": ("G1b",),
-    "j": ("internal",),
-    "duplicate-element": ("duplicate-elements",),
-    "incompatible-order": ("incompatible-order",),
-    "torn-append": ("incompatible-order",),  # no order shows such a list; in Elle G-single, G0 or nothing
-}
+# Patterns that are no cycles, and how Elle spells our other names for those that are.
+_NO_CYCLES = frozenset((*"abcdefj", DUPLICATE, INCOMPATIBLE, TORN))
+_SPELLED = {"G-single": "G-single-item", "G-nonadjacent": "G-nonadjacent-item"}
 
 # Patterns in which a reader missed one writer that it should have seen: a cycle with one rw edge.
 _MISSED = frozenset("hiklmn")
 
 _LOST_UPDATE = "lost-update"
 
-# Cycles, the worst first; and what a history that breaks a level shows, whatever the order of its writes, or worse.
-_CYCLES = ("G0", "G1c", "G-single-item", "G-nonadjacent-item", "G2-item")
+# What a history that breaks a level shows, whatever the order of its writes, or worse.
 _CYCLE_OF_LEVEL = {"PC": "G-nonadjacent-item", "PSI": "G-single-item", "SI": "G-nonadjacent-item", "SER": "G2-item"}
 
 # The weakest of Elle's models that an anomaly rules out by itself; cycles are judged by our level instead.
@@ -109,21 +99,23 @@ _STRONGER: dict[str, tuple[str, ...]] = {
 
 def elle_types(violation: Violation) -> list[str]:
     """What Elle calls ``violation``, the most telling name first."""
-    if violation.tap in _TYPES:
-        return list(_TYPES[violation.tap])
-    # Where an argument tries several orders of the writes, it is called after the mildest cycle that one may end in.
-    kinds = {_kind(cycle) for cycle in _cycles(elle_cycle(violation))} or {None}
-    if None in kinds:
-        kinds = {_CYCLE_OF_LEVEL.get(violation.level, "G2-item")}
-    cycle = max((kind for kind in kinds if kind), key=_CYCLES.index)
-    if uses_sessions(violation.steps) or not violation.steps:
-        cycle += "-process"
-    return [_LOST_UPDATE, cycle] if violation.tap == _LOST_UPDATE else [cycle]
+    if violation.tap == TORN:
+        return ["incompatible-order"]  # no order of appends shows such a list; to Elle it is G-single, G0 or nothing
+    names = [name for name in map(_spelled, aliases(violation)) if name in _MODELS_OF_TYPE]
+    if violation.tap in _NO_CYCLES or any(name != _LOST_UPDATE for name in names):
+        return names
+    by_sessions = uses_sessions(violation.steps) or not violation.steps
+    return [*names, _CYCLE_OF_LEVEL.get(violation.level, "G2-item") + ("-process" if by_sessions else "")]
+
+
+def _spelled(name: str) -> str:
+    cycle = name.removesuffix("-process")
+    return _SPELLED.get(cycle, cycle) + name[len(cycle) :]
 
 
 def elle_cycle(violation: Violation) -> tuple[Step, ...]:
     """The steps of a violation as Elle would walk them; empty if they are no cycle."""
-    if violation.tap in _TYPES or not violation.steps:
+    if violation.tap in _NO_CYCLES or not violation.steps:
         return ()
     last = violation.steps[-1]
     only_forced = all(step.relation != "CM" for step in violation.steps[:-1])
@@ -132,33 +124,6 @@ def elle_cycle(violation: Violation) -> tuple[Step, ...]:
         missed = Step(last.reader, last.source, "RW", last.key, because=last.because)
         return missed, *last.evidence
     return violation.steps
-
-
-def _cycles(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    """A cycle, and those that its steps are proved by: what would follow if their opposite were true."""
-    if steps:
-        yield steps
-    for step in steps:
-        if step.is_proved:
-            yield from _cycles(step.evidence)
-        elif step.relation == "RW":  # its evidence is no cycle, but may rest on some
-            yield from (cycle for inner in step.evidence if inner.is_proved for cycle in _cycles(inner.evidence))
-
-
-def _kind(steps: tuple[Step, ...]) -> str | None:
-    """What a cycle is called by its edges; None if it has some that Elle does not know."""
-    relations = [step.relation for step in steps]
-    missed = relations.count("RW")
-    if any(step.relation == "CM" and step.reader is None for step in steps):
-        return None
-    if any(a == b == "RW" for a, b in pairwise([relations[-1], *relations])):
-        return "G2-item"
-    if missed > 1:
-        return "G-nonadjacent-item"
-    # A forced CM step: one order of two writes closes a cycle with one rw edge, the other one without any.
-    if missed or "CM" in relations:
-        return "G-single-item"
-    return "G1c" if "WR" in relations else "G0"
 
 
 def uses_sessions(steps: Iterable[Step]) -> bool:
@@ -177,12 +142,12 @@ def _models(violation: Violation) -> Iterator[str]:
     """The weakest models that one violation rules out."""
     if violation.level not in _MODEL_OF_LEVEL:  # levels per transaction: Elle has no such model
         return
-    by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.tap not in _TYPES)
+    by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.tap not in _NO_CYCLES)
     for name in elle_types(violation):
         # A lost update that needs sessions is none to Elle; its cycle speaks for it.
         if name != _LOST_UPDATE or not (by_sessions or violation.level == "SER"):
             yield from _MODELS_OF_TYPE[name]
-    if not by_sessions and violation.tap not in _TYPES and violation.tap not in _BELOW_ALL:
+    if not by_sessions and violation.tap not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
         yield _MODEL_OF_LEVEL[violation.level]
 
 
