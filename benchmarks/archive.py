@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plume_py.errors import ConversionError
+from plume_py.base.errors import ConversionError
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject

@@ -12,8 +12,8 @@ from statistics import median
 
 from benchmarks.synth_problems import SIZES, TASKS, Task
 from benchmarks.tables import Cell, progress, save, show, spell
-from plume_py.errors import LimitError
-from plume_py.strong.limits import Limits
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.synth.problem import TRICKS, Problem, Tricks, without
 from plume_py.synth.recheck import recheck
 from plume_py.synth.registry import definitions

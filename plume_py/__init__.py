@@ -9,11 +9,11 @@ The public interface is small and loads lazily, so that ``import plume_py`` cost
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from plume_py.base.version import __version__
 
 if TYPE_CHECKING:
+    from plume_py.base.errors import InputError
     from plume_py.checking import check
-    from plume_py.errors import InputError
     from plume_py.history.builder import HistoryBuilder
     from plume_py.history.load import load
     from plume_py.history.model import History
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "History": "plume_py.history.model",
     "HistoryBuilder": "plume_py.history.builder",
-    "InputError": "plume_py.errors",
+    "InputError": "plume_py.base.errors",
     "Monitor": "plume_py.monitor.monitor",
     "check": "plume_py.checking",
     "load": "plume_py.history.load",

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.graph.causal import ClockKind
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.report.verdict import LevelVerdict, Result, Violation
 from plume_py.strong.checks import StrongVerdicts, besides_weak, declared_verdict, strong_verdicts
 from plume_py.strong.explain import DECLARED
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.explain import examples

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plume_py.base.limits import Limits
 from plume_py.checking import check
 from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.graph.reads import resolve_reads
@@ -20,7 +21,6 @@ from plume_py.levels import NAMES
 from plume_py.report.verdict import LevelVerdict, Violation
 from plume_py.strong.checks import first_violation
 from plume_py.strong.explain import DECLARED
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, transaction_levels
 from plume_py.strong.patterns import CYCLE, STRONG
 from plume_py.weak.engine import WeakEngine

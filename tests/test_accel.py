@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plume_py import accel, load
-from plume_py.errors import InputError
+from plume_py import load
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.graph import clock_kernels, row_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
@@ -138,7 +139,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(accel, "__file__", "/nonexistent/plume_py/accel.py")
+    monkeypatch.setattr(accel, "__file__", "/nonexistent/plume_py/base/accel.py")
     private = accel._private
     monkeypatch.setattr(accel, "_private", lambda path: not str(path).startswith("/nonexistent") and private(path))
     return temporary
@@ -202,7 +203,7 @@ def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) ->
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
     code = """
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph import clock_kernels
 from plume_py.history.formats import render_kernels as kernels
 accel._writable = lambda folder: False

@@ -8,7 +8,7 @@ from engine_runs import anomaly, random_run
 from oracle_runs import Txn, bad_run
 from workloads import random_programs, random_txns, txns_of, workload_of
 
-from plume_py import accel, check
+from plume_py import check
 from plume_py.allocate import Program, Workload, block_kernels, pivot_kernels, read, update, write
 from plume_py.allocate.catalogue import CATALOGUES, allocate
 from plume_py.allocate.driver import Drawing, answer_allocation, answer_robustness
@@ -16,7 +16,8 @@ from plume_py.allocate.rules import simple_rules
 from plume_py.allocate.sets import gather
 from plume_py.allocate.space import of_instances, of_programs, of_templates
 from plume_py.allocate.templates import BENCHMARKS, COURSEWARE, SMALLBANK, TPCC, draw
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base import accel
+from plume_py.base.errors import InputError, IsocheckError
 
 MIXISO = CATALOGUES["mixiso"]
 # One step down in the lattice, as far as MixIso's levels go.

@@ -10,7 +10,7 @@ from plume_py.allocate.driver import answer_allocation
 from plume_py.allocate.files import encode_programs, encode_workload, load_workload, parse_workload
 from plume_py.allocate.sql import load_sql
 from plume_py.allocate.templates import BENCHMARKS, draw
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 

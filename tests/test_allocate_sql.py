@@ -6,8 +6,8 @@ from plume_py.allocate import Workload
 from plume_py.allocate.driver import answer_allocation
 from plume_py.allocate.sets import gather
 from plume_py.allocate.sql import load_sql
-from plume_py.errors import InputError
-from plume_py.sql.files import load
+from plume_py.base.errors import InputError
+from plume_py.base.sql.files import load
 
 SCHEMA = """CREATE TABLE t (a INT, b INT, v INT, w INT, PRIMARY KEY (a, b));
 CREATE TABLE u (a INT PRIMARY KEY, v INT, w INT);

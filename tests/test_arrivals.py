@@ -6,7 +6,8 @@ import random
 import pytest
 
 import plume_py
-from plume_py import InputError, accel
+from plume_py import InputError
+from plume_py.base import accel
 from plume_py.history.formats import text_kernels
 from plume_py.monitor.arrivals import Arrivals, JsonLines, PlumeText, _IdSet
 from plume_py.monitor.follow import Piece

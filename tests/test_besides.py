@@ -9,11 +9,11 @@ from test_every_violation import ALL, problems
 from test_weak import build
 
 from plume_py import HistoryBuilder, check
+from plume_py.base.limits import Limits
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import weaker_levels
 from plume_py.strong import besides
-from plume_py.strong.limits import Limits
 from plume_py.strong.rest import without_operations
 
 STRONG = ("PC", "PSI", "SI", "SER")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from plume_py import __version__
+from plume_py.base.exits import ExitCode, combined
 from plume_py.cli import main as main_module
-from plume_py.cli.contract import ExitCode, combined
 from plume_py.cli.main import COMMANDS, main
 from plume_py.history.formats.registry import FORMATS
 

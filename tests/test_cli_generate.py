@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from oracle import patterns, verdicts
 
 from plume_py import load
+from plume_py.base.errors import IsocheckError
 from plume_py.cli import generate as module
 from plume_py.cli.convert import WRITABLE
 from plume_py.cli.main import cli
-from plume_py.errors import IsocheckError
 from plume_py.history import generate as engine
 from plume_py.history.inject import RECIPES
 

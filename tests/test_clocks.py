@@ -7,7 +7,8 @@ import numpy as np
 import oracle
 import pytest
 
-from plume_py import HistoryBuilder, accel, check
+from plume_py import HistoryBuilder, check
+from plume_py.base import accel
 from plume_py.graph import causal, clock_kernels, tree_clock_kernels
 from plume_py.history.generate import generate
 from plume_py.history.model import History

@@ -7,11 +7,11 @@ import pytest
 from collecting import Scripted, gather, isocheck, lines
 
 from plume_py import check, load
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import Promise
 from plume_py.collect.client import Isolation
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape, Workload, workload_names
-from plume_py.errors import IsocheckError
 from plume_py.history.formats.jsonl_pending import pending_path
 
 

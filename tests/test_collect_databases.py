@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from plume_py import check, load
+from plume_py.base.errors import IsocheckError
+from plume_py.base.processes import tree
 from plume_py.collect.adapter import Setup
 from plume_py.collect.client import Isolation
 from plume_py.collect.faults import KINDS
 from plume_py.collect.managed import SERVERS
-from plume_py.collect.processes import tree
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape
-from plume_py.errors import IsocheckError
 
 PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
 

@@ -9,8 +9,8 @@ import pytest
 from collecting import PROGRAM, isocheck, wait_for_lines
 
 from plume_py import check, load
+from plume_py.base.errors import InputError
 from plume_py.collect.recorder import Recorder
-from plume_py.errors import InputError
 from plume_py.history.formats.jsonl_pending import pending_path
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from collecting import PROGRAM, wait_for_lines
 
+from plume_py.base.processes import MARK
 from plume_py.collect.managed import SERVERS
-from plume_py.collect.processes import MARK
 
 BUSY = """
 import os, sys, time

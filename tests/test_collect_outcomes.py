@@ -10,6 +10,7 @@ import pytest
 from collecting import Scripted, gather, lines, scripted
 
 from plume_py import check, load
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.collect import client
 from plume_py.collect.adapter import Setup
 from plume_py.collect.audit import audit
@@ -18,7 +19,6 @@ from plume_py.collect.recorder import Recorder
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape, Workload
-from plume_py.errors import InputError, IsocheckError
 
 
 def test_a_refusal_is_aborted_and_the_session_goes_on(tmp_path):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plume_py import load
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.model import COMMITTED
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "histories"

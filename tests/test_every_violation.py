@@ -8,7 +8,7 @@ import pytest
 from test_weak import build
 
 from plume_py import HistoryBuilder, check
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.report.json import line
 from plume_py.verify import read_claim, verify_entry
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.formats import cobra_kernels, dbcop_bincode_kernels
 from plume_py.history.load import load
 from plume_py.history.model import History

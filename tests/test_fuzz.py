@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from plume_py import accel, load
-from plume_py.errors import InputError
+from plume_py import load
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.model import History

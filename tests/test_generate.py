@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from oracle import LEVELS, patterns, verdicts
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history import generate_kernels as kernels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.generate import DISTRIBUTIONS, GUARANTEES, draw_keys, generate

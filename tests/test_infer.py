@@ -58,7 +58,7 @@ def test_the_explorer_needs_no_solver(monkeypatch):
 
 def test_without_solver_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setattr("plume_py.infer.driver.find_spec", lambda name: None)
-    from plume_py.errors import IsocheckError
+    from plume_py.base.errors import IsocheckError
 
     with pytest.raises(IsocheckError, match=r"pip install 'plume-py\[infer\]'"):
         infer(load("counters"), STORES["mysql"], (), Options(engine="z3"))
@@ -66,7 +66,7 @@ def test_without_solver_one_line_says_what_to_install(monkeypatch):
 
 def test_without_sqlglot_one_line_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sqlglot", None)
-    from plume_py.errors import IsocheckError
+    from plume_py.base.errors import IsocheckError
 
     with pytest.raises(IsocheckError, match=r"pip install 'plume-py\[sql\]'"):
         load(str(EXAMPLES / "courseware.sql"))
@@ -244,7 +244,7 @@ def test_wrong_programs(tmp_path, case):
 
 
 def test_expressions_have_a_depth(tmp_path):
-    from plume_py.errors import InputError
+    from plume_py.base.errors import InputError
 
     path = tmp_path / "deep.sql"
     for deep in ("+".join(["v"] * 5000), "(" * 3000 + "v" + ")" * 3000, "NOT " * 3000 + "v > 0"):

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
+from plume_py.base.sql.access import accesses
+from plume_py.base.sql.files import parse
 from plume_py.infer import language as ir
 from plume_py.infer.check import validate
 from plume_py.infer.driver import Options, infer
 from plume_py.infer.levels import STORES
 from plume_py.infer.load import load
 from plume_py.infer.sqlfront import translate
-from plume_py.sql.access import accesses
-from plume_py.sql.files import parse
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, v INT);\nCREATE TABLE u (w INT);\n"

@@ -5,8 +5,8 @@ import os
 import pytest
 from click.testing import CliRunner
 
+from plume_py.base.errors import InputError
 from plume_py.cli.main import cli
-from plume_py.errors import InputError
 from plume_py.history.load import load
 from plume_py.scan.find import find
 from plume_py.scan.settings import Settings, Task

@@ -4,9 +4,9 @@ from itertools import pairwise, permutations, product
 
 import pytest
 
-from plume_py.errors import LimitError
-from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, TotalOrder
-from plume_py.strong.limits import Limits
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, TotalOrder
 
 
 def models(formula: Formula, variables: list[int]) -> set[tuple[bool, ...]]:

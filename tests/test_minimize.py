@@ -10,11 +10,11 @@ from test_strong import close, crowded
 from test_weak import build, random_lists
 
 from plume_py import HistoryBuilder, check, load
+from plume_py.base.errors import InputError
+from plume_py.base.limits import Limits
 from plume_py.cli.main import cli
-from plume_py.errors import InputError
 from plume_py.history.formats.json_writer import write_json
 from plume_py.minimize import minimize
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap
 from plume_py.strong.patterns import STRONG
 

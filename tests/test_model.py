@@ -6,7 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history import builder as builder_module
 from plume_py.history.atoms import MAX_DIGITS, NULL, AtomCoder, Atoms
 from plume_py.history.builder import HistoryBuilder

@@ -67,7 +67,7 @@ def test_a_program_is_replayed() -> None:
 
 def test_undecided_is_3(monkeypatch) -> None:
     import plume_py.predict.predictor as predictor
-    from plume_py.errors import LimitError
+    from plume_py.base.errors import LimitError
 
     def tired(*_):
         raise LimitError("stopped after 1 s")

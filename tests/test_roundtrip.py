@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from plume_py import load
-from plume_py.errors import ConversionError, InputError
+from plume_py.base.errors import ConversionError, InputError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.formats.render import initial_versions

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import archive  # noqa: E402
+from plume_py.base.errors import IsocheckError  # noqa: E402
+from plume_py.base.memory import SMALLEST, share_of_machine  # noqa: E402
 from plume_py.cli.main import cli  # noqa: E402
 from plume_py.cli.scan import _engine  # noqa: E402
-from plume_py.errors import IsocheckError  # noqa: E402
-from plume_py.scan.memory import SMALLEST, share_of_machine  # noqa: E402
 from plume_py.scan.process import WorkerProcess  # noqa: E402
 from plume_py.scan.settings import Settings, Task  # noqa: E402
 

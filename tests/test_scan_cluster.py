@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks import archive
 from benchmarks.scan import _cluster
+from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
-from plume_py.errors import IsocheckError
 from plume_py.scan import cluster as cluster_module
 from plume_py.scan.settings import Settings
 

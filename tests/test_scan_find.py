@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.cli.main import cli
-from plume_py.errors import InputError, IsocheckError
 from plume_py.scan.find import find
 from plume_py.scan.settings import SKIPPED, Settings, Task
 from plume_py.scan.task import check_one

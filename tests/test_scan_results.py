@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from test_html import stale, thin_air
 from test_scan_summary import made_line, written
 
+from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
-from plume_py.errors import IsocheckError
 from plume_py.scan.diff import compare
 from plume_py.scan.page import document
 from plume_py.scan.results import Reader, Writer, open_results, parse
@@ -139,7 +139,7 @@ def test_a_page_that_cannot_be_written_does_not_cost_the_summary(tmp_path, monke
     def full(*arguments):
         raise IsocheckError("No space left on device")
 
-    monkeypatch.setattr("plume_py.files.write_atomically", full)
+    monkeypatch.setattr("plume_py.base.files.write_atomically", full)
     done = CliRunner().invoke(cli, ["scan", str(tmp_path), "--report", str(tmp_path / "page.html"), "--jobs", "1"])
     assert isinstance(done.exception, IsocheckError) and done.output.startswith("1 histories")
 

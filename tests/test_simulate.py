@@ -7,7 +7,7 @@ from plume_py.allocate.protocols import PROTOCOLS
 from plume_py.allocate.simulate import Simulation
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 
 
 def contended(name, largest=8, instances=120, seed=1):

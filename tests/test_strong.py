@@ -8,7 +8,8 @@ import oracle
 import pytest
 from test_weak import all_histories, build, random_lists
 
-from plume_py import HistoryBuilder, accel, check, load
+from plume_py import HistoryBuilder, check, load
+from plume_py.base import accel
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY

@@ -6,12 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py import check
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits, memory_in_use
 from plume_py.cli.main import cli
-from plume_py.errors import LimitError
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.generate import generate
 from plume_py.strong.engine import StrongEngine
-from plume_py.strong.limits import Limits, memory_in_use
 from plume_py.weak.engine import WeakEngine
 
 

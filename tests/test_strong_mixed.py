@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from test_strong import close, crowded
 from test_weak import build, random_lists
 
-from plume_py import HistoryBuilder, accel, check, load
+from plume_py import HistoryBuilder, check, load
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.cli.main import cli
-from plume_py.errors import InputError
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
 from plume_py.strong import infer_kernels, node_kernels, trial_kernels

@@ -6,8 +6,8 @@ import pytest
 from synth_histories import every_history, verdicts
 
 from plume_py import check
-from plume_py.errors import IsocheckError, LimitError
-from plume_py.strong.limits import Limits
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.limits import Limits
 from plume_py.synth import INITIAL, Program, Scope, level, search, synthesize
 from plume_py.synth.problem import TRICKS, without
 from plume_py.synth.recheck import DefectError, recheck

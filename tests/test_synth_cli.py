@@ -126,7 +126,7 @@ def test_the_solver_is_interrupted():
     """Ctrl-C while the solver is at work is no defect."""
     hard = """
 from plume_py.cli import main
-from plume_py.logic import Formula
+from plume_py.base.logic import Formula
 def pigeons(**_):
     formula = Formula()
     holes = [[formula.variable() for _ in range(13)] for _ in range(14)]

@@ -7,7 +7,7 @@ import oracle_mixed
 import pytest
 from synth_histories import plain, random_concrete, verdicts
 
-from plume_py.logic import FALSE, TRUE, Formula
+from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.synth.concrete import Concrete, Given, Txn
 from plume_py.synth.levels import DEFINITIONS
 from plume_py.synth.problem import Shown, witness_of

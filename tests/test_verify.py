@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from oracle import BASE, Facts, _static, random_history
 
 from plume_py import HistoryBuilder, check, load
+from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli, exit_code_of
-from plume_py.errors import IsocheckError
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.report.json import document, line

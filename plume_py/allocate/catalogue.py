@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from plume_py.allocate.space import Space
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 
 DEFAULT_COSTS = {"RC": 0.5, "RA": 1.0, "TCC": 2.0, "PC": 3.0, "PSI": 4.0, "SI": 5.0, "SER": 6.0}
 

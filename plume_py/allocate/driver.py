@@ -13,7 +13,7 @@ from plume_py.allocate.rules import CODES, simple_rules
 from plume_py.allocate.space import Space, of_instances, of_programs, of_templates
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.workload import Instance, Program, Workload
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 
 # Groups that are explained one by one; of more, one for each program and level.
 EXPLAINED = 40

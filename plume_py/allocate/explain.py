@@ -8,9 +8,9 @@ from plume_py.allocate.cycles import Cycle, found_cycles
 from plume_py.allocate.refute import exhaustive, refute
 from plume_py.allocate.space import Case, Space
 from plume_py.allocate.workload import Workload
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.history.model import History
-from plume_py.strong.limits import Limits
 
 # Seconds for the search of one history; the allocation itself does not wait for more.
 PATIENCE = 10.0

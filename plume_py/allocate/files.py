@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from plume_py.allocate.workload import KINDS, LONG_NAMES, Access, Instance, Program, Workload, level_name
-from plume_py.errors import InputError
-from plume_py.files import write_atomically
-from plume_py.text import shorten
+from plume_py.base.errors import InputError
+from plume_py.base.files import write_atomically
+from plume_py.base.text import shorten
 
 SHORT_NAMES = {name: long for long, name in LONG_NAMES.items()}
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plume_py import accel
 from plume_py.allocate import block_kernels
 from plume_py.allocate.sets import Sets
+from plume_py.base import accel
 from plume_py.history.model import Bools, Int8s, Int32s
 
 # Loop steps per read or write, told by what plain Python takes for them.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice, product
 
 from plume_py.allocate.workload import Instance, Workload
+from plume_py.base.limits import Limits
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
-from plume_py.strong.limits import Limits
 from plume_py.synth import Program, Scope, synthesize
 from plume_py.synth.concrete import Concrete
 

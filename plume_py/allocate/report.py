@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from plume_py import __version__
 from plume_py.allocate.catalogue import Catalogue
 from plume_py.allocate.explain import Danger
 from plume_py.allocate.robust import Robustness
 from plume_py.allocate.space import Space
 from plume_py.allocate.workload import Program
+from plume_py.base.text import shown, wrapped
+from plume_py.base.version import __version__
 from plume_py.checking import check
 from plume_py.history.model import History
 from plume_py.levels import NAMES
 from plume_py.report.json import encode
 from plume_py.report.text import example, operation
-from plume_py.text import shown, wrapped
 
 Style = Callable[..., str]
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plume_py import accel
 from plume_py.allocate import pivot_kernels as kernels
 from plume_py.allocate.graph import STEPS, Graph, build
 from plume_py.allocate.sets import Sets
+from plume_py.base import accel
 from plume_py.history.model import Bools, Int8s
 
 # Numbers of the kernels; TCC asks for as much as RA where serializability is the aim.

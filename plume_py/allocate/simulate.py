@@ -8,7 +8,7 @@ from itertools import count
 
 from plume_py.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, Store
 from plume_py.allocate.workload import Instance, Workload
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
 

@@ -19,7 +19,7 @@ import numpy as np
 from plume_py.allocate.rules import Refined, guards
 from plume_py.allocate.sets import gather
 from plume_py.allocate.workload import EVERY, Instance, Program, Workload
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
 from plume_py.history.model import Bools, Int8s
 
 # A neighbourhood beyond this is not looked at: "too large" is said instead.

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program
-from plume_py.errors import InputError
-from plume_py.sql import Assign, File, If, Loop, Rollback, Select, SqlTransaction, Statement, access
-from plume_py.sql import Update as UpdateStatement
-from plume_py.sql.files import load
-from plume_py.sql.syntax import engine
+from plume_py.base.errors import InputError
+from plume_py.base.sql import Assign, File, If, Loop, Rollback, Select, SqlTransaction, Statement, access
+from plume_py.base.sql import Update as UpdateStatement
+from plume_py.base.sql.files import load
+from plume_py.base.sql.syntax import engine
 
 # The cell that says whether a row is there.
 ROW = "(row)"

@@ -6,7 +6,7 @@ The sets are those of MixIso's benchmark files; the numbers of instances follow 
 import random
 
 from plume_py.allocate.workload import Instance, Program, Workload, read, update, write
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 
 SMALLBANK = (
     Program("Balance", ("N",), (read("Account_C", "N"), read("Savings_B", "N"), read("Checking_B", "N")), share=0.2),

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.levels import parse_level
 
 READ, WRITE, UPDATE = "READ", "WRITE", "UPDATE"

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from plume_py.base.errors import IsocheckError
+from plume_py.base.text import one_line
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
-from plume_py.errors import IsocheckError
-from plume_py.text import one_line
 
 RULES = ("refined", "repaired", "paper")
 

@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import (
-    OUTPUT_FORMATS,
-    LevelChoice,
-    assumed_level,
-    bytes_of_memory,
-    combined,
-    exit_code,
-    reading_options,
-    seconds,
-)
-from plume_py.errors import InputError, TooLargeError
-from plume_py.text import one_line
+from plume_py.base.errors import InputError, TooLargeError
+from plume_py.base.exits import combined, exit_code
+from plume_py.base.text import one_line
+from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, assumed_level, bytes_of_memory, reading_options, seconds
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -145,11 +137,11 @@ def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: st
 
 def _check(path: str, options: Options, quiet: bool) -> "Result":
     """Load and check one history; what goes wrong with its input is told on standard error at once."""
+    from plume_py.base.limits import Limits
     from plume_py.checking import check
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
     from plume_py.report.verdict import LevelVerdict, Result
-    from plume_py.strong.limits import Limits
     from plume_py.strong.mixed import read_level_map
 
     start = time.perf_counter()
@@ -201,7 +193,7 @@ def _write_files(history: "History", result: "Result", options: Options, how: "d
 
 
 def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]") -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.history.formats.json_writer import write_json
     from plume_py.minimize import minimize
 
@@ -214,7 +206,7 @@ def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]"
 
 
 def _write_report(target: str, results: "list[Result]") -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.report.html import document
 
     write_atomically(target, [document(results).encode("utf-8", "backslashreplace")])

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from plume_py.cli.contract import ExitCode, seconds
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
+from plume_py.cli.contract import seconds
 from plume_py.levels import parse_level
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.collect.adapter import Adapter

@@ -4,8 +4,7 @@ Scripts and other tools rely on what is here; commands only use it.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from enum import IntEnum
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
@@ -16,33 +15,8 @@ from plume_py.levels import NAMES, WEAK, parse_level
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class ExitCode(IntEnum):
-    """What a run of isocheck ends with."""
-
-    HOLDS = 0
-    VIOLATION = 1
-    USAGE = 2
-    UNDECIDED = 3
-    BAD_INPUT = 4
-
-
-_PRECEDENCE = (ExitCode.BAD_INPUT, ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitCode.HOLDS)
-
 # How results can be printed; ``plume_py.report.output`` has a renderer for each.
 OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot", "elle")
-
-
-def exit_code(ok: bool | None, error: str | None) -> ExitCode:
-    """What the outcome of one history stands for."""
-    if error is not None:
-        return ExitCode.BAD_INPUT
-    return {True: ExitCode.HOLDS, False: ExitCode.VIOLATION, None: ExitCode.UNDECIDED}[ok]
-
-
-def combined(codes: Iterable[ExitCode]) -> ExitCode:
-    """The exit code of a run over several files: 4 before 1 before 3 before 0."""
-    seen = set(codes) | {ExitCode.HOLDS}
-    return next(code for code in _PRECEDENCE if code in seen)
 
 
 class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click

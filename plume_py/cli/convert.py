@@ -4,10 +4,10 @@ import os
 
 import click
 
+from plume_py.base.errors import ConversionError
+from plume_py.base.text import one_line
 from plume_py.cli.contract import reading_options
-from plume_py.errors import ConversionError
 from plume_py.history.formats.registry import FORMATS
-from plume_py.text import one_line
 
 WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
 
@@ -23,7 +23,7 @@ def command(source: str, target: str, name: str | None, input_format: str | None
     What the target format cannot express is refused, with the reason; nothing is written then.
     """
     chosen = FORMATS[name or format_by_extension(target)]
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.history.load import load
 
     history = load(source, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import ExitCode, seconds
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
+from plume_py.cli.contract import seconds
 from plume_py.cli.predict import PROGRAMS, level_option, workload_options
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.predict.explore import Exploration
@@ -33,16 +34,16 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     """
     if level == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
+    from plume_py.base.limits import Limits
     from plume_py.predict.explore import explore
     from plume_py.predict.program import program as find
-    from plume_py.strong.limits import Limits
 
     limits = Limits(given.pop("timeout"))
     found = explore(find(program), level, limits=limits, **given)
     for line in _lines(program, found):
         click.echo(line)
     if out is not None and found.first_history is not None:
-        from plume_py.files import write_atomically
+        from plume_py.base.files import write_atomically
         from plume_py.history.formats.json_writer import write_json
 
         write_atomically(out, write_json(found.first_history).chunks)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plume_py.base.errors import ConversionError, InputError, IsocheckError
+from plume_py.base.text import one_line
 from plume_py.cli.convert import WRITABLE, format_by_extension
-from plume_py.errors import ConversionError, InputError, IsocheckError
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import NAMES
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.history.inject import Injection
@@ -59,7 +59,7 @@ def command(target: str, name: str | None, wishes: tuple[str, ...], **shape: Any
     """
     chosen = FORMATS[name or format_by_extension(target)]
     counts = wanted(wishes)
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
 
     try:
         history, planted = _make(counts, **shape)

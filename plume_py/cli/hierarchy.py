@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from plume_py.cli.contract import ExitCode
+from plume_py.base.errors import LimitError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
-from plume_py.errors import LimitError
-from plume_py.text import one_line
 
 
 @click.command("hierarchy")
@@ -34,7 +34,7 @@ def command(
 
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
     """
-    from plume_py.strong.limits import Limits
+    from plume_py.base.limits import Limits
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
     from plume_py.synth.render import document
 
@@ -57,7 +57,7 @@ def command(
 
 
 def _write(graph: str, target: Path) -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.report.dot import draw
 
     if target.suffix == ".svg":

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import ExitCode
-from plume_py.errors import IsocheckError
-from plume_py.text import one_line
+from plume_py.base.errors import IsocheckError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.infer.driver import Inference, Together
@@ -188,7 +188,7 @@ def _exit_code(result: "Inference") -> ExitCode:
 
 
 def _draw(result: "Inference", folder: str) -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.infer.picture import render
     from plume_py.report.dot import draw, slug
 

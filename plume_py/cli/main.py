@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from plume_py import __version__
-from plume_py.cli.contract import ExitCode
-from plume_py.errors import ConversionError, InputError, IsocheckError, LimitError
-from plume_py.text import one_line
+from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
+from plume_py.base.version import __version__
 
 # name -> (module below plume_py.cli, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -5,17 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import (
-    ExitCode,
-    assumed_level,
-    bytes_of_memory,
-    combined,
-    exit_code,
-    reading_options,
-    seconds,
-)
+from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.text import one_line
+from plume_py.cli.contract import assumed_level, bytes_of_memory, reading_options, seconds
 from plume_py.levels import parse_level
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -94,7 +87,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
         raise click.UsageError("--sweep prints a table; ask for files level by level")
     if given["out"] is not None and history is not None and os.path.realpath(given["out"]) == os.path.realpath(history):
         raise click.UsageError(f"--out would overwrite the history {history}")
-    from plume_py.strong.limits import Limits
+    from plume_py.base.limits import Limits
 
     given["limits"] = Limits(given["timeout"], given["max_memory"])
     name, observed, workload = _observe(history, program, given)
@@ -118,8 +111,8 @@ def _observe(path: str | None, program: str | None, given: dict[str, Any]) -> "t
 
 def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool:
     """Does the observed run keep the target? If not, that is what there is to show."""
+    from plume_py.base.errors import LimitError
     from plume_py.checking import check
-    from plume_py.errors import LimitError
     from plume_py.report.json import encode, plain
     from plume_py.report.text import render
 
@@ -188,9 +181,9 @@ def _figures(outcome: "Outcome") -> str:
 
 
 def _sweep(name: str, observed: "History", given: dict[str, Any]) -> int:
+    from plume_py.base.text import shown
     from plume_py.predict.summary import safe_levels
     from plume_py.predict.text import strategy
-    from plume_py.text import shown
 
     levels = [level for level in LEVELS if level != given["target"]]
     outcomes = {}

@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from plume_py.cli.contract import ExitCode
+from plume_py.base.errors import LimitError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
-from plume_py.errors import LimitError
-from plume_py.text import one_line
 
 
 @click.command("relate")
@@ -32,7 +32,7 @@ def command(
 
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
     """
-    from plume_py.strong.limits import Limits
+    from plume_py.base.limits import Limits
     from plume_py.synth.relate import relate
     from plume_py.synth.render import document, plain, text
 

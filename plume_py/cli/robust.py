@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from plume_py.cli.contract import exit_code
+from plume_py.base.exits import exit_code
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
 
 

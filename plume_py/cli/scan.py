@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import ExitCode, LevelChoice, combined, reading_options, seconds
+from plume_py.base.exits import ExitCode, combined
+from plume_py.base.memory import SMALLEST
+from plume_py.base.text import one_line
+from plume_py.cli.contract import LevelChoice, reading_options, seconds
 from plume_py.levels import NAMES
-from plume_py.scan.memory import SMALLEST
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.scan.run import Engine, Tally
@@ -205,7 +206,7 @@ def _note_damage(path: str, lines: int) -> None:
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
     if output == "json":
-        from plume_py import __version__
+        from plume_py.base.version import __version__
         from plume_py.report.json import encode
         from plume_py.scan.summary import plain
 
@@ -218,7 +219,7 @@ def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
 
 
 def _write_report(target: str, summary: "Summary", tally: "Tally") -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.scan.page import document
 
     write_atomically(target, [document(summary, tally).encode("utf-8", "backslashreplace")])

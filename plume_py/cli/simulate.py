@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.cli.contract import ExitCode
-from plume_py.text import one_line
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -69,7 +69,7 @@ def command(
 
 
 def _write(history: "History", out: str) -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.history.formats.json_writer import write_json
 
     write_atomically(out, write_json(history).chunks)

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import ExitCode, combined, reading_options
-from plume_py.errors import InputError
-from plume_py.text import encodable, one_line, shown, wrapped
+from plume_py.base.errors import InputError
+from plume_py.base.exits import ExitCode, combined
+from plume_py.base.text import encodable, one_line, shown, wrapped
+from plume_py.cli.contract import reading_options
 
 if TYPE_CHECKING:
     from plume_py.history.stats import Stats
@@ -34,7 +35,7 @@ def command(
         elif result["error"] is None:
             click.echo("\n".join(_lines(result)) + ("\n" if path != histories[-1] else ""))
     if output == "json":
-        from plume_py import __version__
+        from plume_py.base.version import __version__
 
         click.echo(_json({"tool": {"name": "isocheck", "version": __version__}, "results": results}))
     ctx.exit(combined(codes))

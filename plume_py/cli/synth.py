@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from plume_py.cli.contract import ExitCode
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
-from plume_py.errors import IsocheckError, LimitError
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.synth import Found, Outcome, Program
@@ -56,7 +56,7 @@ def command(
         raise click.UsageError("--out needs a file or a folder; --format json prints the history")
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
-    from plume_py.strong.limits import Limits
+    from plume_py.base.limits import Limits
     from plume_py.synth import Outcome, synthesize
     from plume_py.synth.render import document, plain, text
 
@@ -139,14 +139,14 @@ def _write(outcome: "Outcome", out: str) -> None:
 
 
 def _write_history(found: "Found", path: str) -> None:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.history.formats.json_writer import write_json
 
     write_atomically(path, write_json(found.concrete.history()).chunks)
 
 
 def _draw(graph: str, stem: Path) -> list[str]:
-    from plume_py.files import write_atomically
+    from plume_py.base.files import write_atomically
     from plume_py.report.dot import draw
 
     write_atomically(f"{stem}.dot", [graph.encode()])

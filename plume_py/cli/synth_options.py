@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from plume_py.base.errors import IsocheckError
+from plume_py.base.text import one_line
 from plume_py.cli.contract import seconds
-from plume_py.errors import IsocheckError
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.synth import Definition, Scope

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plume_py.base.errors import IsocheckError
+from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
-from plume_py.cli.contract import OUTPUT_FORMATS, ExitCode, LevelChoice, exit_code, seconds
-from plume_py.errors import IsocheckError
-from plume_py.text import one_line
+from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, seconds
 
 if TYPE_CHECKING:
     from plume_py.collect.client import Isolation
@@ -103,9 +104,9 @@ def _remarks(isolations: "list[Isolation]") -> list[str]:
 
 
 def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
+    from plume_py.base.limits import Limits
     from plume_py.checking import check
     from plume_py.history.load import load
-    from plume_py.strong.limits import Limits
 
     return check(load(path, init_txn="none"), levels, name=path, limits=Limits(timeout))
 
@@ -120,7 +121,7 @@ def _show(ctx: click.Context, result: "Result", output: str, out: str | None, re
         for note in write_pictures(result, Path(out)):
             click.echo(one_line(f"isocheck: {note}"), err=True)
     if report is not None:
-        from plume_py.files import write_atomically
+        from plume_py.base.files import write_atomically
         from plume_py.report.html import document
 
         write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.cli.contract import ExitCode, reading_options
-from plume_py.errors import InputError, IsocheckError
-from plume_py.text import encodable, one_line
+from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.exits import ExitCode
+from plume_py.base.text import encodable, one_line
+from plume_py.cli.contract import reading_options
 
 if TYPE_CHECKING:
     from plume_py.verify import Entry, Witness

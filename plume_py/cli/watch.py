@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.cli.contract import LevelChoice, exit_code, reading_options
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
+from plume_py.base.exits import exit_code
+from plume_py.base.text import one_line
+from plume_py.cli.contract import LevelChoice, reading_options
 from plume_py.levels import WEAK
-from plume_py.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.monitor.arrivals import Arrival

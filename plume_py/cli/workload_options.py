@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from plume_py.errors import IsocheckError
-from plume_py.text import one_line
+from plume_py.base.errors import IsocheckError
+from plume_py.base.text import one_line
 
 if TYPE_CHECKING:
     from plume_py.allocate.driver import Drawing
@@ -73,8 +73,8 @@ def write_dangers(dangers: "Iterable[Danger]", out: str) -> None:
     """Each history as a native file, and the picture of what it breaks."""
     from pathlib import Path
 
+    from plume_py.base.files import write_atomically
     from plume_py.checking import check
-    from plume_py.files import write_atomically
     from plume_py.history.formats.json_writer import write_json
     from plume_py.report.dot import slug, write_pictures
 

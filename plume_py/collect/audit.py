@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from plume_py.base.text import shown
 from plume_py.collect.adapter import Value
-from plume_py.text import shown
 
 # Problems that are told one by one.
 TOLD = 5

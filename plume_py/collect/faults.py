@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import Adapter
 from plume_py.collect.client import Client
-from plume_py.errors import IsocheckError
 
 KINDS = ("kill-connection", "restart", "pause")
 

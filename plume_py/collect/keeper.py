@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from plume_py.collect.processes import kill_tree, marked
+from plume_py.base.processes import kill_tree, marked
 
 # How often to try, and seconds between: what is being killed may still make a file.
 ATTEMPTS, WAIT = 100, 0.1

@@ -21,9 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from plume_py.collect.processes import MARK, end, is_running, tree
+from plume_py.base.errors import IsocheckError
+from plume_py.base.processes import MARK, end, is_running, tree
 from plume_py.collect.registry import adapter_class
-from plume_py.errors import IsocheckError
 
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
 START, STOP, PREPARE = 60.0, 15.0, 120.0

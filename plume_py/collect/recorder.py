@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.history.formats.jsonl_pending import first_line, pending_path
 
 # The hidden file is written anew, with what is under way, when it has grown to this.

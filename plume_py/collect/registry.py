@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from urllib.parse import unquote
 
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import Adapter, Setup
-from plume_py.errors import IsocheckError
 
 # scheme -> module below plume_py.collect.adapters, and its class
 SCHEMES = {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 
 Plan = list[tuple[str, str]]
 

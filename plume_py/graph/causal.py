@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph import clock_kernels, order_kernels, tree_clock_kernels
 from plume_py.graph.reads import Reads
 from plume_py.history.model import History, Int32s, Int64s

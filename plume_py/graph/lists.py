@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph import list_kernels as kernels
 from plume_py.history.model import History, Int8s, Int32s, Int64s
 

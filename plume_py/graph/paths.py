@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph import order_kernels
 from plume_py.graph.causal import Extra, Ordering
 from plume_py.graph.reads import Reads

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph import reads_kernels
 from plume_py.graph.lists import EXAMPLES, ListFindings, by_pattern, read_lists
 from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s

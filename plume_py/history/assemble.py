@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history import assemble_kernels as kernels
 from plume_py.history.atoms import Atoms
 from plume_py.history.init_txn import InitTxn, find_init_txn

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 
 Atom = int | str | None
 Codes = npt.NDArray[np.int64]

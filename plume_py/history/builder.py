@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import NULL, Atom, AtomCoder
 from plume_py.history.init_txn import InitTxn

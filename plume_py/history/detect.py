@@ -3,7 +3,7 @@
 import os
 import re
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.source import Source
 

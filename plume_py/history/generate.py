@@ -21,8 +21,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history import generate_kernels as kernels
 from plume_py.history.assemble import RawColumns, assemble
 from plume_py.history.atoms import Atoms

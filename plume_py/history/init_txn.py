@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, History
 
 InitTxn = Literal["auto", "first", "none"]

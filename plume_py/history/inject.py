@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.atoms import Atom, Atoms
 from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ, WRITE, History, Int64s, Labels
 

@@ -2,7 +2,7 @@
 
 import os
 
-from plume_py.errors import InputError, TooLargeError
+from plume_py.base.errors import InputError, TooLargeError
 from plume_py.history.assemble import assemble
 from plume_py.history.detect import detect
 from plume_py.history.formats.registry import FORMATS

@@ -8,7 +8,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from plume_py.errors import InputError, TooLargeError
+from plume_py.base.errors import InputError, TooLargeError
 
 HEAD = 1 << 16
 CHUNK = 1 << 22

@@ -1,6 +1,6 @@
 """Is a program well formed? Names, sorts and keys, with the line of what is wrong."""
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.infer import language as ir
 
 _NUMBERS = ("int", "id")

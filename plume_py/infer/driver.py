@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from time import monotonic
 
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.explore import Explorer
 from plume_py.infer.levels import SER, Level, Store

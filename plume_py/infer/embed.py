@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from linecache import getline
 from typing import Any, ClassVar
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.infer import language as ir
 from plume_py.infer.language import Const, Expr, Query
 from plume_py.infer.symbols import E, Row, Where, by, caller, ite, lift, line_now, wrong

@@ -4,7 +4,7 @@ import runpy
 import traceback
 from pathlib import Path
 
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.infer.check import validate
 from plume_py.infer.embed import App
 from plume_py.infer.language import Program
@@ -41,8 +41,8 @@ def load(name: str) -> Program:
 
 
 def _sql(path: str) -> Program:
+    from plume_py.base.sql.files import load as load_sql
     from plume_py.infer.sqlfront import translate
-    from plume_py.sql.files import load as load_sql
 
     return translate(load_sql(path))
 

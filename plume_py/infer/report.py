@@ -1,10 +1,11 @@
-"""The answers as text and as JSON data. Everything from the program is shown through ``plume_py.text``."""
+"""The answers as text and as JSON data. Everything from the program is shown through ``plume_py.base.text``."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
 
+from plume_py.base.text import shown, wrapped
 from plume_py.infer import language as ir
 from plume_py.infer.driver import (
     BOUNDED,
@@ -20,7 +21,6 @@ from plume_py.infer.driver import (
 from plume_py.infer.evaluate import State
 from plume_py.infer.render import Sql, literal, values_in
 from plume_py.infer.schedule import Commit, Moment
-from plume_py.text import shown, wrapped
 
 Style = Callable[..., str]
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.evaluate import Evaluate, Frame, Shape, State, compiled
 from plume_py.infer.levels import SER, Level

@@ -48,7 +48,7 @@ def infer_serial(program: ir.Program, store: Store, names: tuple[str, ...], opti
     """The weakest level of each transaction at which its effect is a serial one."""
     from dataclasses import replace
 
-    from plume_py.errors import IsocheckError
+    from plume_py.base.errors import IsocheckError
     from plume_py.infer.driver import MISSING, has_solver, infer
 
     if options.prove:

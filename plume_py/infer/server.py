@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.infer import language as ir
 from plume_py.infer.domains import Domains
 from plume_py.infer.levels import STORES, Level, Store

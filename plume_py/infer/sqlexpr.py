@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from plume_py import sql
+from plume_py.base import sql
+from plume_py.base.sql.statements import source
+from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer import language as ir
 from plume_py.infer.language import Const, Expr, Field, Op
-from plume_py.sql.statements import source
-from plume_py.sql.syntax import engine, wrong
 
 HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
 

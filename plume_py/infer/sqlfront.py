@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from plume_py import sql
+from plume_py.base import sql
+from plume_py.base.sql.syntax import wrong
 from plume_py.infer import language as ir
 from plume_py.infer.language import Const, Field, Op
 from plume_py.infer.sqlexpr import Translator, is_aggregate
-from plume_py.sql.syntax import wrong
 
 
 def translate(file: sql.File) -> ir.Program:

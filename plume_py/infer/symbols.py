@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.infer import language as ir
 from plume_py.infer.language import Const, Expr, Field, Op
 

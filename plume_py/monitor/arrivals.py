@@ -10,8 +10,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.atoms import Atom
 from plume_py.history.detect import detect
 from plume_py.history.formats import text_kernels as kernels

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.atoms import NULL, Atom
 from plume_py.history.builder import KINDS, STATUS, bad_operation
 from plume_py.history.model import APPEND, READ, READ_LIST, Int8s, Int32s, Int64s

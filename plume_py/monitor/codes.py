@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.atoms import MAX_DIGITS, NULL, Atom, Atoms
 from plume_py.history.model import Int64s
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 
 # How much is read at once: large enough to be worth a batch, small enough to answer Ctrl-C soon.
 CHUNK = 1 << 20

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.checking import check
-from plume_py.errors import InputError, IsocheckError
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.json_common import no_collector

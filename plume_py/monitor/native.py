@@ -7,7 +7,7 @@ widths it is called with, and copy a tuple of two dozen arrays at every call: mi
 from types import FunctionType, ModuleType
 from typing import Any
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.monitor import feed_kernels, judge_kernels, order_kernels, reach_kernels, table_kernels
 from plume_py.monitor.state import State
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.model import INITIAL_ID, Int64s
 from plume_py.monitor.batch import Arriving
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
 from plume_py.history.model import Int8s, Int32s, Int64s
 from plume_py.monitor import table_kernels as tables
 

@@ -8,10 +8,10 @@ can justify itself.
 
 from collections.abc import Iterable
 
-from plume_py.logic import FALSE, TRUE, Formula, Literal
+from plume_py.base.limits import Limits
+from plume_py.base.logic import FALSE, TRUE, Formula, Literal
 from plume_py.predict.model import Runs, direct
 from plume_py.predict.observed import INITIAL
-from plume_py.strong.limits import Limits
 
 Relation = dict[tuple[int, int], Literal]
 

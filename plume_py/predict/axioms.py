@@ -8,7 +8,7 @@ level for everyone or a level for each, and an order that is to be found as well
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from plume_py.logic import FALSE, TRUE, Formula, Literal, Order
+from plume_py.base.logic import FALSE, TRUE, Formula, Literal, Order
 from plume_py.predict.model import View, direct
 from plume_py.predict.observed import INITIAL, Read
 

@@ -6,12 +6,12 @@ lemma: no run for which this order is good need be looked at again. When no run 
 
 from collections.abc import Sequence
 
-from plume_py.logic import FixedOrder, Formula, Literal, TotalOrder
+from plume_py.base.limits import Limits
+from plume_py.base.logic import FixedOrder, Formula, Literal, TotalOrder
+from plume_py.base.logic.cegis import Search
 from plume_py.predict.axioms import contradictions
 from plume_py.predict.model import Runs
 from plume_py.predict.observed import Observed, Read
-from plume_py.strong.limits import Limits
-from plume_py.synth.cegis import Search
 
 
 class Judge:

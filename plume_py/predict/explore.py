@@ -4,13 +4,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.checking import check
-from plume_py.errors import LimitError
 from plume_py.history.model import History
 from plume_py.predict.program import Program, Workload, run
 from plume_py.predict.store import RandomLegal, ReadRequest
 from plume_py.report.verdict import Result
-from plume_py.strong.limits import Limits
 
 
 @dataclass

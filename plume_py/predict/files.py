@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from plume_py.files import write_atomically
+from plume_py.base.files import write_atomically
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.model import History
 from plume_py.predict.predictor import Outcome

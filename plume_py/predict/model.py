@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Protocol
 
+from plume_py.base.logic import FALSE, TRUE, Formula, Literal
 from plume_py.history.model import NOBODY
-from plume_py.logic import FALSE, TRUE, Formula, Literal
 from plume_py.predict.observed import INITIAL, Observed, Read
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from plume_py.base.errors import InputError, LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import Formula, Literal, TotalOrder
 from plume_py.checking import check
-from plume_py.errors import InputError, LimitError
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, parse_level
-from plume_py.logic import Formula, Literal, TotalOrder
 from plume_py.predict.approximate import Layers
 from plume_py.predict.axioms import contradictions
 from plume_py.predict.exact import Refuter
@@ -21,7 +22,6 @@ from plume_py.predict.observed import INITIAL, Boundary, Observed, Read, observe
 from plume_py.predict.prediction import Prediction, Run, changes, decode, history_of
 from plume_py.predict.recheck import PredictionDefectError, recheck
 from plume_py.strong.explain import DECLARED
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from plume_py.base.text import one_line, shown, wrapped
 from plume_py.history.model import NOBODY, History
 from plume_py.predict.prediction import Change, Prediction
 from plume_py.predict.predictor import Outcome
@@ -12,7 +13,6 @@ from plume_py.predict.replay import Validation
 from plume_py.predict.summary import dangerous_reads
 from plume_py.report.json import plain
 from plume_py.report.text import render as render_result
-from plume_py.text import one_line, shown, wrapped
 
 INITIAL = -1
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py import __version__
+from plume_py.base.version import __version__
 from plume_py.report.aliases import aliases
 from plume_py.report.verdict import Result, Step, Violation
 

@@ -15,10 +15,10 @@ from queue import Empty, Queue
 from typing import Any
 from uuid import uuid4
 
-from plume_py import __version__
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
+from plume_py.base.memory import share_of_machine
+from plume_py.base.version import __version__
 from plume_py.scan.batches import Batches
-from plume_py.scan.memory import share_of_machine
 from plume_py.scan.process import WorkerProcess
 from plume_py.scan.settings import Answer, Settings, Task
 from plume_py.scan.task import undecided

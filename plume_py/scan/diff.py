@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from plume_py.base.text import one_line, shorten
 from plume_py.levels import NAMES
 from plume_py.scan.results import Line, Reader
 from plume_py.scan.settings import HOLDS, VIOLATED
-from plume_py.text import one_line, shorten
 
 SHOWN = 50
 KINDS = ("new", "fixed", "changed", "gone", "added")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.history.detect import OF_A_JEPSEN_RUN
 from plume_py.scan.places import GLOB, Entry, Place, identity, is_remote, place_of
 from plume_py.scan.settings import Task

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Iterator
 from queue import Queue
 
+from plume_py.base.memory import share_of_machine
 from plume_py.scan.batches import Batches
-from plume_py.scan.memory import share_of_machine
 from plume_py.scan.process import WorkerProcess
 from plume_py.scan.settings import Answer, Settings
 

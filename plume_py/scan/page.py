@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from plume_py import __version__
+from plume_py.base.text import one_line, shorten
+from plume_py.base.version import __version__
 from plume_py.report.html import asset, policy
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
 from plume_py.scan.summary import Example, Group, Summary, pattern
-from plume_py.text import one_line, shorten
 
 # Groups that are shown; their sizes fall quickly.
 GROUPS = 300

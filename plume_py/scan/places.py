@@ -11,7 +11,7 @@ from shutil import rmtree
 from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Protocol
 
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 
 GLOB = re.compile(r"[*?[]")
 

@@ -17,8 +17,8 @@ from itertools import islice
 from typing import NamedTuple
 from weakref import WeakSet
 
-from plume_py.errors import IsocheckError
-from plume_py.scan.memory import resident
+from plume_py.base.errors import IsocheckError
+from plume_py.base.memory import resident
 from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task, spell_seconds
 from plume_py.scan.task import memory_reason, undecided

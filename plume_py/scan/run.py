@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from plume_py.base.text import encodable
 from plume_py.scan.batches import Batches
 from plume_py.scan.places import identity
 from plume_py.scan.results import Writer
 from plume_py.scan.settings import OUTCOMES, SAME, SKIPPED, Answer, Settings, Task
-from plume_py.text import encodable
 
 # Names of skipped files that are kept to be shown.
 SHOWN_SKIPPED = 20

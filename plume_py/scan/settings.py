@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from plume_py import __version__
+from plume_py.base.version import __version__
 
 # What can become of a history. The last two never reach the results: nothing was checked.
 HOLDS, VIOLATED, UNDECIDED, UNREADABLE = OUTCOMES = ("holds", "violated", "undecided", "unreadable")

@@ -5,7 +5,8 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from plume_py.errors import InputError, IsocheckError, TooLargeError
+from plume_py.base.errors import InputError, IsocheckError, TooLargeError
+from plume_py.base.text import encodable
 from plume_py.history.detect import detect, format_of
 from plume_py.history.formats.log_folder import log_names
 from plume_py.history.source import Source
@@ -26,7 +27,6 @@ from plume_py.scan.settings import (
     spell_bytes,
 )
 from plume_py.scan.shape import shape_of
-from plume_py.text import encodable
 
 CHUNK = 1 << 20
 

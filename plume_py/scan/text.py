@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from plume_py.base.text import one_line, shorten, wrapped
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
 from plume_py.scan.summary import Summary, pattern
-from plume_py.text import one_line, shorten, wrapped
 
 # Rows of a table before the rest is only counted; the page and the JSON have more.
 ROWS = 15

@@ -16,7 +16,7 @@ import threading
 from importlib import import_module
 from queue import SimpleQueue
 
-from plume_py.scan.memory import limit_data, own_data
+from plume_py.base.memory import limit_data, own_data
 from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task
 from plume_py.scan.task import check_one

@@ -7,13 +7,13 @@ at any time.
 from collections import Counter, deque
 from dataclasses import replace
 
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 from plume_py.report.verdict import Violation
 from plume_py.strong.engine import StrongEngine
 from plume_py.strong.explain import Explained, explain
-from plume_py.strong.limits import Limits
 from plume_py.strong.patterns import LOST_UPDATE
 from plume_py.strong.rest import Rest
 from plume_py.weak.engine import WeakEngine

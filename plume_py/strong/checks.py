@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from plume_py.base.limits import Limits
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 from plume_py.report.verdict import LevelVerdict, Violation
@@ -9,7 +10,6 @@ from plume_py.strong.besides import STRONGEST_FIRST, Besides
 from plume_py.strong.decision import Decision
 from plume_py.strong.engine import StrongEngine
 from plume_py.strong.explain import DECLARED, Explained, explain
-from plume_py.strong.limits import Limits
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.naming import Named
 

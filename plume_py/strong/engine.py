@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.history.model import Int8s, Int32s
 from plume_py.strong.decision import Decision
 from plume_py.strong.known import Inference
 from plume_py.strong.layout import Layout
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixture import Mixture
 from plume_py.strong.pairs import Pairs
 from plume_py.strong.reasons import core_of_known, core_of_search

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from plume_py.base.text import shown
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.report.verdict import INITIAL, Step
 from plume_py.strong.refute_graph import CAUSAL, Link, Proof
 from plume_py.strong.search_facts import Facts
-from plume_py.text import shown
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.steps import StepWriter
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
+from plume_py.base.limits import Limits
 from plume_py.graph.causal import CLOCK_BYTES
 from plume_py.history.model import Int32s, Int64s
 from plume_py.strong import infer_kernels, node_kernels
 from plume_py.strong.arrays import among
 from plume_py.strong.layout import Layout
-from plume_py.strong.limits import Limits
 
 SO, WR, WW, RW = range(4)
 RELATIONS = ("SO", "WR", "WW", "RW")

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
+from plume_py.base.text import shown
 from plume_py.history.model import History, Int8s
 from plume_py.levels import NAMES, parse_level
-from plume_py.text import shown
 
 # The levels that a transaction can run at; cut isolation says nothing about commit orders.
 MIXABLE = tuple(name for name in NAMES if name != "CI")

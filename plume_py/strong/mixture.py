@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.history.model import Int32s
 from plume_py.strong import node_kernels, trial_kernels
 from plume_py.strong.known import Graph, node_edges

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from plume_py.base.limits import Limits
 from plume_py.strong.decision import Core, Edge, OpenPair
 from plume_py.strong.known import RELATIONS, RW, SO, WR, WW, Graph, Known, commit_graph, visibility_graph
 from plume_py.strong.layout import Layout
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixture import Cycle
 from plume_py.strong.pairs import Pairs
 

@@ -7,9 +7,9 @@ way, with further such cases within if need be.
 
 from collections.abc import Callable, Iterable, Mapping
 
+from plume_py.base.limits import Limits
 from plume_py.graph.reads import INITIAL, Reads
 from plume_py.history.model import History, Int32s
-from plume_py.strong.limits import Limits
 from plume_py.strong.refute_graph import Case, Proof, unordered
 from plume_py.strong.search import search_facts
 from plume_py.strong.search_facts import Facts, fixed_versions, gather

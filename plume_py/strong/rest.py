@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from plume_py.base.limits import Limits
 from plume_py.history.model import READ_LIST, Bools, History, Int64s, ListReads
 from plume_py.strong.layout import Layout
-from plume_py.strong.limits import Limits
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.naming import Named, name_patterns
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
+from plume_py.base.limits import Limits
 from plume_py.history.model import Int32s
 from plume_py.strong import node_kernels, trial_kernels
 from plume_py.strong.chains import Chains
 from plume_py.strong.known import RW, WR, Inference
 from plume_py.strong.layout import Layout
-from plume_py.strong.limits import Limits
 from plume_py.strong.mixture import Cycle, Mixture
 from plume_py.strong.pairs import Pairs
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING
 
-from plume_py.logic import FALSE, TRUE, Formula, Literal
+from plume_py.base.logic import FALSE, TRUE, Formula, Literal
 from plume_py.synth.view import INITIAL, View
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, cast, overload
 from typing import Literal as OneOf
 
-from plume_py.errors import IsocheckError
-from plume_py.logic import FALSE, TRUE, Literal
+from plume_py.base.errors import IsocheckError
+from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import INITIAL, View
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from plume_py.base.limits import Limits
 from plume_py.report.dot import FONT, MONO
-from plume_py.strong.limits import Limits
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import witness_of
 from plume_py.synth.registry import definitions

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from plume_py.logic import FALSE, TRUE, Literal
+from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import INITIAL, View

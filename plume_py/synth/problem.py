@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from plume_py.errors import IsocheckError
-from plume_py.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
-from plume_py.strong.limits import Limits
-from plume_py.synth.cegis import Search
+from plume_py.base.errors import IsocheckError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
+from plume_py.base.logic.cegis import Search
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition, Witness, forced
 from plume_py.synth.levels import SIGHTS, declared_sight

@@ -10,9 +10,9 @@ from itertools import combinations, permutations
 from math import factorial
 from typing import TYPE_CHECKING
 
-from plume_py.errors import LimitError
-from plume_py.logic import TRUE, Formula
-from plume_py.strong.limits import Limits
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import TRUE, Formula
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import Shown, witness_of

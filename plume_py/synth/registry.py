@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.text import shown
 from plume_py.levels import NAMES, parse_level
 from plume_py.synth.definition import Definition, told
 from plume_py.synth.levels import DEFINITIONS
-from plume_py.text import shown
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
 _FORMS = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from plume_py.strong.limits import Limits
+from plume_py.base.limits import Limits
 from plume_py.synth.definition import Definition
 from plume_py.synth.scope import Scope
 from plume_py.synth.search import Outcome, synthesize

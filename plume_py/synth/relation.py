@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from plume_py.logic import FALSE, TRUE, Formula, Literal, Order
+from plume_py.base.logic import FALSE, TRUE, Formula, Literal, Order
 
 
 class Relation:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from plume_py import __version__
+from plume_py.base.version import __version__
 from plume_py.report.json import encode
 from plume_py.report.json import plain as plain_result
 from plume_py.report.text import example

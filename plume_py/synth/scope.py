@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 
 # Beyond these a search would not end anyway, and the formulas would not fit in memory.
 MOST_TXNS, MOST_KEYS, MOST_VALUES = 24, 26, 100

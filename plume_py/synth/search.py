@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from plume_py.errors import IsocheckError, LimitError
-from plume_py.logic import Literal
-from plume_py.strong.limits import Limits
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import Literal
 from plume_py.synth.concrete import Concrete
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import Problem, Shown, Tricks

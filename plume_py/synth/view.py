@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
 
-from plume_py.logic import FALSE, TRUE, Formula, Literal
+from plume_py.base.logic import FALSE, TRUE, Formula, Literal
 from plume_py.synth.relation import Relation
 
 # The writer of what nobody wrote: it precedes everyone and has written every key.

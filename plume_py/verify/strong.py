@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
+from plume_py.base.text import shown
 from plume_py.history.atoms import Atom
-from plume_py.text import shown
 from plume_py.verify.lists import START
 from plume_py.verify.told import Told
 

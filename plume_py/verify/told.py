@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from plume_py.base.text import shown
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History, Op, Transaction
-from plume_py.text import shown
 from plume_py.verify.lists import START, Lists
 
 

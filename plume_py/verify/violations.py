@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from plume_py.base.text import shown
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
-from plume_py.text import shown
 from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
 from plume_py.verify.lists import DUPLICATE, START, TORN, contradict
 from plume_py.verify.strong import STRONG, all_orders_fail

@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from plume_py.base.text import shown
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
-from plume_py.text import shown
 from plume_py.verify.claims import Id, Witness
 from plume_py.verify.lists import START
 from plume_py.verify.strong import Replay

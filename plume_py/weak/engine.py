@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph import clock_kernels
 from plume_py.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
 from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN

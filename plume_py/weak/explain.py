@@ -4,12 +4,12 @@ from typing import TypeVar
 
 import numpy as np
 
+from plume_py.base.text import shown
 from plume_py.graph.causal import Extra
 from plume_py.graph.paths import causal_path, cycle_path
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.model import READ_LIST, STATUS_NAMES
 from plume_py.report.verdict import ShownTransaction, Step, Violation
-from plume_py.text import shown
 from plume_py.weak.engine import CommitOrder, Forced, WeakEngine
 from plume_py.weak.list_examples import list_argument
 from plume_py.weak.naming import Named, Triple

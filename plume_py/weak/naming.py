@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.graph.reads import INITIAL
 from plume_py.history.model import Int32s
 from plume_py.weak import triples_kernels as kernels

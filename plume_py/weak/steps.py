@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plume_py.base.text import shown
 from plume_py.graph.paths import causal_path
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.atoms import Atom
 from plume_py.report.verdict import INITIAL, Id, Step
-from plume_py.text import shown
 from plume_py.weak.engine import CommitOrder, WeakEngine
 
 # Elements of a list that a sentence quotes.

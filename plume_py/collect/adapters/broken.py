@@ -22,8 +22,8 @@ import time
 from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, Promise, Setup, Value
-from plume_py.errors import IsocheckError
 
 BUGS = (
     "none",

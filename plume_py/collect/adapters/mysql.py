@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
 from plume_py.collect.registry import without_password
-from plume_py.errors import IsocheckError
 
 try:
     import pymysql

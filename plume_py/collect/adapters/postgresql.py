@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import (
     AbortedError,
     Adapter,
@@ -17,7 +18,6 @@ from plume_py.collect.adapter import (
     first_line,
     to_list,
 )
-from plume_py.errors import IsocheckError
 
 try:
     import psycopg

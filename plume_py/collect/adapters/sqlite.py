@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from urllib.parse import unquote
 
+from plume_py.base.errors import IsocheckError
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
-from plume_py.errors import IsocheckError
 
 
 class SqliteAdapter(Adapter):

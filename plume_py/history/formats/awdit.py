@@ -6,7 +6,7 @@ There is no initial state: whatever is read must have been written, and a first 
 
 import re
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.text_common import excerpt, natural, numbered_lines

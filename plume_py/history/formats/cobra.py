@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import cobra_kernels as kernels

@@ -8,8 +8,8 @@ aborted ones, all of whose writes are aborted anyway.
 
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import dbcop_bincode_kernels as kernels

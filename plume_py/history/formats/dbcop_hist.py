@@ -6,7 +6,7 @@ always a first session, and each line of dashes begins another, so sessions may 
 
 import re
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import Operation, Txn, to_columns
 from plume_py.history.formats.text_common import excerpt, natural, numbered_lines

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import Operation, Txn, to_columns
 from plume_py.history.formats.json_common import decode, no_collector

@@ -13,7 +13,7 @@ transactions. Any other YAML is turned down. What failed is treated as in dbcop'
 
 import re
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import Txn, surviving, to_columns
 from plume_py.history.formats.text_common import excerpt, natural, numbered_lines

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import edn_kernels as kernels
 from plume_py.history.formats.edn_atoms import MARK_IN_JSON

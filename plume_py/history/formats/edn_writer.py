@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plume_py.errors import ConversionError
+from plume_py.base.errors import ConversionError
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import written
 from plume_py.history.formats.render import (

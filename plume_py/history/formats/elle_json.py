@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from plume_py import accel
+from plume_py.base import accel
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import elle_json_kernels as kernels
 from plume_py.history.formats.jepsen import Pairing

@@ -8,7 +8,7 @@ order; the events of a transaction keep the order of their lines. Keys stay stri
 
 import re
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.text_common import excerpt, natural, numbered_lines

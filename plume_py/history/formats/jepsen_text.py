@@ -6,7 +6,7 @@ Each line becomes the map that ``history.edn`` has for it, and ``edn`` reads tha
 
 import re
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.edn import BlockReader, read_blocks
 from plume_py.history.source import Source

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.formats.edn_atoms import MARK, SET, text_of
 
 Key = int | str

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 
 T = TypeVar("T")
 

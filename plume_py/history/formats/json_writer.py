@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from plume_py.errors import ConversionError
+from plume_py.base.errors import ConversionError
 from plume_py.history.formats.render import Rendered, Spelling, render, require_decision
 from plume_py.history.init_txn import find_init_txn
 from plume_py.history.model import NOBODY, STATUS_NAMES, History

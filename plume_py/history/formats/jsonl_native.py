@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_common import decode, no_collector

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.source import Source
 
 _DIGITS = re.compile(r"([0-9]+)")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import ConversionError
+from plume_py.base import accel
+from plume_py.base.errors import ConversionError
 from plume_py.history.assemble import list_elements
 from plume_py.history.atoms import Atom
 from plume_py.history.formats import render_kernels as kernels

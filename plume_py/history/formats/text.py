@@ -6,8 +6,8 @@ Blank lines and ``#`` comments are allowed; the lines of a transaction need not 
 
 import numpy as np
 
-from plume_py import accel
-from plume_py.errors import InputError
+from plume_py.base import accel
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import text_kernels as kernels

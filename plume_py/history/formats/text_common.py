@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.source import Source
 
 # Every number of these formats is an unsigned 64-bit one; longer digit strings would only cost time.

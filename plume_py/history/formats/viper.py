@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py.errors import InputError
+from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atom
 from plume_py.history.builder import HistoryBuilder

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 
-from plume_py.errors import IsocheckError
+from plume_py.base.errors import IsocheckError
 
 
 def write_atomically(path: str, chunks: Iterable[bytes], *, sync: bool = False) -> None:

@@ -1,6 +1,6 @@
 """SQL files with a schema, transactions and assertions, as plain data. Needs the extra ``sql`` (sqlglot)."""
 
-from plume_py.sql.model import (
+from plume_py.base.sql.model import (
     Assertion,
     Assign,
     Condition,

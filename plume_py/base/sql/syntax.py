@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from plume_py.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 
 DIALECT = "postgres"
 MISSING = "reading SQL needs sqlglot; install it with `pip install 'plume-py[sql]'`"

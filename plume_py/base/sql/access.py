@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from plume_py.sql.model import Assign, Delete, File, If, Insert, Loop, Select, SqlTable, Statement, Update
-from plume_py.sql.syntax import engine, wrong
+from plume_py.base.sql.model import Assign, Delete, File, If, Insert, Loop, Select, SqlTable, Statement, Update
+from plume_py.base.sql.syntax import engine, wrong
 
 READ, INSERT, UPDATE, DELETE = "read", "insert", "update", "delete"
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from plume_py.sql.model import Assign, Delete, Insert, Select, Statement, Update
-from plume_py.sql.syntax import condition, engine, statement, wrong
+from plume_py.base.sql.model import Assign, Delete, Insert, Select, Statement, Update
+from plume_py.base.sql.syntax import condition, engine, statement, wrong
 
 # Parts of an UPDATE or DELETE that would be lost.
 _UNREAD = {"with_": "WITH", "with": "WITH", "returning": "RETURNING", "conflict": "ON CONFLICT"}

@@ -1,6 +1,6 @@
 """What can go wrong with what the user gave us, each told in one line."""
 
-from plume_py.text import shorten
+from plume_py.base.text import shorten
 
 # A message may quote the input, but not pages of it.
 LIMIT = 600

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plume_py.errors import InputError
-from plume_py.sql.model import Assertion, Condition, File, If, Loop, Param, Rollback, SqlTransaction, Statement
-from plume_py.sql.schema import table, type_of
-from plume_py.sql.statements import first_rows, select, simple
-from plume_py.sql.syntax import condition, tokens, wrong
+from plume_py.base.errors import InputError
+from plume_py.base.sql.model import Assertion, Condition, File, If, Loop, Param, Rollback, SqlTransaction, Statement
+from plume_py.base.sql.schema import table, type_of
+from plume_py.base.sql.statements import first_rows, select, simple
+from plume_py.base.sql.syntax import condition, tokens, wrong
 
 MAX_BYTES = 1 << 20
 DEPTH = 50  # IF inside IF inside …

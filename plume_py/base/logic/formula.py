@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
-from plume_py.strong.limits import Limits
+from plume_py.base.limits import Limits
 
 Literal = int
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from plume_py.sql.model import Condition, ForeignKey, SqlColumn, SqlTable
-from plume_py.sql.syntax import engine, statement, wrong
+from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable
+from plume_py.base.sql.syntax import engine, statement, wrong
 
 _TYPES = {
     "INT": "int",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from plume_py.strong.limits import Limits
+from plume_py.base.limits import Limits
 
 X = TypeVar("X")
 Lesson = TypeVar("Lesson")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from plume_py.logic.formula import FALSE, TRUE, Formula, Literal
+from plume_py.base.logic.formula import FALSE, TRUE, Formula, Literal
 
 
 class Order(Protocol):

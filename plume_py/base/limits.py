@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from plume_py.errors import LimitError
+from plume_py.base.errors import LimitError
 
 MEGABYTE = 1 << 20
 
