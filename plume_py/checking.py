@@ -1,6 +1,7 @@
 """``check``: levels in, verdicts and counterexamples out."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -9,7 +10,8 @@ from plume_py.graph.causal import ClockKind
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.report.verdict import LevelVerdict, Result, Violation
-from plume_py.strong.checks import DECLARED, StrongVerdicts, declared_verdict, strong_verdicts
+from plume_py.strong.checks import StrongVerdicts, besides_weak, declared_verdict, strong_verdicts
+from plume_py.strong.explain import DECLARED
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 from plume_py.weak.engine import WeakEngine
@@ -38,6 +40,7 @@ def check(
 
     The level "declared" judges each transaction by the level that ``level_map`` says or else the history; ``assume`` is
     for those that have none. Where ``limits`` are reached a level stays undecided.
+    ``max_examples`` is per pattern; with 0, strong patterns are not looked for beyond what decides the levels.
     ``taps`` asks for single patterns instead of levels: each gets a verdict of its own ("TAP-m"), ok if it is absent.
 
     >>> from plume_py import HistoryBuilder, check
@@ -56,7 +59,7 @@ def check(
     else:
         found, named = _check_levels(engine, asked)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
-    strong = [tap for verdict in found.values() for tap in verdict.taps if tap not in TAPS]
+    strong = {tap: asked.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
     start_examples = time.perf_counter()
     shown: list[Violation] = []
     for pattern in patterns:
@@ -71,7 +74,7 @@ def check(
         operations=history.operations,
         levels=found,
         violations=tuple(shown),
-        counts={pattern: named.counts[pattern] for pattern in patterns} | dict.fromkeys(strong, 1),
+        counts={pattern: named.counts[pattern] for pattern in patterns} | strong,
         counts_exact=named.exact and not strong,
         notes=_notes(history),
         seconds={**seconds, "check": time.perf_counter() - start},
@@ -111,6 +114,7 @@ class _Asked:
     level_map: LevelMap | None
     assume: str | None
     violations: list[Violation] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
 
 
 def _check_levels(engine: WeakEngine, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
@@ -126,8 +130,12 @@ def _check_levels(engine: WeakEngine, asked: _Asked) -> tuple[dict[str, LevelVer
         _add(strong_verdicts(engine, strong, asked.limits, asked.examples), found, asked)
     elif strong:
         found |= dict.fromkeys(strong, found["TCC"])
+        if found["TCC"].ok is False:
+            verdicts = {level: found[level] for level in strong}
+            broken = "TCC", named
+            _add(besides_weak(engine, verdicts, tuple(strong), broken, asked.limits, asked.examples), found, asked)
     if declared is not None:
-        found[DECLARED] = _declared_verdict(engine, declared, found, asked)
+        found[DECLARED] = _declared_verdict(engine, declared, found, named, asked)
     return {level: found[level] for level in asked.levels}, named
 
 
@@ -150,6 +158,7 @@ def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
 def _add(strong: StrongVerdicts, found: dict[str, LevelVerdict], asked: _Asked) -> None:
     found |= strong.verdicts
     asked.violations += strong.violations
+    asked.counts.update(strong.counts)
 
 
 @dataclass(frozen=True)
@@ -173,16 +182,19 @@ def _declared_levels(engine: WeakEngine, asked: _Asked) -> _Declared:
 
 
 def _declared_verdict(
-    engine: WeakEngine, declared: _Declared, found: dict[str, LevelVerdict], asked: _Asked
+    engine: WeakEngine, declared: _Declared, found: dict[str, LevelVerdict], named: Named, asked: _Asked
 ) -> LevelVerdict:
     if declared.missing is not None:
         return LevelVerdict(None, reason=declared.missing)
     if declared.common:
         return found[declared.common]
-    if not found[declared.floor].ok:
-        return found[declared.floor]
-    _add(declared_verdict(engine, declared.codes, asked.limits, asked.examples), found, asked)
-    return found[DECLARED]
+    floor, limits = found[declared.floor], (asked.limits, asked.examples)
+    if floor.ok is False:
+        broken = declared.floor, named
+        _add(besides_weak(engine, {DECLARED: floor}, declared.codes, broken, *limits), found, asked)
+    elif floor.ok:
+        _add(declared_verdict(engine, declared.codes, *limits), found, asked)
+    return found.get(DECLARED, floor)
 
 
 def _check_patterns(engine: WeakEngine, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:

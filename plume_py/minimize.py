@@ -1,22 +1,29 @@
 """A smallest sub-history that still breaks a level in the same way.
 
 It begins with the transactions and keys of a counterexample, which mostly show the violation alone, and then leaves out
-transactions, and after that operations, as long as the same pattern stays and no other one appears. Declared levels
-only have to stay broken: patterns are called after the weakest level around, which may go.
+transactions, and after that operations, as long as it fails in the same way: a weak pattern stays, and no other one
+appears; a strong level is broken by a pattern of the same level. Declared levels only have to stay broken: patterns are
+called after the weakest level around, which may go.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from plume_py.checking import check
 from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
+from plume_py.graph.reads import resolve_reads
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.model import NOBODY, History, Int8s, Op, Transaction
+from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
 from plume_py.levels import NAMES
-from plume_py.report.verdict import Violation
-from plume_py.strong.checks import DECLARED
+from plume_py.report.verdict import LevelVerdict, Violation
+from plume_py.strong.checks import first_violation
+from plume_py.strong.explain import DECLARED
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, transaction_levels
+from plume_py.strong.patterns import CYCLE, STRONG
+from plume_py.weak.engine import WeakEngine
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,7 @@ class _Part:
 
 
 _Smaller = Callable[[list[_Part]], Iterator[list[_Part]]]
+_Still = Callable[[list[_Part]], bool]
 
 
 def minimize(
@@ -60,33 +68,101 @@ def minimize(
         return None
     smallest = min(result.violations, key=lambda v: (len(v.transactions), sum(len(t.ops) for t in v.transactions)))
     levels = transaction_levels(history, level_map, assume) if level == DECLARED else None
-    allowed = set(result.levels[level].taps)
-
-    def still(candidate: list[_Part]) -> bool:
-        verdict = check(_build(history, candidate), level, max_examples=0, limits=limits).levels[level]
-        if level == DECLARED:
-            # what it is called depends on the weakest level around
-            return verdict.ok is False
-        return smallest.tap in verdict.taps and set(verdict.taps) <= allowed
-
-    parts = _start(history, smallest, levels, still)
+    still, parts = _start(history, smallest, levels, _Ways(history, level, smallest, result.levels[level].taps, limits))
     for smaller in (_without_many, _without_a_transaction, _without_an_operation):
         parts = _shrink(parts, smaller, still, limits)
     small = _build(history, parts)
-    tap = smallest.tap if level != DECLARED else check(small, level, max_examples=0).levels[level].taps[0]
-    return Minimal(small, tap)
+    return Minimal(small, _name(small, level, smallest))
 
 
-def _start(
-    history: History, violation: Violation, levels: Int8s | None, still: Callable[[list[_Part]], bool]
-) -> list[_Part]:
-    """The counterexample alone, if it says the same alone: a list from which elements are missing may not."""
+def _name(small: History, level: str, violation: Violation) -> str:
+    """What a weak pattern was called, it is called still; a strong one may have got a better name."""
+    if level != DECLARED and violation.tap not in STRONG:
+        return violation.tap
+    return check(small, level, max_examples=0).levels[level].taps[0]
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """In which way a part of the history may fail: as the violation does, or nearly so."""
+
+    history: History
+    level: str
+    violation: Violation
+    taps: tuple[str, ...]  # of the whole history
+    limits: Limits
+
+    def of_a_part(self) -> list[_Still]:
+        """The same way first."""
+        if self.level == DECLARED:
+            return [self.broken]
+        return (
+            [self.same_name, self.same_level] if self.violation.tap in STRONG else [self.same_pattern, self.with_echoes]
+        )
+
+    def broken(self, parts: list[_Part]) -> bool:
+        """Is the level broken at all?"""
+        return self._verdict(parts).ok is False
+
+    def same_pattern(self, parts: list[_Part]) -> bool:
+        """Is the pattern there, and no other one that was not there before?"""
+        taps = self._verdict(parts).taps
+        return self.violation.tap in taps and set(taps) <= set(self.taps)
+
+    def with_echoes(self, parts: list[_Part]) -> bool:
+        """The same, where what only echoed another read may count by itself, as that one is gone."""
+        taps = self._verdict(parts).taps
+        return self.violation.tap in taps and set(taps) <= {*self.taps, "i", "l", "n"}
+
+    def same_name(self, parts: list[_Part]) -> bool:
+        """As ``same_level``, by the same name; whatever had none may get one: its readers write nothing any more."""
+        found = self._strong(parts)
+        return self._is_same_level(found) and self.violation.tap in (CYCLE, found and found.tap)
+
+    def same_level(self, parts: list[_Part]) -> bool:
+        """Is the weakest level that breaks the same?"""
+        return self._is_same_level(self._strong(parts))
+
+    def _is_same_level(self, found: Violation | None) -> bool:
+        return found is not None and found.level == self.violation.level
+
+    def _verdict(self, parts: list[_Part]) -> LevelVerdict:
+        made = _build(self.history, parts)
+        return check(made, self.level, max_examples=0, limits=self.limits).levels[self.level]
+
+    def _strong(self, parts: list[_Part]) -> Violation | None:
+        engine = WeakEngine(_build(self.history, parts))
+        return first_violation(engine, self.level, self.limits) if engine.holds("TCC") else None
+
+
+def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[_Part]]:
+    """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
     numbers = _participants(history, violation)
-    for chosen in (numbers, {w for t in numbers for w in (t, *_shown_writers(history, t))}):
-        parts = _parts(history, chosen, levels, violation)
-        if still(parts):
-            return parts
-    return _parts(history, range(history.transactions), levels)
+    # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.
+    with_lists = {w for t in numbers for w in (t, *_shown_writers(history, t))}
+    seen = _seen(history, numbers)
+    starts = [(numbers, None), (with_lists, None), *([({*numbers, *seen}, seen)] if seen else [])]
+    for chosen, also in starts:
+        parts = _parts(history, chosen, levels, violation, also)
+        for still in ways.of_a_part():
+            if still(parts):
+                return still, parts
+    whole = _parts(history, range(history.transactions), levels)
+    return next((still for still in ways.of_a_part() if still(whole)), ways.broken), whole
+
+
+def _seen(history: History, numbers: set[int]) -> dict[int, set[Op]]:
+    """By transaction: a read from each of these whose outcome is unknown, and the write that it saw."""
+    found: dict[int, set[Op]] = {}
+    reads = resolve_reads(history)
+    for t in (t for t in numbers if history.txn_status[t] == UNKNOWN):
+        for r in np.flatnonzero(reads.read_source == t)[:1].tolist():
+            o = int(reads.read_op[r])
+            span = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+            wrote = {history.op(w) for w in span if history.op_version[w] == history.op_version[o]}
+            found[t] = found.get(t, set()) | wrote
+            found.setdefault(reads.reader(r), set()).add(history.op(o))
+    return found
 
 
 def _participants(history: History, violation: Violation) -> set[int]:
@@ -99,15 +175,26 @@ def _participants(history: History, violation: Violation) -> set[int]:
 
 
 def _parts(
-    history: History, numbers: Collection[int], levels: Int8s | None, violation: Violation | None = None
+    history: History,
+    numbers: Collection[int],
+    levels: Int8s | None,
+    violation: Violation | None = None,
+    also: Mapping[int, set[Op]] | None = None,
 ) -> list[_Part]:
-    """These transactions (and an explicit initial one), with their operations on the keys of ``violation``."""
+    """These transactions (and an explicit initial one), with their operations on the keys of ``violation``.
+
+    Some keep other operations ``also``; those that do not take part in the violation keep only these.
+    """
     present = {*numbers, history.init_txn} - {NOBODY}
+    members = _participants(history, violation) if violation is not None and also else present
     parts = []
     for t in sorted(present):
         txn = history.transaction(t)
         if violation is not None:
-            txn = txn._replace(ops=_on_keys(history, t, violation, present))
+            keys = violation.keys if t in members or t == history.init_txn else ()
+            kept = (also or {}).get(t, set())
+            ops = tuple(op for op in txn.ops if op.key in keys or op in kept)
+            txn = txn._replace(ops=tuple(_kept(ops, _written_by_others(history, t, present))))
         if levels is not None and levels[t]:
             txn = txn._replace(level=NAMES[int(levels[t]) - 1])
         parts.append(_Part(int(history.txn_session[t]), txn))
@@ -128,15 +215,15 @@ def _list_items(history: History, t: int) -> list[int]:
     return items
 
 
-def _on_keys(history: History, t: int, violation: Violation, present: set[int]) -> tuple[Op, ...]:
-    """What ``t`` does, without other keys, and without reads of what nobody present wrote (as if from thin air)."""
-    gone = set()
+def _written_by_others(history: History, t: int, present: set[int]) -> set[tuple[object, object]]:
+    """What ``t`` read that somebody wrote who is not present: it would seem to come from thin air."""
+    gone: set[tuple[object, object]] = set()
     span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
     for version in history.op_version[span].tolist() + _list_items(history, t):
         writer = int(history.version_writer[version])
         if writer != NOBODY and writer not in present:
             gone.add((history.key(int(history.version_key[version])), history.value(version)))
-    return tuple(_kept(tuple(op for op in history.transaction(t).ops if op.key in violation.keys), gone))
+    return gone
 
 
 def _kept(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]) -> Iterator[Op]:

@@ -17,8 +17,8 @@ from plume_py.errors import IsocheckError
 from plume_py.files import write_atomically
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, parse_level
-from plume_py.strong.checks import DECLARED
 from plume_py.strong.engine import StrongEngine
+from plume_py.strong.explain import DECLARED
 from plume_py.strong.layout import Layout
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels

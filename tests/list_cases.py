@@ -76,6 +76,7 @@ CASES = {
     "what never shows comes later": ("+x1 +y1 | +x2 +y2 | x:12 | y:2", "CI", "version order"),
     "a session's own append never shows": ("+x1 ; x:2 | +x2", "CI RC", "l"),
     "a session's own append is not there yet": ("+x1 | +x2 ; x:1 | x:12", "CI RC", "l"),
+    "what two appended and nobody read is not in the list of either": ("+x5 ; +x1 x:1 +x5", "CI", "k, version order"),
     "newer, then older": ("+x1 +y1 | x:1 y:", "CI", "h"),
 }  # fmt: skip
 

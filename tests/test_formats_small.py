@@ -551,21 +551,3 @@ def test_damaged_input_is_read_or_rejected(tmp_path: Path, format: str, monkeypa
             load(tmp_path if is_folder else path, format=format)
         except InputError as error:
             assert "\n" not in str(error)
-
-
-def test_a_jepsen_store(tmp_path):
-    operation = "{:type %s, :process 0, :f :txn, :value [[:append 1 1] [:r 1 [1]]], :index %d}\n"
-    run = tmp_path / "store/my-test/20260101T120000.000Z"
-    run.mkdir(parents=True)
-    (run / "history.edn").write_text(operation % (":invoke", 0) + operation % (":ok", 1))
-    (run / "history.txt").write_text("0\t:invoke\t:txn\t[[:append 1 1]]\n")
-    (run / "jepsen.log").write_text("INFO\n")
-    (run / "test.jepsen").write_bytes(b"JEPSEN\0\0")
-    (tmp_path / "store/my-test/latest").symlink_to(run.name)
-    for path in (run, tmp_path / "store/my-test/latest"):
-        assert load(path).transactions == 1
-    with pytest.raises(InputError, match=r"several Jepsen runs; check one, such as .*latest"):
-        load(tmp_path / "store/my-test")
-    (run / "history.edn").unlink()
-    with pytest.raises(InputError, match=r"a Jepsen run without history\.edn"):
-        load(run)

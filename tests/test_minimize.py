@@ -16,6 +16,7 @@ from plume_py.history.formats.json_writer import write_json
 from plume_py.minimize import minimize
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap
+from plume_py.strong.patterns import STRONG
 
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared")
 
@@ -59,6 +60,102 @@ def compare(seed, count, make, initial, path):
 @pytest.mark.parametrize(("make", "initial"), [(close, 0), (crowded, 0), (wild, 0), (random_lists, None)])
 def test_random_histories(make, initial, tmp_path):
     compare(1, 40, make, initial, tmp_path / "small.json")
+
+
+def without(sessions):
+    """Every history that has one transaction or one operation less, and no read of what went."""
+    for s, session in enumerate(sessions):
+        for t, (status, ops) in enumerate(session):
+            for at in [None, *range(len(ops))]:
+                left = [] if at is None else [(status, [*ops[:at], *ops[at + 1 :]])]
+                gone = ops if at is None else [ops[at]]
+                rest = [*sessions[:s], [*session[:t], *left, *session[t + 1 :]], *sessions[s + 1 :]]
+                yield without_reads(rest, {op[1:] for op in gone if op[0] != "r"})
+
+
+def without_reads(sessions, gone):
+    wrote = {op[1:] for session in sessions for _, ops in session for op in ops if op[0] != "r"}
+    lost = gone - wrote
+    return [
+        [(status, [op for op in ops if op[0] != "r" or op[1:] not in lost]) for status, ops in session]
+        for session in sessions
+    ]
+
+
+def plain(history):
+    """A history of registers as the oracle knows it."""
+    return [[(txn.status, [tuple(op) for op in txn.ops]) for txn in session] for session in history]
+
+
+def weakest_broken(sessions):
+    """The strong levels that are broken, if only because of those."""
+    levels = check(build(sessions), ("TCC", "PC", "PSI", "SI", "SER")).levels
+    return {level for level, verdict in levels.items() if not verdict.ok} if levels["TCC"].ok else set()
+
+
+def smallest(seed, count, make):
+    """There are no more transactions than a counterexample shows, and nothing can be left out."""
+    rng = random.Random(seed)
+    while count > 0:
+        sessions = make(rng)
+        history, level = build(sessions), rng.choice(("RC", "RA", "TCC", "PC", "PSI", "SI", "SER"))
+        result = check(history, level, max_examples=3)
+        if not result.violations:
+            continue
+        count -= 1
+        small = minimize(history, level)
+        shown = min(len(violation.transactions) for violation in result.violations)
+        if not any(txn.status == "unknown" for session in history for txn in session):
+            assert small.history.transactions - (small.history.init_txn >= 0) <= shown, (level, sessions)
+        if small.tap in STRONG:
+            broken = weakest_broken(plain(small.history))
+            assert level in broken
+            for less in without(plain(small.history)):
+                assert weakest_broken(less) != broken, (level, sessions)
+        else:
+            for less in without(plain(small.history)):
+                taps = set(check(build(less), level, max_examples=0).levels[level].taps)
+                assert small.tap not in taps or taps - set(result.levels[level].taps), (level, sessions)
+
+
+@pytest.mark.parametrize("make", [close, crowded, wild])
+def test_it_is_never_larger_than_the_counterexample_and_nothing_can_go(make):
+    smallest(1, 60, make)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("make", [close, crowded, wild])
+def test_many_are_never_larger_and_nothing_can_go(make):
+    smallest(2, 2000, make)
+
+
+def test_a_reader_that_writes_something_else_becomes_one_that_only_reads():
+    """T2 also writes z, which does not matter, but its cycle has another name without it."""
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("w", "x", 1), ("w", "p", 1)])
+    builder.add("b", [("r", "y", 0), ("r", "x", 1), ("w", "z", 1)])
+    builder.add("c", [("w", "y", 1), ("r", "x", 0)])
+    for name in "defg":
+        builder.add(name, [("r", "p", 1), ("w", f"own-{name}", 1)])
+    history = builder.build()
+    assert [violation.tap for violation in check(history, "SER").violations] == ["cycle"]
+    small = minimize(history, "SER")
+    assert (small.history.transactions, small.history.operations) == (3, 5)
+    assert small.tap == "read-only-anomaly"
+
+
+def test_an_unknown_outcome_takes_its_reader_along():
+    """T2 counts only because T4 read its z."""
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("w", "p", 1)])
+    builder.add("b", [("r", "p", 1), ("w", "x", 2), ("w", "z", 1)], status="unknown")
+    builder.add("b", [("r", "x", 0)])
+    for _ in range(5):
+        builder.add("c", [("r", "z", 1)])
+    small = minimize(builder.build(), "RA")
+    assert [small.history.transaction(t).status for t in range(small.history.transactions)].count("unknown") == 1
+    assert (small.history.transactions, small.history.operations) == (3, 4)
+    assert small.tap == "k"
 
 
 def test_lists_that_mean_something_else_without_their_elements():

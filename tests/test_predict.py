@@ -283,7 +283,7 @@ def test_lists_are_taken_as_registers() -> None:
 
 
 def test_wrong_reads_are_refused() -> None:
-    with pytest.raises(InputError, match="TAP-a"):
+    with pytest.raises(InputError, match="ThinAirRead"):
         predict(small("r(x,7)"), "TCC")
     with pytest.raises(InputError, match="carry no level"):
         predict(small("w(x,1) ; r(x,1)"), "declared")

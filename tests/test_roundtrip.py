@@ -255,6 +255,10 @@ def test_a_forced_decision_about_the_first_transaction_is_kept_or_refused(
     builder.add(1, [("r", 1, 0)])
     history = builder.build(init_txn=choice)
     assert history.init_txn == (0 if choice == "first" else NOBODY)
+    if (name, choice) == ("edn", "none"):  # in Jepsen's formats no transaction is ever taken for the initial state
+        (tmp_path / "h.edn").write_bytes(written(history, name))
+        assert model(load(tmp_path / "h.edn")) == model(history)
+        return
     with pytest.raises(ConversionError, match="taken for the initial state"):
         written(history, name)
 
@@ -277,6 +281,7 @@ def test_a_byte_order_mark_changes_nothing(name: str, tmp_path: Path) -> None:
         "dbcop-hist": "[x:=2]\n",
         "dbcop-yaml": "- - events: []\n    success: true\n",
         "edn": "{:type :ok, :process 0, :value [[:w 1 2]]}\n",
+        "jepsen-txt": "0\t:ok\t:txn\t[[:w 1 2]]\n",
         "elle-json": '[{"type":"ok","process":0,"value":[["w",1,2]]}]',
         "awdit": "w 1 2\n",
         "isopredict": "WRITE KEY[x] Txn(1, 0)\n",

@@ -51,8 +51,8 @@ def explained(history, level):
     """The violation, found from nothing but the fact that there is one."""
     engine = WeakEngine(history)
     live = tuple(t for t in range(history.transactions) if engine.reads.live[t])
-    (violation,) = explain(engine, Decision(False, core=Core(live)), level)
-    return violation
+    (found,) = explain(engine, Decision(False, core=Core(live)), level)
+    return found.violation
 
 
 # Is the argument true? Judged by the oracle's facts alone
@@ -151,7 +151,11 @@ def true_and_minimal(seed, count):
             assert violation.level == level or violation.level in weaker_levels(level)
             Judge(facts, violation).judge()
             kept = {int(txn.id[1:]) - 1 for txn in violation.transactions}
-            assert not oracle.satisfies(oracle.Facts(cut_down(sessions, kept)), violation.level), sessions
+            shown = oracle.Facts(cut_down(sessions, kept))
+            assert not oracle.satisfies(shown, violation.level), sessions
+            # It is told at a weakest level that it breaks, by a name that this level forbids, and no weaker one.
+            assert all(oracle.satisfies(shown, weaker) for weaker in weaker_levels(violation.level)), sessions
+            assert violation.tap == "cycle" or STRONG[violation.tap].level == violation.level, sessions
             for t in kept:
                 smaller = oracle.Facts(cut_down(sessions, kept - {t}))
                 assert oracle.satisfies(smaller, violation.level), (sessions, level)
@@ -219,6 +223,26 @@ def test_read_only_anomaly():
     assert "T3 only reads" in violation.explanation
 
 
+def test_what_only_serializability_forbids_is_no_lost_update():
+    """T1's x comes after T2's, or else T2 would have lost it; so T1 and T4 each missed what the other one wrote."""
+    made = history(["ry1 wx4"], ["rx2 wx3"], ["wy1 wx2"], ["ry1 wy5 rx3"])
+    assert [level for level in LEVELS if not plume_py.check(made, level).ok] == ["SER"]
+    violation = explained(made, "SER")
+    assert (violation.tap, violation.level) == ("write-skew", "SER")
+    assert [(step.source, step.relation, step.target) for step in violation.steps] == [
+        ("T1", "RW", "T4"),
+        ("T4", "RW", "T1"),
+    ]
+    (newer,) = violation.steps[1].evidence[1:]
+    assert (newer.source, newer.target, newer.is_proved) == ("T2", "T1", True)
+    assert [step.relation for step in newer.evidence] == ["WW", "RW"]
+
+
+def test_a_lost_update_among_serializable_transactions_of_a_mix():
+    violation = explained(history(["rx0 wx1"], ["rx0 wx2"], ["wz1"]), {0: "SER", 1: "SER", 2: "RA"})
+    assert violation.tap == "lost-update"
+
+
 def test_a_cycle_without_a_name():
     # T2 overwrote T1's x after T1 (T3 shows it), but missed T1's y.
     violation = explained(history(["rx0 wx1 wy1"], ["ry0 wx2"], ["rx1"], ["rx1 wz1"]), "PSI")
@@ -255,8 +279,8 @@ def test_an_append_that_no_list_shows_comes_later():
     ]
     # T4 saw T2's y but not its x, which came after T1's.
     engine = WeakEngine(build(sessions, None))
-    violations = explain(engine, Decision(False, core=Core((0, 1, 2, 3))), "SER")
-    text = render(Result("h", violations=tuple(violations)), style=lambda words, **_: words)
+    (found,) = explain(engine, Decision(False, core=Core((0, 1, 2, 3))), "SER")
+    text = render(Result("h", violations=(found.violation,)), style=lambda words, **_: words)
     assert "read of list x shows T1's append and not T2's" in " ".join(text.split())
 
 

@@ -29,7 +29,7 @@ class ExitCode(IntEnum):
 _PRECEDENCE = (ExitCode.BAD_INPUT, ExitCode.VIOLATION, ExitCode.UNDECIDED, ExitCode.HOLDS)
 
 # How results can be printed; ``plume_py.report.output`` has a renderer for each.
-OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot")
+OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot", "elle")
 
 
 def exit_code(ok: bool | None, error: str | None) -> ExitCode:

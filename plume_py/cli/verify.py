@@ -28,28 +28,39 @@ def command(ctx: click.Context, history: str, file: str, input_format: str | Non
     FILE is a commit order (check --witness FILE) or a report (check --format json or jsonl), whose violations of
     HISTORY are proved again, one by one. The code that does so shares nothing with the checker.
 
-    Exit code: 0 confirmed, 1 refuted, 2 wrong usage, 4 some input could not be read.
+    Exit code: 0 confirmed, 1 refuted, 2 wrong usage, 3 undecided (a violation of too many transactions), 4 some input
+    could not be read.
     """
     if history == file == "-":
         raise click.UsageError("only one of HISTORY and FILE can be standard input")
     from plume_py.history.load import load
-    from plume_py.verify import Witness, verify_entry, verify_witness
+    from plume_py.verify import Witness, judge_entry, verify_witness
 
     claim = _read(file)
     entry = claim if isinstance(claim, Witness) else _choose(claim, history, file)
     loaded = load(history, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+    undecided: list[str] = []
     if isinstance(entry, Witness):
-        problems = verify_witness(loaded, entry)
+        refuted = verify_witness(loaded, entry)
         what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
     else:
-        problems = verify_entry(loaded, entry)
+        verdict = judge_entry(loaded, entry)
+        refuted, undecided = verdict.refuted, verdict.undecided
         count = len(entry.violations)
         what = f"{count:,} violation{'s' if count > 1 else ''} proved again"
-    for problem in problems[:TOLD] or [what]:
-        click.echo(one_line(f"{'refuted' if problems else 'confirmed'}: {problem}"))
+    if not refuted and not undecided:
+        click.echo(one_line(f"confirmed: {what}"))
+        return
+    _tell("refuted", refuted)
+    _tell("undecided", undecided)
+    ctx.exit(ExitCode.VIOLATION if refuted else ExitCode.UNDECIDED)
+
+
+def _tell(answer: str, problems: list[str]) -> None:
+    for problem in problems[:TOLD]:
+        click.echo(one_line(f"{answer}: {problem}"))
     if len(problems) > TOLD:
-        click.echo(f"refuted: {len(problems) - TOLD:,} more problems")
-    ctx.exit(ExitCode.VIOLATION if problems else ExitCode.HOLDS)
+        click.echo(f"{answer}: {len(problems) - TOLD:,} more problems")
 
 
 def _read(file: str) -> "Witness | list[Entry]":

@@ -126,7 +126,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
     if misplaced or taken != own_count[i]:
         fault[NOT_LAST if after_own else NOT_OWN] = end
     if block >= 0:
-        alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[last], seen) == length)
+        alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[c.items[place]], seen) == length)
         fault[INTERMEDIATE if alone else TORN] = place
     return last
 
@@ -150,16 +150,18 @@ def is_clean(fault):
     return True
 
 
-def install(c, i, own_first, own_count, base, items, ends, at):
-    """Make list i the reference of its key: ``items`` from ``base`` on; returns its length.
+def install(c, i, own_first, own_count, base, items, owners, ends, at):
+    """Make list i the reference of its key: ``items`` and their ``owners`` from ``base`` on; returns its length.
 
-    ends[k] tells whether an append of its writer's last stands at k; at[v] is where v stands, from ``base`` on.
+    ends[k] tells whether its owner's last append stands at k; at[v] is where v stands, from ``base`` on. What the
+    reader appends after all reads may bear a number that another transaction appended, too: hence the owners.
     """
     size, block = 0, -1
     for k in range(c.starts[i], c.starts[i + 1] - own_count[i]):
         v = c.items[k]
         block = c.version_op[v] if block < 0 else block
         items[base + size] = v
+        owners[base + size] = c.writer[v]
         block = c.following[block]
         ends[base + size] = block < 0
         if at[v] < 0:
@@ -169,6 +171,7 @@ def install(c, i, own_first, own_count, base, items, ends, at):
     while block >= 0:
         v = c.op_version[block]
         items[base + size] = v
+        owners[base + size] = c.txn[i]
         block = c.following[block]
         ends[base + size] = block < 0
         if at[v] < 0:
@@ -223,7 +226,7 @@ def add(edges, count, a, b, i):
 
 
 def find_references(c, keys, own_first, own_count, seen, at):
-    """For each key: the reference (list, base, size, whole), or list -1; then its items, and where appends end.
+    """For each key: the reference (list, base, size, whole), or list -1; then items, their owners, where appends end.
 
     Mostly the longest list is right by itself, and only that one is looked at.
     """
@@ -249,18 +252,19 @@ def find_references(c, keys, own_first, own_count, seen, at):
             if is_clean(fault):
                 longest[x] = extent(c, i, own_first, own_count)
                 reference[x, 0] = i
-    items, ends = np.empty(longest.sum(), np.int32), np.zeros(longest.sum(), np.uint8)
+    items, owners = np.empty(longest.sum(), np.int32), np.empty(longest.sum(), np.int32)
+    ends = np.zeros(longest.sum(), np.uint8)
     base = 0
     for x in range(keys):
         if reference[x, 0] >= 0:
             reference[x, 1] = base
             i = reference[x, 0]
-            size = install(c, i, own_first, own_count, base, items, ends, at)
+            size = install(c, i, own_first, own_count, base, items, owners, ends, at)
             external = c.starts[i + 1] - c.starts[i] - own_count[i]
             reference[x, 2] = size
             reference[x, 3] = external if external and not ends[base + external - 1] else size
             base += size
-    return reference, items, ends
+    return reference, items, owners, ends
 
 
 def check_lists(c, own_first, own_count, seen, at, reference, items, ends, last, counts, examples):
@@ -300,7 +304,7 @@ def check_lists(c, own_first, own_count, seen, at, reference, items, ends, last,
     return edges[:count]
 
 
-def unseen_appends(op_kind, op_key, op_version, txn_start, live, writer, reference, items, at, stamp):
+def unseen_appends(op_kind, op_key, op_version, txn_start, live, reference, owners, at, stamp):
     """Rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i, and t2 appends, too, unseen.
 
     ``stamp`` is -1 per key.
@@ -313,8 +317,8 @@ def unseen_appends(op_kind, op_key, op_version, txn_start, live, writer, referen
             x = op_key[o]
             if op_kind[o] == 3 and stamp[x] != t:
                 stamp[x] = t
-                if reference[x, 2] > 0 and at[op_version[o]] < 0:
-                    last = items[reference[x, 1] + reference[x, 2] - 1]
-                    edges = add(edges, count, writer[last], t, reference[x, 0])
+                base, size, where = reference[x, 1], reference[x, 2], at[op_version[o]]
+                if size > 0 and (where < 0 or owners[base + where] != t):
+                    edges = add(edges, count, owners[base + size - 1], t, reference[x, 0])
                     count += 1
     return edges[:count]

@@ -60,13 +60,13 @@ def read_lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> 
     keys, versions, lists = len(history.key_code), len(source), len(columns.ops)
     own_first, own_count = _own_appends(columns, keys)
     seen, at = np.full((versions, 2), -1, np.int32), np.full(versions, -1, np.int32)
-    reference, items, ends = kernels.find_references(columns, keys, own_first, own_count, seen, at)
+    reference, items, owners, ends = kernels.find_references(columns, keys, own_first, own_count, seen, at)
     last = np.full(lists, -1, np.int32)
     counts, examples = np.zeros(len(PATTERNS), np.int64), np.zeros((len(PATTERNS), EXAMPLES), np.int64)
     shown = kernels.check_lists(columns, own_first, own_count, seen, at, reference, items, ends, last, counts, examples)
     unseen = kernels.unseen_appends(
-        history.op_kind, history.op_key, history.op_version, history.txn_start, live, history.version_writer,
-        reference, items, at, np.full(keys, -1, np.int32),
+        history.op_kind, history.op_key, history.op_version, history.txn_start, live,
+        reference, owners, at, np.full(keys, -1, np.int32),
     )  # fmt: skip
     found, kept = by_pattern(PATTERNS, counts, examples)
     by_op = {pattern: columns.ops[rows].tolist() for pattern, rows in kept.items()}

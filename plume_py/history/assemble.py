@@ -50,8 +50,10 @@ class RawColumns:
     values: Atoms
     initial: int | None
     initial_declared: bool = False  # the file itself says what its initial state is
+    initial_fixed: bool = False  # the format says so, and no transaction sets it up
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
+    txn_index: Int64s | None = None
     lists: RawLists | None = None
     txn_label: Labels = field(default_factory=lambda: Labels(prefix="T"))
     session_label: Labels = field(default_factory=Labels)
@@ -86,13 +88,14 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         lists=lists,
         txn_label=raw.txn_label,
         session_label=raw.session_label,
+        txn_index=raw.txn_index,
         format=format_name,
         warnings=_unread_duplicates(version_second),
     )
     _reject_mixed_use(history)
     _reject_initial_in_list(history)
     _reject_ambiguous_read(history, version_second)
-    return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared))
+    return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared, raw.initial_fixed))
 
 
 def _starts(owner: Int32s, owners: int) -> Int64s:
@@ -113,6 +116,7 @@ def _order(raw: RawColumns) -> Int64s:
         raw.txn_status = raw.txn_status[order]
         raw.txn_level = None if raw.txn_level is None else raw.txn_level[order]
         raw.txn_line = None if raw.txn_line is None else raw.txn_line[order]
+        raw.txn_index = None if raw.txn_index is None else raw.txn_index[order]
         raw.txn_label = _reorder(raw.txn_label, order)
         raw.op_txn = rank[raw.op_txn]
     txn_start = _starts(raw.op_txn, transactions)

@@ -45,16 +45,23 @@ class HistoryBuilder:
     """
 
     def __init__(
-        self, initial: Atom | Sequence[Atom] = None, *, declared: bool = True, implicit_initial: bool = True
+        self,
+        initial: Atom | Sequence[Atom] = None,
+        *,
+        declared: bool = True,
+        fixed: bool = False,
+        implicit_initial: bool = True,
     ) -> None:
         """``initial`` is what a read of the initial state shows.
 
         ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
-        transaction may take its place. ``implicit_initial``: there is an initial state that nobody wrote.
+        transaction may take its place. ``fixed``: it is more than a custom, and none ever does. ``implicit_initial``:
+        there is an initial state that nobody wrote.
         """
         if isinstance(initial, list | tuple) and initial:
             raise InputError("the initial value of a list is the empty list", hint="declare null, [] or nothing")
         self._declared = declared
+        self._fixed = fixed
         self._implicit = implicit_initial
         self._initial = None if isinstance(initial, list | tuple) else initial
         self._sessions: dict[Hashable, int] = {}
@@ -62,6 +69,7 @@ class HistoryBuilder:
         self._txn_status: list[int] = []
         self._txn_level: list[int] = []
         self._txn_line: list[int] = []
+        self._txn_index: list[int] = []
         self._labels: list[str | int | None] = []
         self._pending: list[Sequence[Any]] = []
         self._pending_ops = 0
@@ -90,8 +98,12 @@ class HistoryBuilder:
         level: str | None = None,
         id: str | int | None = None,
         line: int = 0,
+        index: int | None = None,
     ) -> None:
-        """Append a transaction to ``session``; an operation is ("r" | "w" | "append", key, value)."""
+        """Append a transaction to ``session``; an operation is ("r" | "w" | "append", key, value).
+
+        ``line`` and ``index``, for reports, say where it stands in its file: of all or of none.
+        """
         if status not in STATUS:
             raise InputError(f"unknown status {status!r:.40}", hint="use committed, aborted or unknown")
         name = None if level is None else parse_level(level)
@@ -101,6 +113,8 @@ class HistoryBuilder:
         self._txn_status.append(STATUS[status])
         self._txn_level.append(0 if name is None else 1 + NAMES.index(name))
         self._txn_line.append(line)
+        if index is not None:
+            self._txn_index.append(index)
         self._labels.append(id)
         self._pending.append(ops)
         self._lengths.append(len(ops))
@@ -133,8 +147,10 @@ class HistoryBuilder:
             values=value_atoms,
             initial=int(initial) if self._implicit else None,
             initial_declared=self._declared,
+            initial_fixed=self._fixed,
             txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
             txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
+            txn_index=np.array(self._txn_index, np.int64) if self._txn_index else None,
             lists=self._lists(items),
             txn_label=_labels(self._labels),
             session_label=Labels(tuple(str(n) if not isinstance(n, int) else n for n in self._sessions)),

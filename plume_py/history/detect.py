@@ -10,7 +10,16 @@ from plume_py.history.source import Source
 _SPACE = b" \t\r\n\x0c\xef\xbb\xbf,"
 
 # What Jepsen writes into the folder of a run whatever becomes of it; history.txt there is no text of Plume's.
-_OF_A_JEPSEN_RUN = {"jepsen.log", "test.jepsen", "test.fressian"}
+OF_A_JEPSEN_RUN = frozenset(("jepsen.log", "test.fressian", "test.jepsen"))
+
+_HISTORIES_OF_A_RUN = frozenset(("history.edn", "history.txt"))
+
+_HOW_TO_GET_EDN = (
+    '(jepsen.store/write-history! (jepsen.store/test "FOLDER")), in the REPL of the test, writes history.edn'
+)
+
+# How a file in Jepsen's binary format begins.
+_JEPSEN_BINARY = b"JEPSEN"
 
 # Tried in order on the first bytes, once leading space is gone.
 _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
@@ -19,6 +28,7 @@ _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("awdit", re.compile(rb"[-=\s]*[rw] +\d+ +\d+\s")),
     ("dbcop-yaml", re.compile(rb"(---\s*)?- - events:")),
     ("dbcop-hist", re.compile(rb"(//[^\n]*\n\s*)*(-{3,}\s+)*(\[\s*\]!?|\[\s*[A-Za-z_]\w*\s*(:=|==))")),
+    ("jepsen-txt", re.compile(rb"[^\s]+ *\t:(invoke|ok|fail|info) *\t")),
     ("edn", re.compile(rb"(;[^\n]*\n\s*)*([\[(]\s*)?(;[^\n]*\n\s*)*(#[A-Za-z][\w./-]*\s*)?\{\s*:")),
     ("elle-json", re.compile(rb'(\[\s*)?\{[^{}\[\]]*"(type|process)"\s*:')),
     ("elle-json", re.compile(rb'\[\s*\{[^{}\[\]]*"(f|value|index)"\s*:')),
@@ -37,6 +47,8 @@ def detect(source: Source) -> str:
     if source.is_folder:
         return _detect_folder(source)
     head = source.head()
+    if head.startswith(_JEPSEN_BINARY):
+        raise InputError("a test in Jepsen's binary format", hint=_HOW_TO_GET_EDN)
     if not head:
         raise InputError("the file is empty", hint='an empty history is written {"sessions": []}')
     name = format_of(head)
@@ -68,11 +80,10 @@ def _looks_like_bincode(head: bytes) -> bool:
 def _detect_folder(source: Source) -> str:
     """A folder that is one history: it then reads from the file inside, or stays a folder of logs."""
     names = _names(source.path)
-    if "history.edn" not in names and not _OF_A_JEPSEN_RUN.isdisjoint(names):
+    if _HISTORIES_OF_A_RUN.isdisjoint(names) and not OF_A_JEPSEN_RUN.isdisjoint(names):
         raise InputError(
             "a Jepsen run without history.edn",
-            hint="it ended before its history was saved, or that is in test.jepsen alone; "
-            "(jepsen.store/write-history! (jepsen.store/test PATH)) writes it again",
+            hint=f"it ended before its history was saved, or that is in test.jepsen alone: {_HOW_TO_GET_EDN}",
         )
     for name in ("history.edn", "history.bincode", "history.json", "history.jsonl", "history.txt"):
         if name in names:
@@ -88,11 +99,12 @@ def _detect_folder(source: Source) -> str:
         return "viper"
     if logs:
         return "cobra"
-    if os.path.isdir(os.path.join(source.path, "latest")):
-        raise InputError(
-            "a folder of several Jepsen runs",
-            hint=f"check one, such as {os.path.join(source.path, 'latest')}, or all of them with `isocheck scan`",
-        )
+    for link in ("latest", "current"):
+        if os.path.isdir(os.path.join(source.path, link)):
+            raise InputError(
+                "a folder of several Jepsen runs",
+                hint=f"check one, such as {os.path.join(source.path, link)}, or all of them with `isocheck scan`",
+            )
     raise InputError(
         "a folder, and not one history",
         hint="name the histories in it, or check them all with `isocheck scan`",

@@ -3,7 +3,8 @@
 Some collectors record one: a first transaction, alone in its session, that writes every key once and reads nothing.
 It then IS the initial state, before everything else. It is a transaction like any other, however, if a read saw the
 format's own initial value (0, null), which shows that the database began without it, or if the file itself declares an
-initial value and this transaction writes another.
+initial value and this transaction writes another. Jepsen's formats have an initial state of their own, nil, which no
+transaction ever sets up: there a first transaction that writes every key is a client's, unless the user says otherwise.
 """
 
 from typing import Literal
@@ -16,9 +17,12 @@ from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, History
 InitTxn = Literal["auto", "first", "none"]
 
 
-def find_init_txn(history: History, choice: InitTxn, declared: bool) -> int:
-    """The number of the initial transaction, or NOBODY; ``declared``: the file states its initial value."""
-    if choice == "none" or history.transactions == 0:
+def find_init_txn(history: History, choice: InitTxn, declared: bool, fixed: bool = False) -> int:
+    """The number of the initial transaction, or NOBODY.
+
+    ``declared``: the file states its initial value; ``fixed``: its format has one, and it is never written.
+    """
+    if choice == "none" or (choice == "auto" and fixed) or history.transactions == 0:
         return NOBODY
     problem = _problem(history)
     if choice == "first" and problem:

@@ -97,6 +97,7 @@ class History:
     lists: ListReads | None
     txn_label: Labels
     session_label: Labels
+    txn_index: Int64s | None = None  # of the operation that completes it, where the format numbers operations (Jepsen)
     init_txn: int = NOBODY  # an explicit transaction that sets up the initial state
     format: str = "code"
     warnings: tuple[str, ...] = field(default=())

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from plume_py.history.builder import HistoryBuilder
 from plume_py.levels import NAMES
 from plume_py.predict.store import INITIAL, Key, Record, Rules, Store
-from plume_py.strong.checks import DECLARED
+from plume_py.strong.explain import DECLARED
 
 WEAK: tuple[str, ...] = ("RC", "RA", "TCC")
 

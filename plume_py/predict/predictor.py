@@ -20,7 +20,7 @@ from plume_py.predict.model import Runs
 from plume_py.predict.observed import INITIAL, Boundary, Observed, Read, observe
 from plume_py.predict.prediction import Prediction, Run, changes, decode, history_of
 from plume_py.predict.recheck import PredictionDefectError, recheck
-from plume_py.strong.checks import DECLARED
+from plume_py.strong.explain import DECLARED
 from plume_py.strong.limits import Limits
 from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 

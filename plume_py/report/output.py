@@ -7,7 +7,7 @@ from plume_py.report.verdict import Result
 # Printed history by history, as results come in.
 STREAMED = ("text", "jsonl", "github", "dot")
 # Printed once, for all.
-DOCUMENTS = ("json", "junit", "sarif")
+DOCUMENTS = ("json", "junit", "sarif", "elle")
 
 
 def one(output: str, result: Result, *, verbose: bool = False) -> str:
@@ -39,6 +39,10 @@ def whole(output: str, results: Sequence[Result]) -> str:
         from plume_py.report import sarif
 
         return sarif.document(results)
+    if output == "elle":
+        from plume_py.report import elle
+
+        return elle.document(results)
     from plume_py.report import json
 
     return json.document(results)

@@ -49,6 +49,7 @@ class ShownTransaction:
     ops: tuple[tuple[object, ...], ...]
     hidden_ops: int = 0
     level: str | None = None  # where it was judged by a level of its own
+    index: int | None = None  # of its operation in a Jepsen history
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from plume_py.errors import InputError, IsocheckError
+from plume_py.history.detect import OF_A_JEPSEN_RUN
 from plume_py.scan.places import GLOB, Entry, Place, identity, is_remote, place_of
 from plume_py.scan.settings import Task
 
 _VIPER = re.compile(r"J[0-9]+\.log")
-
-# What Jepsen leaves beside a run's history.edn.
-_OF_A_RUN = {"results.edn", "jepsen.log", "test.jepsen", "test.fressian", "history.txt"}
 
 # Cobra's records: a mark, and what may follow the first one (S and a number of eight bytes).
 _MARK = 9
@@ -32,9 +30,14 @@ def find(paths: Iterable[str], leave_out: Iterable[str] = ()) -> list[Task]:
         place = place_of(path)
         for entry, named in _expand(place, path):
             if is_remote(entry.path) or os.path.realpath(entry.path) not in own:
-                found.setdefault(identity(entry.path), Task(0, entry.path, entry.size, named))
+                found.setdefault(_identity(entry), Task(0, entry.path, entry.size, named))
     ordered = sorted(found.values(), key=lambda task: (-task.size, task.path))
     return [task._replace(number=i) for i, task in enumerate(ordered)]
+
+
+def _identity(entry: Entry) -> str:
+    """The same for every way to a history; a run that is named through Jepsen's "latest" is still that run."""
+    return identity(os.path.realpath(entry.path) if entry.is_folder and not is_remote(entry.path) else entry.path)
 
 
 def _listed(paths: Iterable[str]) -> Iterator[str]:
@@ -95,8 +98,9 @@ def _below(place: Place, entry: Entry, named: bool) -> Iterator[tuple[Entry, boo
 def _size_as_one(place: Place, inside: list[Entry]) -> int | None:
     """The size of a folder that is one history, else None."""
     sizes = {e.name: e.size for e in inside if not e.is_folder}
-    if "history.edn" in sizes and _OF_A_RUN & set(sizes):
-        return sizes["history.edn"]
+    size = _size_of_run(sizes)
+    if size is not None:
+        return size
     viper = [name for name in sizes if _VIPER.fullmatch(name)]
     if viper:
         return sum(sizes[name] for name in viper)
@@ -107,6 +111,16 @@ def _size_as_one(place: Place, inside: list[Entry]) -> int | None:
                 if logs:
                     return sum(log.size for log in logs)
     return _size_of_cobra(place, inside)
+
+
+def _size_of_run(sizes: dict[str, int]) -> int | None:
+    """The size of a Jepsen run, else None; if only the binary test.jepsen has its history, that will be told."""
+    beside = "results.edn" in sizes or not OF_A_JEPSEN_RUN.isdisjoint(sizes)
+    if "history.edn" in sizes and (beside or "history.txt" in sizes):
+        return sizes["history.edn"]
+    if "history.txt" in sizes and beside:
+        return sizes["history.txt"]
+    return sizes.get("test.jepsen")
 
 
 def _size_of_cobra(place: Place, inside: list[Entry]) -> int | None:

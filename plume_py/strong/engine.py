@@ -61,7 +61,7 @@ class StrongEngine:
                 if known.stale is None and known.graph is not None:
                     mixture = Mixture(layout, known.rows, known.graph, Pairs(layout), [])
                     cycle = min(mixture.cycles(), key=lambda cycle: len(cycle.rows))
-                core = core_of_known(layout, known, cycle)
+                core = core_of_known(layout, known, cycle, self.limits)
             return Decision(False, core=core, stats=self._stats())
         return self._search(layout, inference)
 
@@ -77,7 +77,7 @@ class StrongEngine:
         if outcome.order is not None:
             return Decision(True, order=outcome.order, stats=self._stats())
         with self._timed("core"):
-            core = core_of_search(layout, inference.known, search.pairs, outcome.cycles)
+            core = core_of_search(layout, inference.known, search.pairs, outcome.cycles, self.limits)
         return Decision(False, core=core, stats=self._stats())
 
     def _outcome(self, search: Search) -> Outcome:

@@ -1,8 +1,7 @@
 """Counterexamples of strong and mixed levels: from a core that cannot be ordered to a named, minimal violation."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.model import Int8s
@@ -10,17 +9,11 @@ from plume_py.levels import NAMES, weaker_levels
 from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.strong.decision import Decision
 from plume_py.strong.explain_steps import ProofWriter, chain
-from plume_py.strong.patterns import (
-    CAUSALITY,
-    CYCLE,
-    LONG_FORK,
-    LOST_UPDATE,
-    PATTERNS,
-    READ_ONLY_ANOMALY,
-    WRITE_SKEW,
-)
+from plume_py.strong.limits import Limits
+from plume_py.strong.naming import broken_level, named
+from plume_py.strong.patterns import CYCLE, LONG_FORK, LOST_UPDATE, PATTERNS, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.strong.refute import Levels, Refuter
-from plume_py.strong.refute_graph import CAUSAL, Link, Proof
+from plume_py.strong.refute_graph import Proof
 from plume_py.strong.search_facts import Facts
 from plume_py.text import shown
 from plume_py.weak.engine import WeakEngine
@@ -39,24 +32,38 @@ RULES = {
 }
 
 
-def explain(engine: WeakEngine, decision: Decision, level: "str | Mapping[int, str] | Int8s") -> list[Violation]:
+@dataclass(frozen=True)
+class Explained:
+    """A violation, and the numbers of the transactions and keys in it."""
+
+    violation: Violation
+    transactions: tuple[int, ...]  # as they are shown
+    keys: tuple[int, ...]
+
+
+def explain(
+    engine: WeakEngine,
+    decision: Decision,
+    level: "str | Mapping[int, str] | Int8s",
+    limits: Limits | None = None,
+) -> list[Explained]:
     """The violation that ``decision`` found, or none if the level holds, is undecided, or is broken by weak patterns.
 
-    ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``.
+    ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``. At ``limits``
+    it ends with a LimitError.
     """
     if decision.ok is not False or decision.core is None:
         return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
     position = engine.causal.position
-    facts, proof = Refuter(engine.history, engine.reads, levels, position).argue(decision.core.transactions)
+    facts, proof = Refuter(engine.history, engine.reads, levels, position, limits).argue(decision.core.transactions)
     for weaker in _weaker(levels):
         # What breaks a weaker level, too, is better told at that one.
-        refuter = Refuter(engine.history, engine.reads, weaker, position)
+        refuter = Refuter(engine.history, engine.reads, weaker, position, limits)
         if refuter.broken(facts.number):
-            other, told = refuter.argue(facts.number)
-            if told is not None:
-                facts, proof, levels = other, told, weaker
-                break
+            facts, proof = refuter.argue(facts.number)
+            levels = weaker
+            break
     if proof is None:
         return [_unexplained(engine, facts, levels)]
     return [_violation(engine, facts, proof, levels)]
@@ -84,24 +91,17 @@ class _Codes(Mapping[int, str]):
         return len(self.codes)
 
 
-def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -> Violation:
-    broken = _broken_level(proof, levels)
-    proof = _turned(proof)
-    pattern = _pattern(engine, facts, proof, broken)
+def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -> Explained:
+    broken = broken_level(proof, levels) if isinstance(levels, str) else DECLARED
+    name = named(facts, proof)
+    pattern, proof = name.pattern, _turned(name.proof)
     writer = ProofWriter(engine, facts, broken == DECLARED)
     steps = writer.steps(proof)
-    return Violation(
-        tap=pattern,
-        name=PATTERNS[pattern].name,
-        level=broken,
-        keys=tuple(engine.history.key(x) for x in writer.keys),
-        transactions=_participants(writer, levels),
-        steps=steps,
-        explanation=f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}",
-    )
+    words = f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}"
+    return _explained(writer, pattern, broken, levels, steps, words)
 
 
-def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Violation:
+def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Explained:
     """The set is right, but its argument is too long to be told."""
     level = levels if isinstance(levels, str) else DECLARED
     writer = ProofWriter(engine, facts, level == DECLARED)
@@ -110,66 +110,32 @@ def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Violation:
     for x, writers in enumerate(facts.writers):
         if len(writers) > 1 or facts.readers[x]:
             writer.key(facts.key_number[x])
-    return Violation(
-        tap=CYCLE,
-        name=PATTERNS[CYCLE].name,
-        level=level,
-        keys=tuple(engine.history.key(x) for x in writer.keys),
-        transactions=_participants(writer, levels),
-        steps=(),
-        explanation=(
-            f"these {facts.count} transactions alone break the level, whatever the order of their writes; "
-            "the argument has too many cases to be shown"
-        ),
+    words = (
+        f"these {facts.count} transactions alone break the level, whatever the order of their writes; "
+        "the argument has too many cases to be shown"
     )
+    return _explained(writer, CYCLE, level, levels, (), words)
+
+
+def _explained(
+    writer: ProofWriter, pattern: str, broken: str, levels: Levels, steps: tuple[Step, ...], words: str
+) -> Explained:
+    violation = Violation(
+        tap=pattern,
+        name=PATTERNS[pattern].name,
+        level=broken,
+        keys=tuple(writer.history.key(x) for x in writer.keys),
+        transactions=_participants(writer, levels),
+        steps=steps,
+        explanation=words,
+    )
+    return Explained(violation, tuple(sorted(writer.transactions)), tuple(writer.keys))
 
 
 def _participants(writer: ProofWriter, levels: Levels) -> tuple[ShownTransaction, ...]:
     """Who takes part, each with its level if it has one of its own."""
     found = [(t, shown_transaction(writer, t)) for t in sorted(writer.transactions)]
     return tuple(txn if isinstance(levels, str) else replace(txn, level=levels[t]) for t, txn in found)
-
-
-# The level and the name
-
-
-def _broken_level(proof: Proof, levels: Levels) -> str:
-    """The weakest level, up to the one that was asked, that the argument contradicts."""
-    if not isinstance(levels, str):
-        return DECLARED
-    cycles = [part.cycle for part in proof.within()]
-    for level in ("PC", "PSI", "SI"):
-        if level in weaker_levels(levels) and all(_forbidden(cycle, level) for cycle in cycles):
-            return level
-    return levels
-
-
-def _forbidden(cycle: tuple[Link, ...], level: str) -> bool:
-    """Does ``level`` rule out a cycle of this shape?"""
-    relations = [link.relation for link in cycle]
-    before = [relations[-1], *relations[:-1]]
-    missed = [earlier for earlier, relation in zip(before, relations, strict=True) if relation == "RW"]
-    if level == "PSI":
-        return len(missed) <= 1
-    return all(earlier in CAUSAL or (level == "SI" and earlier == "WW") for earlier in missed)
-
-
-def _pattern(engine: WeakEngine, facts: Facts, proof: Proof, level: str) -> str:
-    relations = [link.relation for link in proof.cycle]
-    missed = relations.count("RW")
-    adjacent = any(a == b == "RW" for a, b in pairwise([relations[-1], *relations]))
-    same_key = len({link.key for link in proof.cycle}) == 1
-    if missed and same_key and len(relations) == 2 and set(relations) <= {"RW", "WW"}:
-        return LOST_UPDATE
-    if adjacent and any(not facts.writes[link.source] for link in proof.cycle):
-        return READ_ONLY_ANOMALY
-    if missed == len(relations):
-        return WRITE_SKEW
-    if missed >= 2 and "WW" not in relations and not adjacent and level in ("PC", "SI", "SER", DECLARED):
-        return LONG_FORK
-    if level == DECLARED and missed == 1 and set(relations) <= {"RW", *CAUSAL}:
-        return CAUSALITY
-    return CYCLE
 
 
 def _turned(proof: Proof) -> Proof:

@@ -8,17 +8,23 @@ import numpy as np
 from plume_py.strong.decision import Core, Edge, OpenPair
 from plume_py.strong.known import RELATIONS, RW, SO, WR, WW, Graph, Known, commit_graph, visibility_graph
 from plume_py.strong.layout import Layout
+from plume_py.strong.limits import Limits
 from plume_py.strong.mixture import Cycle
 from plume_py.strong.pairs import Pairs
 
 Row = tuple[int, ...]  # (a, b, relation, key, read)
 
+# Of a core that is larger than this nothing can be told; then all transactions are as good.
+LARGEST = 2000
+
 
 class Reasons:
     """Follows the reasons of inferred rows, each in what was known before its round."""
 
-    def __init__(self, layout: Layout, known: Known) -> None:
-        self.layout, self.known = layout, known
+    def __init__(self, layout: Layout, known: Known, limits: Limits) -> None:
+        """At ``limits``, or when it gets too large, the core is the whole history."""
+        self.layout, self.known, self.limits = layout, known, limits
+        self.given_up = False
         self._round: dict[tuple[int, int, int], int] = {}
         self._row: dict[tuple[int, int, int], Row] = {}
         for number, rows in enumerate(known.rounds):
@@ -34,7 +40,8 @@ class Reasons:
         """Take rows, and the reasons of those that were inferred, unless they are the sides of a choice."""
         chosen = set(literals)
         todo = deque(rows)
-        while todo:
+        while todo and not self.given_up:
+            self.given_up = len(self.transactions) > LARGEST or self.limits.reached()
             row = todo.popleft()
             if row in self.rows:
                 continue
@@ -95,14 +102,18 @@ class Reasons:
         return self._graphs[age]
 
     def core(self, pairs: Iterable[OpenPair] = ()) -> Core:
-        """All that was used."""
+        """All that was used; of a session's past, those who do not count only had a place in it."""
+        live = self.layout.reads.live
+        if self.given_up:
+            return Core(tuple(np.flatnonzero(live).tolist()))
+        counting = (t for t in sorted(self.transactions) if live[t])
         edges = [Edge(a, b, RELATIONS[relation], key, read) for a, b, relation, key, read in self.rows]
-        return Core(tuple(sorted(self.transactions)), tuple(pairs), tuple(edges))
+        return Core(tuple(counting), tuple(pairs), tuple(edges))
 
 
-def core_of_known(layout: Layout, known: Known, cycle: Cycle | None) -> Core:
+def core_of_known(layout: Layout, known: Known, cycle: Cycle | None, limits: Limits) -> Core:
     """Why the known rows contradict each other."""
-    reasons = Reasons(layout, known)
+    reasons = Reasons(layout, known, limits)
     if known.stale is not None:
         reasons.use([tuple(known.stale.tolist())])
     if cycle is not None:
@@ -110,9 +121,9 @@ def core_of_known(layout: Layout, known: Known, cycle: Cycle | None) -> Core:
     return reasons.core()
 
 
-def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[Cycle]) -> Core:
+def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[Cycle], limits: Limits) -> Core:
     """Why all choices fail."""
-    reasons = Reasons(layout, known)
+    reasons = Reasons(layout, known, limits)
     used = sorted({abs(literal) for cycle in cycles for literal in cycle.literals})
     sides = [pairs.pair[v] for v in used]
     for cycle in cycles:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from plume_py.graph.reads import INITIAL, Reads
 from plume_py.history.model import History, Int32s
+from plume_py.strong.limits import Limits
 from plume_py.strong.refute_graph import Case, Proof, unordered
 from plume_py.strong.search import search_facts
 from plume_py.strong.search_facts import Facts, fixed_versions, gather
@@ -37,12 +38,23 @@ MANY = 12
 class Refuter:
     """Finds arguments for one history at one level (or a level per transaction)."""
 
-    def __init__(self, history: History, reads: Reads, level: Levels, position: Int32s | None = None) -> None:
-        """``position``: of each transaction in the causal order; neighbours there tend to contradict each other."""
+    def __init__(
+        self,
+        history: History,
+        reads: Reads,
+        level: Levels,
+        position: Int32s | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        """``position``: of each transaction in the causal order; neighbours there tend to contradict each other.
+
+        At ``limits`` it ends with a LimitError.
+        """
         self.history = history
         self.reads = reads
         self.level = level
         self.position = position
+        self.limits = limits or Limits()
         self.work = WORK
 
     def facts(self, transactions: Iterable[int]) -> Facts:
@@ -51,6 +63,7 @@ class Refuter:
 
     def broken(self, transactions: Iterable[int]) -> bool:
         """Do these transactions contradict the level by themselves, as far as a short search can tell?"""
+        self.limits.check()
         facts = self.facts(transactions)
         self.work -= facts.count**2
         if facts.count > FEW:
@@ -82,7 +95,7 @@ class Refuter:
         key = {x: i for i, x in enumerate(facts.key_number)}
         shown = fixed_versions(self.history, self.reads, set(facts.number))
         case = Case.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
-        return facts, _Trials().refute(case, 0)
+        return facts, _Trials(self.limits).refute(case, 0)
 
     def _near(self, transactions: list[int]) -> list[int]:
         """Of a large set, neighbours that contradict the level by themselves, if such are found soon."""
@@ -125,7 +138,8 @@ def speaks_of(proof: Proof) -> set[int]:
 class _Trials:
     """One search for an argument, with what it may still try."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.left = TRIALS
 
     def refute(self, case: Case, depth: int) -> Proof | None:
@@ -168,6 +182,7 @@ class _Trials:
 
     def _suppose(self, case: Case, x: int, a: int, b: int) -> Proof | None:
         self.left -= 1
+        self.limits.check()
         supposed = case.copy()
         supposed.order(x, a, b, None)
         return supposed.contradiction((a, b))

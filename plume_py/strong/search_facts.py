@@ -54,10 +54,11 @@ def gather(
 ) -> Facts:
     """The facts of ``history`` when each transaction runs at its ``level``.
 
-    With ``only``, it is cut down to these transactions; reads from others are left out.
+    With ``only``, it is cut down to these transactions, as far as they count; reads from others are left out.
     """
     reads = reads or resolve_reads(history)
-    number = sorted(only) if only is not None else np.flatnonzero(reads.live).tolist()
+    only = None if only is None else [t for t in sorted(only) if reads.live[t]]
+    number = np.flatnonzero(reads.live).tolist() if only is None else only
     facts = Facts(
         number=number,
         level=[level if isinstance(level, str) else level[t] for t in number],

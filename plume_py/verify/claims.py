@@ -26,6 +26,7 @@ class StepClaim(msgspec.Struct, kw_only=True):
     target: Id = msgspec.field(name="to")
     relation: str
     key: Atom = None
+    value: Atom | msgspec.UnsetType = msgspec.UNSET
     reader: Id | None = None
     evidence: list["StepClaim"] = []
 

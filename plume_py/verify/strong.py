@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from plume_py.history.atoms import Atom
 from plume_py.text import shown
-from plume_py.verify.told import START, Told
+from plume_py.verify.lists import START
+from plume_py.verify.told import Told
 
 CLOSED = ("TCC", "PSI")
 FIRST_WINS = ("PSI", "SI")
@@ -68,6 +69,17 @@ class Replay:
             self.writers[x].append(self.place[t])
             self.wrote_sight[x] = _joined(self.wrote_sight.get(x, NOTHING), mine)
         return problems
+
+    def take_back(self, t: int, wrote_sight: dict[Atom, Sight | None]) -> None:
+        """Undo the last ``put``, of t; ``wrote_sight`` is what stood there before for what it wrote."""
+        self.order.pop()
+        del self.place[t], self.sight[t]
+        for x, sight in wrote_sight.items():
+            self.writers[x].pop()
+            if sight is None:
+                del self.wrote_sight[x]
+            else:
+                self.wrote_sight[x] = sight
 
     def seen_places(self, t: int) -> set[int]:
         """Whom t sees, as places in the order."""
@@ -150,42 +162,65 @@ def _joined(one: Sight, other: Sight) -> Sight:
 
 
 def all_orders_fail(told: Told, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
-    """Do these transactions alone leave no commit order? None if there are too many orders to try."""
-    probe = Replay(told, level, only)
-    before = {t: probe.direct(t) for t in only}
-    for a, b in _shown_orders(told, only, strong=any(level(t) in STRONG for t in told.live)):
+    """Do these transactions alone leave no commit order? None if there are too many orders to try.
+
+    Those that share neither session nor key, directly or by others, do not meet in any axiom: such groups are tried one
+    after the other. Each may use all of the budget.
+    """
+    answers = [_group_fails(told, level, group, budget) for group in _groups(told, only)]
+    return True if True in answers else None if None in answers else False
+
+
+def _groups(told: Told, only: set[int]) -> list[set[int]]:
+    """Transactions that are linked by sessions and keys."""
+    members: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
+    for t in only:
+        members["session", told.session[t]].append(t)
+        for x in {*told.wrote[t], *(x for x, _ in told.reads[t])}:
+            members["key", x].append(t)
+    linked: dict[int, set[int]] = {t: {t} for t in only}
+    for several in members.values():
+        for a, b in pairwise(several):
+            one, other = sorted((linked[a], linked[b]), key=len)
+            if one is not other:
+                other |= one
+                linked.update(dict.fromkeys(one, other))
+    return list({id(group): group for group in linked.values()}.values())
+
+
+def _group_fails(told: Told, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
+    """Depth first, without recursion: ``untried[n]`` are those that may still stand in place n."""
+    replay = Replay(told, level, only)
+    before = {t: replay.direct(t) for t in only}
+    for a, b in _told_orders(told, only):
         before[b].add(a)
-    left = budget
-
-    def fails(order: list[int]) -> bool | None:
-        nonlocal left
-        if len(order) == len(only):
-            return False
-        for t in sorted(only.difference(order)):
-            if before[t] <= set(order):
-                left -= 1
-                if left < 0:
-                    return None
-                replay = Replay(told, level, only)
-                for earlier in order:
-                    replay.put(earlier)
-                if not replay.put(t):
-                    answer = fails([*order, t])
-                    if not answer:
-                        return answer
-        return True
-
-    return fails([])
+    placed: list[tuple[int, dict[Atom, Sight | None]]] = []
+    untried = [[t for t in sorted(only, reverse=True) if not before[t]]]
+    while untried:
+        if len(placed) == len(untried):
+            replay.take_back(*placed.pop())
+        if not untried[-1]:
+            untried.pop()
+            continue
+        budget -= 1
+        if budget < 0:
+            return None
+        t = untried[-1].pop()
+        placed.append((t, {x: replay.wrote_sight.get(x) for x in told.wrote[t]}))
+        if not replay.put(t):
+            if len(placed) == len(only):
+                return False
+            done = replay.place.keys()
+            untried.append([t for t in sorted(only - done, reverse=True) if before[t] <= done])
+    return True
 
 
-def _shown_orders(told: Told, only: set[int], strong: bool) -> Iterator[tuple[int, int]]:
-    """What lists say about the order of these transactions."""
-    for x, lists in told.lists.items():
-        for items in lists:
-            kept = [t for t in told.appended(x, items) if t in only]
-            yield from ((a, b) for a, b in pairwise(kept) if a != b)
-        if strong:
-            shown_by = told.appended(x, told.longest(x))
-            kept = [t for t in shown_by if t in only]
-            mine = [t for t in only if x in told.wrote[t] and t not in shown_by]
-            yield from ((kept[-1], t) for t in mine if kept)
+def _told_orders(told: Told, only: set[int]) -> Iterator[tuple[int, int]]:
+    """What lists tell about the order of these transactions; whom they do not show comes after all that they show."""
+    for x in {x for t in only for x in told.wrote[t]}:
+        for read in told.lists.orders.get(x, ()):
+            writers = told.lists.writers(read)
+            kept = [t for t in writers if t in only]
+            yield from pairwise(kept)
+            late = only.difference(writers) if kept else ()
+            yield from ((kept[-1], t) for t in late if x in told.wrote[t])

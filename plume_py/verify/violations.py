@@ -1,18 +1,21 @@
 """Does a counterexample prove that its level is broken? Every step must be true in the history, or forced."""
 
-from itertools import combinations
+from dataclasses import dataclass, field
+
+import msgspec
 
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
 from plume_py.text import shown
 from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.lists import DUPLICATE, START, TORN, contradict
 from plume_py.verify.strong import STRONG, all_orders_fail
-from plume_py.verify.told import START, Told, contradict
+from plume_py.verify.told import Told
 
 INITIAL = "(initial state)"  # how reports call it; no transaction may have this id
 CAUSAL = {"SO", "WR"}
-LISTS = ("duplicate-element", "incompatible-order", "version-order-cycle")
+LISTS = (DUPLICATE, TORN, "incompatible-order", "version-order-cycle")
 # The level whose premise a pattern is about; patterns of single reads and lists spoil every level but CI.
 LEVEL_OF = {
     **dict.fromkeys((*"abcdefghi", *LISTS), "RC"),
@@ -30,6 +33,18 @@ class RefutedError(Exception):
     """A counterexample does not prove what it says."""
 
 
+class UndecidedError(Exception):
+    """A counterexample is too large to tell."""
+
+
+@dataclass
+class Verdict:
+    """What is wrong with a report, and what could not be told; it is proved again if there is neither."""
+
+    refuted: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+
+
 def need(condition: object, problem: str) -> None:
     """Refute unless ``condition``."""
     if not condition:
@@ -37,22 +52,31 @@ def need(condition: object, problem: str) -> None:
 
 
 def verify_entry(history: History, entry: Entry) -> list[str]:
-    """What is wrong with a report's verdicts of "violated"; that a level holds is for a witness to show."""
+    """What is not proved of a report's verdicts of "violated"; that a level holds is for a witness to show."""
+    verdict = judge_entry(history, entry)
+    return verdict.refuted + verdict.undecided
+
+
+def judge_entry(history: History, entry: Entry) -> Verdict:
+    """The same, with what is wrong apart from what is too large to tell."""
     told = Told(history)
-    problems = []
+    verdict = Verdict()
     for number, claim in enumerate(entry.violations, 1):
+        name = f"violation {number} ({shown(claim.tap)})"
         try:
             Case(told, claim).check()
         except RefutedError as error:
-            problems.append(f"violation {number} ({shown(claim.tap)}): {error}")
+            verdict.refuted.append(f"{name}: {error}")
+        except UndecidedError as error:
+            verdict.undecided.append(f"{name}: {error}")
     broken = {claim.level for claim in entry.violations}
     for level in entry.levels.keys() & LEVELS.keys():
         against = broken & {level, *weaker_levels(level)}
         if entry.levels[level].ok and against:
-            problems.append(f"{level} is said to hold, but a violation of {min(against)} is shown")
+            verdict.refuted.append(f"{level} is said to hold, but a violation of {min(against)} is shown")
         if entry.levels[level].ok is False and not against:
-            problems.append(f"{level} is said to be violated, but no violation of it is shown")
-    return problems
+            verdict.refuted.append(f"{level} is said to be violated, but no violation of it is shown")
+    return verdict
 
 
 class Case:
@@ -68,7 +92,7 @@ class Case:
     def _look_up(self, claim: ShownClaim) -> int:
         """The transaction that a report shows, which must be as shown."""
         told, name = self.told, shown(claim.id)
-        found = [t for t, txn in enumerate(told.txns) if txn.id == claim.id and told.history.place(t) == claim.place]
+        found = [t for t in told.called.get(claim.id, ()) if told.history.place(t) == claim.place]
         need(len(found) == 1, f"there is no transaction {name} at {shown(claim.place)}")
         txn = told.txns[found[0]]
         ops = [(kind, x, tuple(v) if isinstance(v, list) else v) for kind, x, v in claim.ops]
@@ -85,7 +109,7 @@ class Case:
             self._check_orders()
             return
         need(LEVEL_OF.get(tap) == level, f"this is not a pattern of {shown(level)}")
-        if tap in (*"abcdef", "duplicate-element"):
+        if tap in (*"abcdef", DUPLICATE, TORN):
             self._check_flaw()
         elif tap == "incompatible-order":
             self._check_lists()
@@ -104,7 +128,8 @@ class Case:
         need(set(levels.values()) <= {"RC", "RA", "TCC", *STRONG}, "a transaction without a level is shown")
         need(level == "declared" or set(levels.values()) == {level}, "its transactions run at other levels")
         answer = all_orders_fail(self.told, lambda t: levels.get(t, level), set(levels), ORDERS)
-        need(answer is not None, f"its {len(levels)} transactions have too many orders to try them all")
+        if answer is None:
+            raise UndecidedError(f"its {len(levels)} transactions have too many orders to try them all")
         need(answer, f"its transactions have a commit order that keeps {shown(level)}")
 
     def _transaction(self, name: Id | None) -> int:
@@ -117,28 +142,42 @@ class Case:
         return START if name == INITIAL else self._transaction(name)
 
     def _check_flaw(self) -> None:
-        """TAP a-f and repeated elements: some read of the key by the reader is flawed, and of that writer if given."""
-        steps, names = self.claim.steps, list(self.number)
-        need(len(self.claim.keys) == 1 and len(steps) <= 1, "one read of one key is expected")
-        x = self.claim.keys[0]
+        """Patterns of single reads: some read of the key by the reader is flawed, and concerns the writer, if given."""
+        steps, x = self.claim.steps, self.claim.keys[0] if len(self.claim.keys) == 1 else None
+        need(x is not None and len(steps) <= 1, "one read of one key is expected")
         if steps:
             need(steps[0].relation == "WR" and steps[0].key == x, "its step is not the read in question")
-            names = [steps[0].target]
-        need(len(names) == 1, "one reader is expected")
-        flaws = self.told.flaws.get(self._transaction(names[0]), [])
-        writers = {t1 for pattern, y, t1 in flaws if pattern == self.claim.tap and y == x}
-        need(writers, f"no read of {shown(x)} by {shown(names[0])} is like that")
-        if steps:
             source = steps[0].source
-            need(self.number.get(source) in writers, f"{shown(source)} did not write what was read")
+            found = self._flawed(steps[0].target, x)
+            need(found, f"no read of {shown(x)} by {shown(steps[0].target)} is like that")
+            need(source in self.number and self.number[source] in found, f"{shown(source)} did not write what was read")
+            return
+        names = list(self.number)
+        need(1 <= len(names) <= 2, "one reader is expected, or a reader and a writer")
+        readers = [name for name in names if self.number[name] in self.told.reads]
+        others = {name: {self.number[other] for other in names if other != name} for name in names}
+        need(
+            any((found := self._flawed(name, x)) and others[name] <= found for name in readers),
+            f"no read of {shown(x)} by {shown(names[0])} is like that",
+        )
+
+    def _flawed(self, reader: Id, x: Atom) -> set[int | None]:
+        """Whose writes the reads of x concern that show the pattern; None: nobody's."""
+        flaws = self.told.flaws.get(self._transaction(reader), [])
+        return {t1 for pattern, y, t1 in flaws if pattern == self.claim.tap and y == x}
 
     def _check_lists(self) -> None:
-        """Of the lists that those shown read, two are no prefixes of each other."""
+        """Of the orders that lists told those who are shown, two are no beginnings of each other."""
         need(len(self.claim.keys) == 1, "one list is expected")
         x = self.claim.keys[0]
-        lists = [items for name in self.number for items in self.told.lists_of(self._transaction(name), x)]
-        contradicted = any(contradict(*pair) for pair in combinations(lists, 2))
-        need(contradicted, f"the reads of {shown(x)} that are shown do not contradict each other")
+        lists = self.told.lists
+        reads = [read for name in self.number for read in lists.clean_reads(self._transaction(name), x)]
+        orders = [lists.extension(read) for read in reads]
+        longest = max(orders, key=len, default=())
+        need(
+            any(contradict(order, longest) for order in orders),
+            f"the reads of {shown(x)} that are shown do not contradict each other",
+        )
 
     def _check_two_sources(self) -> None:
         """TAP-j: one reader, one key, two writers."""
@@ -178,12 +217,24 @@ class Case:
         if step.relation == "SO":
             true = told.session[a] == told.session[b] and START < a < b
         elif step.relation == "WR":
-            true = (step.key, a) in told.reads[b]
+            true = (step.key, a) in told.reads[b] and self._is_value(step, a, b)
         else:
-            reader = self._transaction(step.reader)
-            seen = [told.appended(step.key, items) for items in told.lists_of(reader, step.key)]
-            true = a != b and any(a in order and b in order[order.index(a) :] for order in seen)
+            true = self._is_told(step.key, a, b, self._transaction(step.reader))
         need(true, f"{name} is not so in the history" + (f" (key {shown(step.key)})" if step.key is not None else ""))
+
+    def _is_value(self, step: StepClaim, a: int, b: int) -> bool:
+        """Did b read just this from a? Of a list it is the last element before b's own, or null if there is none."""
+        if step.value is msgspec.UNSET or (a == START and step.value is None):
+            return True
+        return (b, step.key, a, step.value) in self.told.saw
+
+    def _is_told(self, x: Atom, a: int, b: int, reader: int) -> bool:
+        """Does a list that was read show a's append to x before b's, or a's and not b's?"""
+        for read in self.told.lists.clean_reads(reader, x):
+            order = self.told.lists.writers(read)
+            if a in order and x in self.told.wrote[b] and b not in order[: order.index(a) + 1]:
+                return True
+        return False
 
     def _check_forced(self, step: StepClaim, name: str) -> None:
         """t2 -CM-> t1: t3 read x from t1, t2 wrote x too, and the evidence is the level's premise for t2 and t3."""

@@ -165,4 +165,5 @@ def shown_transaction(writer: StepWriter, t: int) -> ShownTransaction:
         status=STATUS_NAMES[history.txn_status[t]],
         ops=tuple(tuple(history.op(o)) for o in relevant),
         hidden_ops=len(ops) - len(relevant),
+        index=None if history.txn_index is None else int(history.txn_index[t]),
     )

@@ -13,7 +13,9 @@ from plume_py import accel
 from plume_py.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import edn_kernels as kernels
-from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value
+from plume_py.history.formats.edn_atoms import MARK_IN_JSON
+from plume_py.history.formats.jepsen import Pairing
+from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.source import Buffer, Source
 
@@ -66,6 +68,7 @@ class Operation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
     process: Any = None
     f: Any = None
     value: msgspec.Raw = ABSENT
+    index: Any = None
 
 
 DIALECT = Dialect(
@@ -73,17 +76,25 @@ DIALECT = Dialect(
     msgspec.json.Decoder(list[tuple[Kind, Key, Value]] | None),
     ":",
     "{:type :ok, :process 0, :f :txn, :value [[:w :x 1] [:r :y nil]]}",
+    lambda value: MARK_IN_JSON in value,
 )
 
 
 def read(source: Source) -> RawColumns:
     """The raw columns of an EDN history."""
-    content = source.content()
+    return read_blocks(BlockReader(source.content()))
+
+
+def read_blocks(reader: "BlockReader", *, one_per_line: bool = False) -> RawColumns:
+    """The raw columns of the operations that ``reader`` hands out; ``one_per_line``: no two may share a line."""
     pairing = Pairing(DIALECT)
+    before = 0
     with no_collector():
-        reader = BlockReader(content)
         while not reader.finished:
             text, lines = reader.next_block()
+            if one_per_line and len({before, *lines}) <= len(lines):
+                raise InputError("two operations on a line", where=f"lines {lines[0]} to {lines[-1]}")
+            before = lines[-1] if lines else before
             pairing.add_lines(text, lines)
         return pairing.columns(enclosed=reader.mode == kernels.CLOSED)
 

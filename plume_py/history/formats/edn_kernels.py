@@ -1,8 +1,7 @@
 """The byte loop of EDN: every top-level form becomes one line of JSON.
 
 A top-level vector or list, if it comes first, is no form but the enclosure of the forms inside it. The loop keeps no
-state between calls but a place between two forms, so a long file is read block by block; a form that the block cuts
-off is read again in the next one.
+state between calls but a place between two forms; a form that the block cuts off is read again in the next one.
 """
 
 # mypy: allow-untyped-defs
@@ -32,8 +31,7 @@ NAME_NEWLINE, NAME_SPACE, NAME_TAB = 0x6E65776C696E65, 0x7370616365, 0x746162
 NAME_RETURN, NAME_FORMFEED = 0x72657475726E, 0x666F726D66656564
 NAME_BACKSPACE = 0x61636B7370616365  # without its first letter, which would be the ninth
 
-# No byte of EDN becomes more bytes of JSON than a control character in a string: \u001f.
-GROWTH, MARGIN = 6, 16
+GROWTH, MARGIN = 6, 16  # no byte of EDN becomes more of JSON than a control character in a string: \u001f
 
 
 def all_hex(buf, at, end):
@@ -71,8 +69,8 @@ def classify_number(buf, at, end):
         i += 2 if i + 1 < end and buf[i + 1] in (43, 45) else 1
         kind = DECIMAL if kind != NO_NUMBER and i < end and 48 <= buf[i] <= 57 else NO_NUMBER
         i = skip_digits(buf, i, end)
-    if i + 1 == end and buf[i] == 77:  # M
-        return kind, i
+    if i + 1 == end and buf[i] == 77:  # M: more digits than a float has may matter
+        return (AS_TEXT, end) if kind == DECIMAL else (kind, i)
     return kind if i == end else NO_NUMBER, end
 
 
@@ -106,10 +104,21 @@ def put_quoted(buf, at, end, out, pos):
     return pos + 1
 
 
+def looks_odd(buf, at, stop):
+    """May the string whose content begins at ``at`` look like a keyword, number, boolean, vector or set?"""
+    if at + 5 < stop and buf[at] in (102, 116):
+        end = at + (5 if buf[at] == 102 else 4)
+        return buf[end] == 34 and fold(buf, at, end) in (NAME_TRUE, NAME_FALSE)
+    # : [ # - digits, and the escapes, which may hide these; the mark itself
+    return at < stop and (buf[at] in (0, 35, 45, 58, 91, 92) or 48 <= buf[at] <= 57)
+
+
 def put_string(buf, at, stop, out, pos):
     """The string that begins at ``at``: (place after it, place in ``out``, newlines in it, problem)."""
     out[pos] = 34
     at, pos, newlines = at + 1, pos + 1, 0
+    if looks_odd(buf, at, stop):
+        pos = put_byte(0, out, pos)
     while at < stop:
         byte = buf[at]
         if byte == 34:
@@ -222,6 +231,13 @@ def put_token(buf, at, end, kind, after, is_key, out, pos):
     return -1, BAD_DISPATCH if kind == HASH else BAD_BYTE
 
 
+def put_set(out, pos):
+    """The beginning of a set: an object with one key, so that nobody takes it for a vector."""
+    for i, part in enumerate((123, 34, 35, 123, 125, 34, 58, 91)):  # {"#{}":[
+        out[pos + i] = part
+    return pos + 8
+
+
 def problem_of_close(byte, frame, forms, mode):
     """What is wrong with a closing bracket in ``frame``, which holds ``forms`` forms."""
     if frame == ROOT:
@@ -268,6 +284,9 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
                 continue
             out[pos] = 125 if frame == MAP else 93
             pos += 1
+            if frame == SET:
+                out[pos] = 125
+                pos += 1
             depth -= 1
         else:
             if at + 1 >= stop and not last:
@@ -307,8 +326,11 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
                 depth += 1
                 counts[depth] = 0
                 frames[depth] = SET if is_set else MAP if byte == 123 else VECTOR if byte == 91 else LIST
-                out[pos] = 123 if byte == 123 else 91
-                pos += 1
+                if is_set:
+                    pos = put_set(out, pos)
+                else:
+                    out[pos] = 123 if byte == 123 else 91
+                    pos += 1
                 at += 2 if is_set else 1
                 continue
             begin = at
@@ -375,25 +397,3 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
     elif problem == FINE and (depth > 0 or mode > CLOSED):
         problem = DANGLING if frames[depth] in (TAG, DISCARD) else UNCLOSED
     return problem, at, done_pos, records, done, done_line, done_mode
-
-
-def object_lines(buf, lines):
-    """The line on which each object of a JSON array begins; ``buf`` is known to be valid JSON. Returns how many."""
-    count, depth, line, at = 0, 0, 1, 0
-    while at < len(buf):
-        byte = buf[at]
-        if byte == 10:
-            line += 1
-        elif byte == 34:
-            at += 1
-            while at < len(buf) and buf[at] != 34:
-                at += 2 if buf[at] == 92 else 1
-        elif byte == 91 or byte == 123:
-            if depth == 1:
-                lines[count] = line
-                count += 1
-            depth += 1
-        elif byte == 93 or byte == 125:
-            depth -= 1
-        at += 1
-    return count

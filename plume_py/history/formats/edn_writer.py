@@ -1,12 +1,10 @@
 """Writer of Jepsen EDN: one completed operation per line."""
 
-import re
-
-import msgspec
 import numpy as np
 
 from plume_py.errors import ConversionError
 from plume_py.history.atoms import Atom
+from plume_py.history.formats.edn_atoms import written
 from plume_py.history.formats.render import (
     Rendered,
     Spelling,
@@ -20,7 +18,6 @@ from plume_py.history.model import COMMITTED, READ, Bools, History
 
 TARGET = "Jepsen EDN"
 _TYPES = (b":ok", b":fail", b":info")
-_KEYWORD = re.compile(r":[A-Za-z*!_?<>=+.][\w*!?<>=+.\-']*\Z", re.ASCII)
 
 
 def write(history: History) -> Rendered:
@@ -31,7 +28,7 @@ def write(history: History) -> Rendered:
     if not history.transactions:
         raise ConversionError(f"{TARGET} has no empty histories")
     lost = _lost(history)
-    require_initial(history, TARGET, (None,), lost)
+    require_initial(history, TARGET, (None,), lost, fixed=True)
     sessions = session_numbers(history)
     owners = enumerate(zip(history.txn_session.tolist(), history.txn_status.tolist(), strict=True))
     heads = [
@@ -55,12 +52,12 @@ def write(history: History) -> Rendered:
 
 
 def spell(atom: Atom) -> bytes:
-    """An EDN integer, nil, keyword or string."""
+    """An EDN integer or nil, or the keyword, string, number, … that is read as ``atom``."""
     if atom is None:
         return b"nil"
     if isinstance(atom, int):
         return b"%d" % atom if -(2**63) <= atom < 2**63 else b"%dN" % atom
-    return atom.encode() if _KEYWORD.match(atom) else msgspec.json.encode(atom)
+    return written(atom).encode()
 
 
 def _lost(history: History) -> Bools:

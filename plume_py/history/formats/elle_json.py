@@ -1,5 +1,6 @@
 """Elle JSON, as elle-cli reads it: the maps of a Jepsen history as one array, or one object per line."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -8,8 +9,9 @@ import numpy as np
 
 from plume_py import accel
 from plume_py.history.assemble import RawColumns
-from plume_py.history.formats import edn_kernels as kernels
-from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value
+from plume_py.history.formats import elle_json_kernels as kernels
+from plume_py.history.formats.jepsen import Pairing
+from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
@@ -21,6 +23,7 @@ class Operation(msgspec.Struct, gc=False):
     process: Any = None
     f: Any = None
     value: msgspec.Raw = ABSENT
+    index: Any = None
 
 
 DIALECT = Dialect(
@@ -28,6 +31,7 @@ DIALECT = Dialect(
     msgspec.json.Decoder(list[tuple[Literal["r", "w", "append"], Key, Value]] | None),
     "",
     '{"type": "ok", "process": 0, "f": "txn", "value": [["w", "x", 1], ["r", "y", null]]}',
+    re.compile(rb'"(?:[0-9#:\[\\-]|true"|false")').search,
 )
 
 _array = msgspec.json.Decoder(list[Operation])

@@ -5,41 +5,18 @@ invocation that never completes. The session is the process; a transaction witho
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from plume_py.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats.jepsen_values import Dialect, NotTransactionalError, Operation, Ops, Values
 
-Key = int | str
-Value = int | str | None | list[int | str]
-Ops = list[tuple[Any, Key, Value]]
-
-ABSENT = msgspec.Raw(b"null")
+# Operations of a history have indices of 64 bits.
+_MAX_INDEX = 2**63
 
 _STATUS = {"ok": "committed", "fail": "aborted", "info": "unknown"}
-_WORKLOADS = "isocheck reads list-append and rw-register histories"
-
-
-class Operation(Protocol):
-    """One line of a history; a client's process is an integer."""
-
-    type: str
-    process: Any
-    f: Any
-    value: msgspec.Raw
-
-
-class Dialect(NamedTuple):
-    """How a format spells operations: ``mark`` stands before what are keywords in EDN."""
-
-    operation: "msgspec.json.Decoder[Any]"
-    ops: "msgspec.json.Decoder[Any]"
-    mark: str
-    example: str
-
 
 # An operation that has begun, and its line.
 Invocation = tuple[int, Operation]
@@ -50,13 +27,15 @@ class Pairing:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._builder = HistoryBuilder(None, declared=False)
+        self._values = Values(dialect)
+        self._builder = HistoryBuilder(None, fixed=True)
         self._invoke = dialect.mark + "invoke"
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
         self._running: dict[int, Invocation] = {}
         self._homeless: dict[str, list[Invocation]] = {}  # invocations without a process, by what they do
         self._sessions = 0
         self._clients = 0
+        self._count = 0
         self._others = 0
 
     def add_lines(self, text: bytes, lines: Sequence[int]) -> None:
@@ -74,7 +53,10 @@ class Pairing:
         invoke, running = self._invoke, self._running
         try:
             for line, operation in zip(lines, operations, strict=True):
-                process = operation.process
+                process, index = operation.process, operation.index
+                if type(index) is not int or not 0 <= index < _MAX_INDEX:
+                    operation.index = self._count  # as Jepsen itself numbers them
+                self._count += 1
                 if type(process) is int:
                     before = running.pop(process, None)
                     if operation.type != invoke:
@@ -87,7 +69,7 @@ class Pairing:
                     self._add_homeless(line, operation)
                 else:
                     self._others += 1
-        except _NotTransactionalError as error:
+        except NotTransactionalError as error:
             raise self._not_transactional(operations, error.line) from None
         self._let_go(lines[0] if lines else 0)
 
@@ -106,7 +88,7 @@ class Pairing:
         try:
             for session, invocation in sorted(left, key=lambda item: item[1][0]):
                 self._give_up(session, invocation)
-        except _NotTransactionalError as error:
+        except NotTransactionalError as error:
             raise self._not_transactional([one[1] for _, one in left], error.line) from None
         if not self._clients and (self._others or not enclosed):
             raise self._no_clients()
@@ -128,8 +110,8 @@ class Pairing:
         self._complete(self._new_session(), line, operation, invocation)
 
     def _shape(self, line: int, operation: Operation) -> str:
-        ops = self._ops(line, operation)
-        return "null" if ops is None else repr([op[:2] if op[0] == "r" else op for op in ops])
+        ops = self._done(line, operation, None, "unknown")
+        return "null" if ops is None else repr([(str(op[0]), *op[1 : 2 if op[0] == "r" else 3]) for op in ops])
 
     def _new_session(self) -> str:
         self._sessions += 1
@@ -139,56 +121,29 @@ class Pairing:
         status = self._status.get(operation.type)
         if status is None:
             raise self._bad_type(line, operation.type)
-        ops = self._ops(line, operation)
-        if ops is None and invocation is not None and status != "committed":
-            ops = self._ops(*invocation)
+        ops = self._done(line, operation, invocation, status)
         if ops is None:
-            raise _NotTransactionalError(line)
+            raise NotTransactionalError(line)
         self._clients += 1
         if status != "committed":
-            ops = _known(ops)
-        self._builder.add(session, ops, status=status, line=line)
+            ops = self._values.known(operation, ops)
+        self._builder.add(session, ops, status=status, line=line, index=operation.index)
+
+    def _done(self, line: int, operation: Operation, invocation: Invocation | None, status: str) -> Ops | None:
+        """What a completed operation did; where it does not say so itself, what it was asked to do."""
+        ops = self._values.ops(line, operation)
+        if ops is None and invocation is not None and (status != "committed" or self._values.is_register(operation)):
+            ops = self._values.ops(*invocation)
+        return self._values.of_nil(operation) if ops is None else ops
 
     def _give_up(self, session: int | str, invocation: Invocation) -> None:
-        ops = self._ops(*invocation)
+        line, operation = invocation
+        ops = self._done(line, operation, None, "unknown")
         if ops is None:
-            raise _NotTransactionalError(invocation[0])
+            raise NotTransactionalError(line)
         self._clients += 1
-        self._builder.add(session, _known(ops), status="unknown", line=invocation[0])
-
-    def _ops(self, line: int, operation: Operation) -> Ops | None:
-        try:
-            ops: Ops | None = self._dialect.ops.decode(operation.value)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise self._bad_value(line, operation) from None
-        if ops and bytes(operation.value).count(b"[") > len(ops) + 1:  # then there may be lists among the values
-            for op in ops:
-                if type(op[2]) is list and op[0] != "r":
-                    raise self._bad_micro_op(line, [self._dialect.mark + op[0], *op[1:]])
-        return ops
-
-    def _bad_value(self, line: int, operation: Operation) -> Exception:
-        """Why the value of an operation is not a list of micro-operations."""
-        try:
-            value = msgspec.json.decode(operation.value)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            return InputError("a value that is not valid text, or a number out of range", where=f"line {line}")
-        if not isinstance(value, list) or not all(_looks_like_micro_op(op) for op in value):
-            return _NotTransactionalError(line)
-        for op in value:
-            try:
-                self._dialect.ops.decode(msgspec.json.encode([op]))
-            except msgspec.DecodeError:
-                return self._bad_micro_op(line, op)
-        return InputError("a number is out of range", where=f"line {line}", hint="use smaller numbers")
-
-    def _bad_micro_op(self, line: int, op: Sequence[Any]) -> InputError:
-        mark = self._dialect.mark
-        return InputError(
-            f"not a read, write or append: {_spell(op, mark):.80}",
-            where=f"line {line}",
-            hint=f"isocheck knows [{mark}r k v], [{mark}w k v] and [{mark}append k v] of integers or names",
-        )
+        ops = self._values.known(operation, ops)
+        self._builder.add(session, ops, status="unknown", line=line, index=operation.index)
 
     def _bad_type(self, line: int, kind: str) -> InputError:
         mark = self._dialect.mark
@@ -213,8 +168,7 @@ class Pairing:
     def _not_transactional(self, operations: Iterable[Operation], line: int) -> InputError:
         clients = (op for op in operations if op.process is None or type(op.process) is int)
         names = list(dict.fromkeys(str(op.f) for op in clients if op.f is not None))
-        about = f" (its operations are {', '.join(names[:5])}{', ...' if len(names) > 5 else ''})" if names else ""
-        return InputError(f"not a transactional read/write history{about}", where=f"line {line}", hint=_WORKLOADS)
+        return self._values.not_transactional(names, line)
 
     def _no_clients(self) -> InputError:
         if not self._others:
@@ -223,29 +177,3 @@ class Pairing:
             f"no client operations: the process of all {self._others} operations is not an integer",
             hint=f"an operation looks like {self._dialect.example}",
         )
-
-
-class _NotTransactionalError(Exception):
-    """An operation whose value is no list of micro-operations."""
-
-    def __init__(self, line: int) -> None:
-        self.line = line
-        super().__init__(line)
-
-
-def _known(ops: Ops) -> Ops:
-    """Without the reads of nil: what has not completed well does not say what it read."""
-    return [op for op in ops if op[2] is not None or op[0] != "r"]
-
-
-def _looks_like_micro_op(op: object) -> bool:
-    return isinstance(op, list) and len(op) in (2, 3) and isinstance(op[0], str)
-
-
-def _spell(value: object, mark: str) -> str:
-    """A decoded value in the spelling of its format."""
-    if not mark:
-        return msgspec.json.encode(value).decode()
-    if isinstance(value, list | tuple):
-        return f"[{' '.join(_spell(item, mark) for item in value)}]"
-    return "nil" if value is None else str(value)

@@ -152,11 +152,18 @@ def _first(history: History, which: Bools) -> str:
 
 
 def require_initial(
-    history: History, target: str, initials: tuple[Atom, ...], lost_ops: Bools | None = None, hollow: bool = True
+    history: History,
+    target: str,
+    initials: tuple[Atom, ...],
+    lost_ops: Bools | None = None,
+    *,
+    hollow: bool = True,
+    fixed: bool = False,
 ) -> None:
-    """Refuse where ``target``'s fixed way to show the initial state would change who is read from.
+    """Refuse where ``target``'s own way to show the initial state would change who is read from.
 
-    ``lost_ops`` are the operations that it loses; ``hollow``: it keeps transactions without operations.
+    ``lost_ops`` are the operations that it loses; ``hollow``: it keeps transactions without operations; ``fixed``: no
+    transaction sets up its initial state.
     """
     reads_initial = initial_versions(history)
     for initial in initials:
@@ -175,7 +182,7 @@ def require_initial(
                 f"in {target} {initial!r} is the initial value, but here {initial!r} was written to key {key!r:.40} "
                 "whose initial state was read too"
             )
-    require_decision(history, find_init_txn(_left(history, lost_ops, hollow), "auto", False), target)
+    require_decision(history, find_init_txn(_left(history, lost_ops, hollow), "auto", False, fixed), target)
 
 
 def require_decision(history: History, again: int, target: str) -> None:

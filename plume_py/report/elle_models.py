@@ -1,0 +1,197 @@
+"""Elle's world: what it calls our patterns, and which consistency models they rule out.
+
+The names are those of elle.consistency-model (0.2). Two of Elle's habits matter. Its plain models know no sessions: a
+violation that rests on session order rules out a ``strong-session-`` model only, and its anomaly ends in ``-process``.
+And its read committed is Adya's PL-2, weaker than RC here: what only RC's rule about several reads forbids (TAP-h,
+TAP-i) is allowed there, and forbidden from monotonic atomic view on.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from plume_py.report.verdict import Step, Violation
+
+# What Elle calls a pattern; those that are not here are cycles, called after their edges.
+_TYPES: dict[str, tuple[str, ...]] = {
+    "a": ("garbage-read",),  # in the paper; Elle itself does not look for it
+    "b": ("G1a",),
+    "c": ("future-read",),
+    "d": ("internal",),
+    "e": ("internal",),
+    "f": ("G1b",),
+    "j": ("internal",),
+    "duplicate-element": ("duplicate-elements",),
+    "incompatible-order": ("incompatible-order",),
+    "torn-append": ("incompatible-order",),  # no order shows such a list; in Elle G-single, G0 or nothing
+}
+
+# Patterns in which a reader missed one writer that it should have seen: a cycle with one rw edge.
+_MISSED = frozenset("hiklmn")
+
+_LOST_UPDATE = "lost-update"
+
+# Cycles, the worst first; and what a history that breaks a level shows, whatever the order of its writes, or worse.
+_CYCLES = ("G0", "G1c", "G-single-item", "G-nonadjacent-item", "G2-item")
+_CYCLE_OF_LEVEL = {"PC": "G-nonadjacent-item", "PSI": "G-single-item", "SI": "G-nonadjacent-item", "SER": "G2-item"}
+
+# The weakest of Elle's models that an anomaly rules out by itself; cycles are judged by our level instead.
+_MODELS_OF_TYPE: dict[str, tuple[str, ...]] = {
+    "G0": ("read-uncommitted",),
+    "duplicate-elements": ("read-uncommitted",),
+    "garbage-read": ("read-committed",),
+    "G1a": ("read-committed",),
+    "G1b": ("read-committed",),
+    "G1c": ("read-committed",),
+    "incompatible-order": ("read-committed",),
+    "future-read": ("read-committed", "read-atomic"),
+    "internal": ("read-atomic",),
+    "lost-update": ("cursor-stability", "update-atomic"),
+    "G-single-item": ("consistent-view", "repeatable-read"),
+    "G-nonadjacent-item": ("snapshot-isolation", "repeatable-read"),
+    "G2-item": ("repeatable-read",),
+    "G0-process": ("strong-session-read-uncommitted",),
+    "G1c-process": ("strong-session-read-committed",),
+    "G-single-item-process": ("strong-session-snapshot-isolation",),
+    "G-nonadjacent-item-process": ("strong-session-snapshot-isolation",),
+    "G2-item-process": ("strong-session-serializable",),
+}
+
+# Cycles without rw: RC forbids them, and so does Elle's weaker read committed, or even less.
+_BELOW_ALL = ("g", "version-order-cycle")
+
+# Elle's name for what our levels forbid, where no session order is needed.
+_MODEL_OF_LEVEL = {
+    "CI": "read-atomic",
+    "RC": "monotonic-atomic-view",
+    "RA": "read-atomic",
+    "TCC": "causal-cerone",
+    "PC": "prefix",
+    "PSI": "parallel-snapshot-isolation",
+    "SI": "snapshot-isolation",
+    "SER": "serializable",
+}
+
+# Who is directly above whom: a history that is not the first is none of the others.
+_STRONGER: dict[str, tuple[str, ...]] = {
+    "read-uncommitted": ("read-committed", "strong-session-read-uncommitted"),
+    "read-committed": (
+        "cursor-stability",
+        "monotonic-atomic-view",
+        "monotonic-snapshot-read",
+        "monotonic-view",
+        "strong-session-read-committed",
+    ),
+    "monotonic-atomic-view": ("read-atomic", "repeatable-read", "snapshot-isolation"),
+    "monotonic-snapshot-read": ("snapshot-isolation",),
+    "monotonic-view": ("consistent-view",),
+    "cursor-stability": ("consistent-view", "repeatable-read"),
+    "consistent-view": ("forward-consistent-view",),
+    "forward-consistent-view": ("snapshot-isolation", "update-serializable"),
+    "read-atomic": ("causal-cerone", "update-atomic"),
+    "causal-cerone": ("parallel-snapshot-isolation", "prefix"),
+    "update-atomic": ("parallel-snapshot-isolation",),
+    "prefix": ("snapshot-isolation",),
+    "parallel-snapshot-isolation": ("snapshot-isolation",),
+    "repeatable-read": ("serializable",),
+    "update-serializable": ("serializable",),
+    "snapshot-isolation": ("serializable", "strong-session-snapshot-isolation"),
+    "serializable": ("strong-session-serializable",),
+    "strong-session-read-uncommitted": ("strong-read-uncommitted", "strong-session-read-committed"),
+    "strong-session-read-committed": ("strong-read-committed", "strong-session-snapshot-isolation"),
+    "strong-session-snapshot-isolation": ("strong-session-serializable", "strong-snapshot-isolation"),
+    "strong-session-serializable": ("strong-serializable",),
+    "strong-read-uncommitted": ("strong-read-committed",),
+    "strong-read-committed": ("strong-snapshot-isolation",),
+    "strong-snapshot-isolation": ("strong-serializable",),
+    "strong-serializable": (),
+}
+
+
+def elle_types(violation: Violation) -> list[str]:
+    """What Elle calls ``violation``, the most telling name first."""
+    if violation.tap in _TYPES:
+        return list(_TYPES[violation.tap])
+    # Where an argument tries several orders of the writes, it is called after the mildest cycle that one may end in.
+    kinds = {_kind(cycle) for cycle in _cycles(elle_cycle(violation))} or {None}
+    if None in kinds:
+        kinds = {_CYCLE_OF_LEVEL.get(violation.level, "G2-item")}
+    cycle = max((kind for kind in kinds if kind), key=_CYCLES.index)
+    if uses_sessions(violation.steps) or not violation.steps:
+        cycle += "-process"
+    return [_LOST_UPDATE, cycle] if violation.tap == _LOST_UPDATE else [cycle]
+
+
+def elle_cycle(violation: Violation) -> tuple[Step, ...]:
+    """The steps of a violation as Elle would walk them; empty if they are no cycle."""
+    if violation.tap in _TYPES or not violation.steps:
+        return ()
+    last = violation.steps[-1]
+    only_forced = all(step.relation != "CM" for step in violation.steps[:-1])
+    if violation.tap in _MISSED and only_forced and last.reader is not None and last.evidence:
+        # Who read from t1 although it had seen t2, which came after t1: it comes before t2, and after it.
+        missed = Step(last.reader, last.source, "RW", last.key, because=last.because)
+        return missed, *last.evidence
+    return violation.steps
+
+
+def _cycles(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
+    """A cycle, and those that its steps are proved by: what would follow if their opposite were true."""
+    if steps:
+        yield steps
+    for step in steps:
+        if step.is_proved:
+            yield from _cycles(step.evidence)
+        elif step.relation == "RW":  # its evidence is no cycle, but may rest on some
+            yield from (cycle for inner in step.evidence if inner.is_proved for cycle in _cycles(inner.evidence))
+
+
+def _kind(steps: tuple[Step, ...]) -> str | None:
+    """What a cycle is called by its edges; None if it has some that Elle does not know."""
+    relations = [step.relation for step in steps]
+    missed = relations.count("RW")
+    if any(step.relation == "CM" and step.reader is None for step in steps):
+        return None
+    if any(a == b == "RW" for a, b in pairwise([relations[-1], *relations])):
+        return "G2-item"
+    if missed > 1:
+        return "G-nonadjacent-item"
+    # A forced CM step: one order of two writes closes a cycle with one rw edge, the other one without any.
+    if missed or "CM" in relations:
+        return "G-single-item"
+    return "G1c" if "WR" in relations else "G0"
+
+
+def uses_sessions(steps: Iterable[Step]) -> bool:
+    """Does session order occur in an argument, or in what supports it?"""
+    return any(step.relation == "SO" or uses_sessions(step.evidence) for step in steps)
+
+
+def ruled_out(violations: Iterable[Violation]) -> tuple[set[str], set[str]]:
+    """Elle's ``:not``, the weakest models that do not hold, and ``:also-not``, those above them."""
+    broken = {model for violation in violations for model in _models(violation)}
+    above = {model for weaker in broken for model in _above(weaker)}
+    return broken - above, above
+
+
+def _models(violation: Violation) -> Iterator[str]:
+    """The weakest models that one violation rules out."""
+    if violation.level not in _MODEL_OF_LEVEL:  # levels per transaction: Elle has no such model
+        return
+    by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.tap not in _TYPES)
+    for name in elle_types(violation):
+        # A lost update that needs sessions is none to Elle; its cycle speaks for it.
+        if name != _LOST_UPDATE or not (by_sessions or violation.level == "SER"):
+            yield from _MODELS_OF_TYPE[name]
+    if not by_sessions and violation.tap not in _TYPES and violation.tap not in _BELOW_ALL:
+        yield _MODEL_OF_LEVEL[violation.level]
+
+
+def _above(model: str) -> set[str]:
+    found: set[str] = set()
+    waiting = list(_STRONGER[model])
+    while waiting:
+        stronger = waiting.pop()
+        if stronger not in found:
+            found.add(stronger)
+            waiting += _STRONGER[stronger]
+    return found
