@@ -214,6 +214,44 @@ def test_generated_histories_agree_with_check_in_any_order():
             assert bool(shown) is (expected.ok is False)
 
 
+def long_lists(rng, hidden):
+    """A serial run of blind appends, and of reads by others; if ``hidden``, lists lack what the first one appended."""
+    lists, made, sessions = {x: [] for x in range(3)}, 0, [[] for _ in range(6)]
+    for n in range(240):
+        x, made = rng.randrange(3), made + 1
+        if n and rng.random() < 0.4:
+            shown = [v for v in lists[x] if v != 1 or not hidden]
+            ops = [("r", x, shown)]
+        else:
+            lists[x].append(made)
+            ops = [("append", x, made)]
+        sessions[0 if n == 0 else rng.randrange(6)].append(("committed", ops))
+    return sessions
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+@pytest.mark.parametrize("compiled", ["never", "always"])
+def test_long_lists_agree_with_check_in_any_order(monkeypatch, hidden, compiled):
+    """With many writers that no list shows yet; an append that is never shown is missed by those who follow it."""
+    monkeypatch.setenv("ISOCHECK_COMPILE", compiled)
+    rng = random.Random(5)
+    sessions = long_lists(rng, hidden)
+    for _ in range(4):
+        monitor = Monitor(WEAK)
+        for s, i in random_order(rng, sessions):
+            status, ops = sessions[s][i]
+            monitor.feed(s, ops, status=status, id=f"{s}.{i}")
+        compare_end(sessions, monitor, None)
+        assert (monitor.holding == WEAK) is not hidden
+
+
+def test_lists_cannot_be_watched_in_a_window():
+    monitor = Monitor("TCC", window=5)
+    monitor.feed("a", [("append", "x", 1)])
+    with pytest.raises(InputError, match="lists cannot be watched in a window"):
+        monitor.feed("a", [("r", "x", [1])])
+
+
 def test_strong_levels_are_not_watched():
     with pytest.raises(ValueError, match="cannot watch SER"):
         Monitor("SER")
