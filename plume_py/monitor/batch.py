@@ -123,7 +123,7 @@ def _take_lists(
 def _see_others(
     kinds: Int8s, keys: Int64s, values: Int64s, lists: dict[int, Int64s], start: Int64s, initial: int
 ) -> None:
-    """A list is read from the writer of its last element that the reader did not append itself: put that in its place."""
+    """A list is read from whoever appended the last element that is not the reader's own: put that in its place."""
     owner = np.searchsorted(start, list(lists), side="right") - 1
     for (o, codes), t in zip(lists.items(), owner.tolist(), strict=True):
         ops = slice(int(start[t]), int(start[t + 1]))

@@ -5,10 +5,10 @@ its reader's own appends, and, as soon as all its elements have arrived, whether
 and how it goes together with the longest list of its key. Mostly it is a beginning of that one, or adds a few elements
 to it, and then only these are looked at.
 
-From the longest list the order of the writers follows, at every level: each one in it comes before the next, and whoever
-is not in it comes after all that are. The latter changes when the list grows; so that this does not cost a step for each
-pair of a list and a writer that it does not show, those writers wait until the list has grown by as many as they are.
-``finish`` makes up for it.
+From the longest list the order of the writers follows, at every level: each one in it comes before the next, and
+whoever is not in it comes after all that are. The latter changes when the list grows; so that this does not cost a step
+for each pair of a list and a writer that it does not show, those writers wait until the list has grown by as many as
+they are. ``finish`` makes up for it.
 """
 
 from dataclasses import dataclass, field

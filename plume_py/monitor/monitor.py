@@ -280,20 +280,8 @@ class Monitor:
             last = done + 1
         patient = bool(np.all(self._looked[m.asked == 1] >= LOOKED_INTO)) and bool(np.all(m.broken[m.asked == 1]))
         first = int(m.n[tables.TXNS])
-        taken = int(
-            feed.take_all(
-                self._tables,
-                done,
-                last,
-                batch.kinds,
-                batch.keys,
-                batch.values,
-                batch.start,
-                batch.session,
-                batch.status,
-                patient,
-            )
-        )
+        columns = batch.kinds, batch.keys, batch.values, batch.start, batch.session, batch.status
+        taken = int(feed.take_all(self._tables, done, last, *columns, patient))
         if batch.lists:
             begin = int(m.txn[first, tables.FIRST_OP]) - int(batch.start[done])
             lists = {begin + o: batch.lists[o] for o in range(*batch.start[done : done + 2]) if o in batch.lists}
