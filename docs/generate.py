@@ -7,14 +7,13 @@ from pathlib import Path
 
 import plume_py
 from plume_py.levels import WEAK
+from plume_py.levels.patterns import STRONG, TAPS, Pattern
 from plume_py.report import dot
 from plume_py.report.text import render
-from plume_py.strong.patterns import STRONG
 from plume_py.synth import Scope
 from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
 from plume_py.synth.hierarchy import dot as hierarchy_dot
 from plume_py.synth.levels import DEFINITIONS
-from plume_py.weak.taps import TAPS, Tap
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"
@@ -146,18 +145,14 @@ This page is written by `docs/generate.py`.
 
 def page() -> str:
     """The whole page."""
-    rows = [
-        f"| {_label(t.letter)} | {t.name} | {t.level} | {_also_called(t)} | {t.description} |" for t in TAPS.values()
-    ]
+    rows = [f"| {_label(t.id)} | {t.name} | {t.level} | {_also_called(t)} | {t.description} |" for t in TAPS.values()]
     sections = "".join(_section(letter) for letter in TAPS if _example(letter).exists())
     return INTRODUCTION + "\n".join(rows) + "\n" + sections
 
 
 def strong_page() -> str:
     """The page of the strong patterns."""
-    rows = [
-        f"| {t.letter} | {t.level} | {_also_called(t)} | {t.description} | {t.condition} |" for t in STRONG.values()
-    ]
+    rows = [f"| {t.id} | {t.level} | {_also_called(t)} | {t.description} | {t.condition} |" for t in STRONG.values()]
     sections = "".join(_strong_section(pattern) for pattern in STRONG_EXAMPLES)
     return STRONG_INTRODUCTION + "\n".join(rows) + "\n" + sections + _mixed_section()
 
@@ -210,7 +205,7 @@ def _printed(path: Path, level: str, assume: str | None = None) -> str:
     return render(result, style=lambda text, **_: text)
 
 
-def _also_called(tap: Tap) -> str:
+def _also_called(tap: Pattern) -> str:
     return ", ".join(tap.aliases)
 
 

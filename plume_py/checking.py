@@ -10,6 +10,7 @@ from plume_py.base.limits import Limits
 from plume_py.graph.causal import ClockKind
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
+from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
 from plume_py.report.verdict import LevelVerdict, Result, Violation
 from plume_py.strong.checks import StrongVerdicts, besides_weak, declared_verdict, strong_verdicts
 from plume_py.strong.explain import DECLARED
@@ -17,7 +18,6 @@ from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.explain import examples
 from plume_py.weak.naming import Named, name_patterns
-from plume_py.weak.taps import ORDERED, TAPS, forbidden_at
 
 # What breaks TCC breaks these, too.
 ABOVE_TCC = ("PC", "PSI", "SI", "SER")

@@ -13,16 +13,15 @@ import numpy as np
 
 from plume_py.base.limits import Limits
 from plume_py.checking import check
-from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.graph.reads import resolve_reads
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
 from plume_py.levels import NAMES
+from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
 from plume_py.report.verdict import LevelVerdict, Violation
 from plume_py.strong.checks import first_violation
 from plume_py.strong.explain import DECLARED
 from plume_py.strong.mixed import LevelMap, transaction_levels
-from plume_py.strong.patterns import CYCLE, STRONG
 from plume_py.weak.engine import WeakEngine
 
 

@@ -13,10 +13,10 @@ from plume_py.checking import check
 from plume_py.cli.main import cli
 from plume_py.history.load import load
 from plume_py.levels import NAMES
+from plume_py.levels.patterns import PATTERNS
 from plume_py.report import elle
 from plume_py.report.elle_models import _STRONGER, elle_types, ruled_out
 from plume_py.report.verdict import LevelVerdict, Result, ShownTransaction, Step, Violation
-from plume_py.strong.patterns import PATTERNS
 
 ROOT = Path(__file__).parent.parent
 

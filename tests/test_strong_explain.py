@@ -12,6 +12,7 @@ import pytest
 import plume_py
 from plume_py import HistoryBuilder
 from plume_py.levels import weaker_levels
+from plume_py.levels.patterns import STRONG
 from plume_py.report import dot
 from plume_py.report.html_data import page_data
 from plume_py.report.json import line
@@ -20,7 +21,6 @@ from plume_py.report.verdict import INITIAL, LevelVerdict, Result
 from plume_py.strong import refute
 from plume_py.strong.decision import Core, Decision
 from plume_py.strong.explain import DECLARED, explain
-from plume_py.strong.patterns import STRONG
 from plume_py.weak.engine import WeakEngine
 
 HISTORIES = Path(__file__).parent.parent / "histories"
@@ -378,5 +378,5 @@ def test_the_page_has_the_excluded_order():
 @pytest.mark.parametrize("pattern", STRONG)
 def test_every_pattern_can_be_told(pattern):
     described = STRONG[pattern]
-    assert described.letter == pattern
+    assert described.id == pattern
     assert described.level in ("TCC", "PC", "PSI", "SER")

@@ -16,13 +16,13 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli, exit_code_of
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
+from plume_py.levels.patterns import TAPS
 from plume_py.report.json import document, line
 from plume_py.verify import Witness, read_claim, verify_entry, verify_witness
-from plume_py.weak.taps import TAPS
 from plume_py.witness import write_witness
 
 WEAK = ["CI", "RC", "RA", "TCC"]
-LEVEL_OF = {tap.letter: tap.level for tap in TAPS.values()}
+LEVEL_OF = {tap.id: tap.level for tap in TAPS.values()}
 SINGLE = (*"abcdef", "torn-append")  # patterns of one read, whose step only points at the writer
 WEAKER_NAME = {"k": "h", "l": "i", "m": "k", "n": "l"}
 

@@ -275,7 +275,7 @@ class Watch:
         )
 
     def _tell(self, violation: "Violation", line: int) -> None:
-        from plume_py.weak.taps import forbidden_at
+        from plume_py.levels.patterns import forbidden_at
 
         broken = [level for level in self._options.levels if violation.tap in forbidden_at(level)]
         fresh = [level for level in broken if level not in self._broken]

@@ -180,7 +180,7 @@ def install(c, i, own_first, own_count, base, items, owners, ends, at):
     return size
 
 
-def agrees(c, i, own_first, own_count, base, size, whole, items, ends, at):
+def agrees(c, i, own_first, own_count, base, size, whole, items, owners, at):
     """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
 
     Else -1. Only the first ``whole`` elements of the reference stand together as they should: its own reader may have
@@ -197,7 +197,7 @@ def agrees(c, i, own_first, own_count, base, size, whole, items, ends, at):
     where = at[c.op_version[own]] if own >= 0 else -1
     if own_count[i]:
         last = where + c.left[own]
-        if where != length or last >= size or not ends[base + last]:
+        if where != length or last >= size or owners[base + last] != c.txn[i]:
             return -1
         for k in range(own_count[i]):
             if c.items[begin + length + k] != c.op_version[own]:
@@ -267,7 +267,7 @@ def find_references(c, keys, own_first, own_count, seen, at):
     return reference, items, owners, ends
 
 
-def check_lists(c, own_first, own_count, seen, at, reference, items, ends, last, counts, examples):
+def check_lists(c, own_first, own_count, seen, at, reference, items, owners, ends, last, counts, examples):
     """Count what is wrong with lists; last[i] := the last element of P, or -1. Returns the orders of writers.
 
     Rows (t1, t2, -1, i): list i shows t1's appends right before t2's.
@@ -279,7 +279,7 @@ def check_lists(c, own_first, own_count, seen, at, reference, items, ends, last,
             continue
         x = c.op_key[c.ops[i]]
         base, size, whole = reference[x, 1], max(0, reference[x, 2]), max(0, reference[x, 3])
-        length = agrees(c, i, own_first, own_count, base, size, whole, items, ends, at)
+        length = agrees(c, i, own_first, own_count, base, size, whole, items, owners, at)
         if length >= 0:
             last[i] = items[base + length - 1] if length else -1
             if length and not ends[base + length - 1]:

@@ -9,8 +9,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.graph import list_kernels as kernels
 from plume_py.history.model import History, Int8s, Int32s, Int64s
-
-DUPLICATE, TORN, INCOMPATIBLE = "duplicate-element", "torn-append", "incompatible-order"
+from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 
 # What can be wrong with a list, in the order of the kernels.
 PATTERNS = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)
@@ -63,7 +62,9 @@ def read_lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> 
     reference, items, owners, ends = kernels.find_references(columns, keys, own_first, own_count, seen, at)
     last = np.full(lists, -1, np.int32)
     counts, examples = np.zeros(len(PATTERNS), np.int64), np.zeros((len(PATTERNS), EXAMPLES), np.int64)
-    shown = kernels.check_lists(columns, own_first, own_count, seen, at, reference, items, ends, last, counts, examples)
+    shown = kernels.check_lists(
+        columns, own_first, own_count, seen, at, reference, items, owners, ends, last, counts, examples
+    )
     unseen = kernels.unseen_appends(
         history.op_kind, history.op_key, history.op_version, history.txn_start, live,
         reference, owners, at, np.full(keys, -1, np.int32),

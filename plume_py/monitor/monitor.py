@@ -15,6 +15,7 @@ from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import COMMITTED, WRITE, History, Int64s, Labels
 from plume_py.levels import WEAK, parse_level
+from plume_py.levels.patterns import forbidden_at
 from plume_py.monitor import feed_kernels as feed
 from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import native
@@ -27,7 +28,6 @@ from plume_py.monitor.proof import Event, Excerpt, Involved, Judge
 from plume_py.monitor.roster import Roster
 from plume_py.monitor.state import LAYERS, new_state, with_room
 from plume_py.report.verdict import LevelVerdict, Result, Violation
-from plume_py.weak.taps import forbidden_at
 
 # So many transactions go to the kernels at once.
 BATCH = 4096

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import READ_LIST, STATUS_NAMES, History
+from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN, TRIPLES, VERSION_CYCLE
 from plume_py.monitor import judge_kernels as judges
 from plume_py.monitor import reach_kernels as reach
 from plume_py.monitor import table_kernels as tables
@@ -22,7 +22,6 @@ from plume_py.monitor.codes import StreamCoder
 from plume_py.monitor.lists import CONTRADICTING_LISTS, WRONG_LIST, ListOrders
 from plume_py.monitor.state import State
 from plume_py.report.verdict import Id, Step, Violation
-from plume_py.weak.taps import TRIPLES, VERSION_CYCLE
 
 # A path that has not ended after so many sessions is not going to: the order has cycles from earlier violations.
 MAX_HOPS = 1000

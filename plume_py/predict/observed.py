@@ -18,8 +18,7 @@ from plume_py.base.errors import InputError
 from plume_py.graph.reads import INITIAL as FROM_INITIAL
 from plume_py.graph.reads import Reads, resolve_reads
 from plume_py.history.model import NOBODY, History
-from plume_py.weak.engine import BASE
-from plume_py.weak.taps import TAPS
+from plume_py.levels.patterns import BASE, TAPS
 
 Boundary = Literal["strict", "relaxed"]
 

@@ -8,7 +8,7 @@ TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 
 from collections.abc import Iterable, Iterator
 
-from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
+from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.report.aliases import aliases
 from plume_py.report.verdict import Step, Violation
 

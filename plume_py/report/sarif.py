@@ -13,12 +13,11 @@ from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line, shown
 from plume_py.base.version import __version__
 from plume_py.levels import LEVELS
+from plume_py.levels.patterns import PATTERNS, Pattern
 from plume_py.report.aliases import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
 from plume_py.report.verdict import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
-from plume_py.strong.patterns import PATTERNS
-from plume_py.weak.taps import Tap
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -75,7 +74,7 @@ def _driver() -> Object:
     }
 
 
-def _rule(tap: Tap) -> Object:
+def _rule(tap: Pattern) -> Object:
     forbidden = f"Forbidden from {LEVELS[tap.level].title} ({tap.level}) on."
     paragraphs = [
         _sentence(tap.description),
@@ -88,7 +87,7 @@ def _rule(tap: Tap) -> Object:
         paragraphs.append(f"Also called: {', '.join(tap.aliases)}.")
         marked.append(f"**Also called:** {', '.join(tap.aliases)}.")
     return {
-        "id": rule_id(tap.letter),
+        "id": rule_id(tap.id),
         "name": tap.name,
         "shortDescription": {"text": _sentence(tap.description)},
         "fullDescription": {"text": f"{_sentence(tap.description)} {forbidden}"},

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import click
 
 from plume_py.base.text import one_line, shown, wrapped
+from plume_py.levels.patterns import PATTERNS, STRONG
 from plume_py.report.aliases import bracketed
 from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
 from plume_py.report.wording import forbidden
-from plume_py.strong.patterns import PATTERNS, STRONG
 
 Style = Callable[..., str]
 
@@ -51,7 +51,7 @@ def _tap(tap: str, result: Result) -> str:
 def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
     """One counterexample, line by line: who takes part, and the argument."""
     tap = PATTERNS[violation.tap]
-    label = f"TAP-{tap.letter} {tap.name}" if len(tap.letter) == 1 else tap.name
+    label = f"TAP-{tap.id} {tap.name}" if len(tap.id) == 1 else tap.name
     yield from wrapped(f"  {style(label, fg='red', bold=True)}{bracketed(violation)}: ", tap.description, "  ")
     yield f"  {forbidden(violation)}"
     for transaction in violation.transactions:

@@ -200,7 +200,7 @@ def _list(names: list[tuple[str, str]], history: str, why: str) -> None:
 
 
 def _pattern_order() -> dict[str, int]:
-    from plume_py.strong.patterns import PATTERNS
+    from plume_py.levels.patterns import PATTERNS
 
     return {letter: i for i, letter in enumerate(PATTERNS)}
 
@@ -215,7 +215,7 @@ def summed_up(lines: Iterable[Line]) -> Summary:
 
 def pattern(tap: str) -> tuple[str, str]:
     """(name, weakest level that forbids it), as far as the pattern is a known one."""
-    from plume_py.strong.patterns import PATTERNS
+    from plume_py.levels.patterns import PATTERNS
 
     return (PATTERNS[tap].name, PATTERNS[tap].level) if tap in PATTERNS else ("", "")
 

@@ -11,10 +11,10 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
+from plume_py.levels.patterns import LOST_UPDATE
 from plume_py.report.verdict import Violation
 from plume_py.strong.engine import StrongEngine
 from plume_py.strong.explain import Explained, explain
-from plume_py.strong.patterns import LOST_UPDATE
 from plume_py.strong.rest import Rest
 from plume_py.weak.engine import WeakEngine
 from plume_py.weak.explain import shown_transaction

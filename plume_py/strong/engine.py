@@ -9,6 +9,7 @@ import numpy as np
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import Int8s, Int32s
+from plume_py.levels.patterns import BASE
 from plume_py.strong.decision import Decision
 from plume_py.strong.known import Inference
 from plume_py.strong.layout import Layout
@@ -16,7 +17,7 @@ from plume_py.strong.mixture import Mixture
 from plume_py.strong.pairs import Pairs
 from plume_py.strong.reasons import core_of_known, core_of_search
 from plume_py.strong.solve import Outcome, Search
-from plume_py.weak.engine import BASE, WeakEngine
+from plume_py.weak.engine import WeakEngine
 
 # A search at PSI that takes so many rounds is put aside for one at SI, of at most so many.
 ROUNDS_BEFORE_SI, ROUNDS_AT_SI = 20, 400

@@ -8,11 +8,11 @@ from plume_py.base.text import shown
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.model import Int8s
 from plume_py.levels import NAMES, weaker_levels
+from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, PATTERNS, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.strong.decision import Decision
 from plume_py.strong.explain_steps import ProofWriter, chain
 from plume_py.strong.naming import broken_level, named
-from plume_py.strong.patterns import CYCLE, LONG_FORK, LOST_UPDATE, PATTERNS, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.strong.refute import Levels, Refuter
 from plume_py.strong.refute_graph import Proof
 from plume_py.strong.search_facts import Facts

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from plume_py.levels import weaker_levels
-from plume_py.strong.patterns import CAUSALITY, CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
+from plume_py.levels.patterns import CAUSALITY, CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.strong.refute_graph import CAUSAL, Link, Proof, Reason
 from plume_py.strong.search_facts import Facts
 

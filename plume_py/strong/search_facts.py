@@ -6,18 +6,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.graph.reads import INITIAL, Reads, resolve_reads
 from plume_py.history.model import History
+from plume_py.levels.patterns import BASE
 
 # What a level asks of the transaction that runs at it.
 SPLIT = frozenset({"PC", "SI"})  # a snapshot, and later a commit
 SNAPSHOT = frozenset({"PC", "SI", "SER"})  # sees a prefix of the commit order
 TRANSITIVE = frozenset({"TCC", "PSI"})  # sees what those that it sees, see
 FIRST_WINS = frozenset({"PSI", "SI"})  # sees all earlier writers of what it writes
-
-# Patterns of single reads and lists that spoil every level.
-SPOILT = frozenset({"a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE})
 
 
 @dataclass
@@ -63,7 +60,7 @@ def gather(
         number=number,
         level=[level if isinstance(level, str) else level[t] for t in number],
         session_of=[int(history.txn_session[t]) for t in number],
-        broken=not SPOILT.isdisjoint(reads.counts),
+        broken=not set(BASE).isdisjoint(reads.counts),
     )
     index = {t: i for i, t in enumerate(number)} | {INITIAL: INITIAL}
     keys: dict[int, int] = {}

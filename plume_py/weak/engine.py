@@ -19,15 +19,12 @@ import numpy.typing as npt
 from plume_py.base import accel
 from plume_py.graph import clock_kernels
 from plume_py.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
-from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.graph.reads import Reads, key_writers, resolve_reads
 from plume_py.history.model import History, Int32s, Int64s
+from plume_py.levels.patterns import BASE
 from plume_py.weak import edges_kernels as kernels
 
 T = TypeVar("T")
-
-# Patterns of single reads and lists that spoil every level but CI.
-BASE = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)
 
 # How often a trial order is mended, and how far it may look back per read, before the exact derivation takes over.
 ROUNDS = 8

@@ -9,12 +9,12 @@ from plume_py.graph.causal import Extra
 from plume_py.graph.paths import causal_path, cycle_path
 from plume_py.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.history.model import READ_LIST, STATUS_NAMES
+from plume_py.levels.patterns import TAPS, TRIPLES, VERSION_CYCLE
 from plume_py.report.verdict import ShownTransaction, Step, Violation
 from plume_py.weak.engine import CommitOrder, Forced, WeakEngine
 from plume_py.weak.list_examples import list_argument
 from plume_py.weak.naming import Named, Triple
 from plume_py.weak.steps import StepWriter
-from plume_py.weak.taps import TAPS, TRIPLES, VERSION_CYCLE
 
 T = TypeVar("T")
 

@@ -1,10 +1,11 @@
 """What is wrong with a list that somebody read, in a sentence, and with a step where another transaction matters."""
 
 from plume_py.base.text import shown
-from plume_py.graph.lists import DUPLICATE, INCOMPATIBLE, TORN, faults
+from plume_py.graph.lists import faults
 from plume_py.graph.reads import version_sources
 from plume_py.history.atoms import Atom
 from plume_py.history.model import APPEND
+from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.report.verdict import Step
 from plume_py.weak.steps import StepWriter, list_text
 

@@ -16,9 +16,9 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.graph.reads import INITIAL
 from plume_py.history.model import Int32s
+from plume_py.levels.patterns import ORDERED, TRIPLES, VERSION_CYCLE
 from plume_py.weak import triples_kernels as kernels
 from plume_py.weak.engine import WeakEngine
-from plume_py.weak.taps import ORDERED, TRIPLES, VERSION_CYCLE
 
 # Candidates kept per name, for the choice of an example.
 KEPT = 1000
