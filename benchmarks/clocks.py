@@ -90,8 +90,8 @@ def _search(history: "History") -> dict[str, float]:
     import numba
     import numpy as np
 
-    from plume_py.graph.causal import Extra, order_of
-    from plume_py.weak.engine import WeakEngine
+    from plume_py.checking.graph.causal import Extra, order_of
+    from plume_py.checking.weak.engine import WeakEngine
 
     engine = WeakEngine(history)
     reads, groups, causal = engine.reads, engine.groups, engine.causal

@@ -82,9 +82,9 @@ def lists(sessions: int, transactions: int, operations: int = 10, at_once: int =
 
 def measure_one(spec: str) -> None:
     """In a process of its own: a row per level, as JSON."""
-    from plume_py.strong.engine import StrongEngine
-    from plume_py.strong.explain import explain
-    from plume_py.weak.engine import WeakEngine
+    from plume_py.checking.strong.engine import StrongEngine
+    from plume_py.checking.strong.explain import explain
+    from plume_py.checking.weak.engine import WeakEngine
 
     history = history_of(spec)
     for level in LEVELS:

@@ -13,18 +13,18 @@ from plume_py.base.version import __version__
 
 if TYPE_CHECKING:
     from plume_py.base.errors import InputError
-    from plume_py.checking import check
+    from plume_py.checking.check import check
+    from plume_py.checking.stream.monitor import Monitor
     from plume_py.history.builder import HistoryBuilder
     from plume_py.history.load import load
     from plume_py.history.model import History
-    from plume_py.monitor.monitor import Monitor
 
 _HOMES = {
     "History": "plume_py.history.model",
     "HistoryBuilder": "plume_py.history.builder",
     "InputError": "plume_py.base.errors",
-    "Monitor": "plume_py.monitor.monitor",
-    "check": "plume_py.checking",
+    "Monitor": "plume_py.checking.stream.monitor",
+    "check": "plume_py.checking.check",
     "load": "plume_py.history.load",
 }
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from plume_py.history.init_txn import InitTxn
 
 if TYPE_CHECKING:
+    from plume_py.checking.result import Result
     from plume_py.history.builder import HistoryBuilder
     from plume_py.history.model import History
-    from plume_py.report.verdict import Result
 
 # A transaction in code: its operations, or what the native format has, {"ops": …, "status": …, "level": …, "id": …}.
 Transaction = Sequence[Sequence[Any]] | Mapping[str, Any]
@@ -53,7 +53,7 @@ def assert_isolation(
     A level that cannot be decided fails, too; a history that cannot be read raises ``InputError``.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, not this one
-    from plume_py.checking import check
+    from plume_py.checking.check import check
 
     loaded = _loaded(history, initial, format, init_txn)
     shown_as = name or (os.fsdecode(history) if isinstance(history, str | os.PathLike) else "history")

@@ -14,14 +14,14 @@ import pytest
 from plume_py import load
 from plume_py.base import accel
 from plume_py.base.errors import InputError
-from plume_py.graph import clock_kernels, row_kernels
+from plume_py.checking.graph import clock_kernels, row_kernels
+from plume_py.checking.weak import edges_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import render_kernels, text_kernels
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.generate import generate
 from plume_py.history.model import History
-from plume_py.weak import edges_kernels
 
 KERNELS = assemble_kernels, render_kernels, text_kernels
 COLUMNS = ("op_kind", "op_key", "op_version", "txn_start", "txn_session", "txn_status", "session_start", "version_key")
@@ -204,7 +204,7 @@ def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) ->
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
     code = """
 from plume_py.base import accel
-from plume_py.graph import clock_kernels
+from plume_py.checking.graph import clock_kernels
 from plume_py.history.formats import render_kernels as kernels
 accel._writable = lambda folder: False
 accel.prepare(0, kernels)

@@ -7,13 +7,13 @@ import pytest
 from test_strong_explain import explained, history
 
 from plume_py import HistoryBuilder, check, load
+from plume_py.checking.result import Step, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import junit, sarif
 from plume_py.report.aliases import CYCLES, aliases, bracketed
 from plume_py.report.html_data import page_data
 from plume_py.report.json import line
 from plume_py.report.text import render
-from plume_py.report.verdict import Step, Violation
 
 HISTORIES = Path(__file__).parent.parent / "histories"
 

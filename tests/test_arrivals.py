@@ -8,9 +8,9 @@ import pytest
 import plume_py
 from plume_py import InputError
 from plume_py.base import accel
+from plume_py.checking.stream.arrivals import Arrivals, JsonLines, PlumeText, _IdSet
+from plume_py.checking.stream.follow import Piece
 from plume_py.history.formats import text_kernels
-from plume_py.monitor.arrivals import Arrivals, JsonLines, PlumeText, _IdSet
-from plume_py.monitor.follow import Piece
 
 
 def arrivals_of(content, cuts, input_format=None):

@@ -55,7 +55,7 @@ def test_a_failing_command_stops_the_benchmark():
 @pytest.mark.parametrize("guarantee", ["SER", "TCC"])
 def test_the_hot_key_history_holds_and_everybody_writes_the_key(tmp_path, guarantee):
     import plume_py
-    from plume_py.weak.engine import WeakEngine
+    from plume_py.checking.weak.engine import WeakEngine
 
     path = tmp_path / "hot.txt"
     path.write_text("".join(hot_key.history(guarantee, 4, 5)))

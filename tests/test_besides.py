@@ -10,11 +10,11 @@ from test_weak import build
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
+from plume_py.checking.strong import besides
+from plume_py.checking.strong.rest import without_operations
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import weaker_levels
-from plume_py.strong import besides
-from plume_py.strong.rest import without_operations
 
 STRONG = ("PC", "PSI", "SI", "SER")
 AGAINST = {

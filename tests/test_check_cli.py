@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import plume_py
+from plume_py.checking.minimize import minimize
 from plume_py.cli.main import cli
 from plume_py.cli.progress import WEIGHTS, Share
-from plume_py.minimize import minimize
 
 ROOT = Path(__file__).parent.parent
 HOLDS = str(ROOT / "histories/TCC/serial.json")

@@ -14,9 +14,9 @@ import junitparser
 import pytest
 
 import plume_py
+from plume_py.checking.result import INITIAL, LevelVerdict, Result, ShownTransaction, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import github, junit, sarif
-from plume_py.report.verdict import INITIAL, LevelVerdict, Result, ShownTransaction, Violation
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "histories").rglob("*.json"))

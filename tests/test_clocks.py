@@ -9,11 +9,11 @@ import pytest
 
 from plume_py import HistoryBuilder, check
 from plume_py.base import accel
-from plume_py.graph import causal, clock_kernels, tree_clock_kernels
+from plume_py.checking.graph import causal, clock_kernels, tree_clock_kernels
+from plume_py.checking.weak import edges_kernels, triples_kernels
+from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.generate import generate
 from plume_py.history.model import History
-from plume_py.weak import edges_kernels, triples_kernels
-from plume_py.weak.engine import WeakEngine
 
 LEVELS = ["CI", "RC", "RA", "TCC"]
 KERNELS = clock_kernels, tree_clock_kernels, edges_kernels, triples_kernels

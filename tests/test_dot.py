@@ -12,10 +12,10 @@ import pytest
 import plume_py
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import shown
+from plume_py.checking.result import Result, ShownTransaction, Step, Violation
 from plume_py.levels import WEAK
 from plume_py.report import dot
 from plume_py.report.dot_layout import Picture, columns_of, node_of, rows_of
-from plume_py.report.verdict import Result, ShownTransaction, Step, Violation
 
 HISTORIES = Path(__file__).parent.parent / "histories"
 EXAMPLES = sorted(HISTORIES.glob("*/*.json"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from plume_py.base import accel
 from plume_py.base.errors import InputError
-from plume_py.checking import check
+from plume_py.checking.check import check
 from plume_py.history.formats import edn, edn_kernels, elle_json_kernels
 from plume_py.history.formats.edn_atoms import MARK, SET, text_of, written
 from plume_py.history.load import load

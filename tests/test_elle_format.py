@@ -9,14 +9,14 @@ from click.testing import CliRunner
 from edn_format import Keyword
 
 from plume_py import HistoryBuilder
-from plume_py.checking import check
+from plume_py.checking.check import check
+from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.cli.main import cli
 from plume_py.history.load import load
 from plume_py.levels import NAMES
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import elle
 from plume_py.report.elle_models import _STRONGER, elle_types, ruled_out
-from plume_py.report.verdict import LevelVerdict, Result, ShownTransaction, Step, Violation
 
 ROOT = Path(__file__).parent.parent
 

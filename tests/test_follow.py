@@ -7,8 +7,8 @@ import time
 import pytest
 
 from plume_py import InputError
-from plume_py.monitor import follow
-from plume_py.monitor.follow import Follower
+from plume_py.checking.stream import follow
+from plume_py.checking.stream.follow import Follower
 
 PATIENCE = 20  # seconds; a deadline for what should happen at once
 

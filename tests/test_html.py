@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from chromium import CHROMIUM, Browser
 
+from plume_py.checking.result import INITIAL, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import TAPS
 from plume_py.report.html import document
-from plume_py.report.verdict import INITIAL, LevelVerdict, Result, ShownTransaction, Step, Violation
 
 HOSTILE = (
     '"><script>window.hacked = 1</script>',

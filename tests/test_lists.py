@@ -14,10 +14,10 @@ from test_monitor import random_order
 from test_weak import spelled
 
 from plume_py import HistoryBuilder, Monitor, check
+from plume_py.checking.witness import write_witness
 from plume_py.levels import WEAK
 from plume_py.report.json import line
 from plume_py.verify import Witness, read_claim, verify_entry, verify_witness
-from plume_py.witness import write_witness
 
 ORDERED = oracle_replay.LEVELS
 

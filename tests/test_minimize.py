@@ -12,11 +12,11 @@ from test_weak import build, random_lists
 from plume_py import HistoryBuilder, check, load
 from plume_py.base.errors import InputError
 from plume_py.base.limits import Limits
+from plume_py.checking.declared import LevelMap
+from plume_py.checking.minimize import minimize
 from plume_py.cli.main import cli
 from plume_py.history.formats.json_writer import write_json
 from plume_py.levels.patterns import STRONG
-from plume_py.minimize import minimize
-from plume_py.strong.mixed import LevelMap
 
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared")
 

@@ -210,7 +210,7 @@ def test_a_given_format_is_taken_at_its_word(tmp_path):
 
 def test_a_defect_is_undecided_and_says_so(tmp_path, monkeypatch):
     (tmp_path / "x.json").write_text(SMALL)
-    monkeypatch.setattr("plume_py.checking.check", lambda *a, **k: 1 // 0)
+    monkeypatch.setattr("plume_py.checking.check.check", lambda *a, **k: 1 // 0)
     answer = outcome(tmp_path / "x.json")
     assert answer.outcome == "undecided"
     assert "a defect in isocheck: ZeroDivisionError" in answer.payload.decode()

@@ -10,10 +10,10 @@ from test_html import HOSTILE as HOSTILE_TEXTS
 from test_html import fractured, stale, thin_air
 
 import plume_py
+from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.cli.scan_progress import line as progress_line
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
-from plume_py.report.verdict import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.scan import summary as summary_module
 from plume_py.scan.page import document
 from plume_py.scan.results import Reader

@@ -10,16 +10,16 @@ from test_weak import all_histories, build, random_lists
 
 from plume_py import HistoryBuilder, check, load
 from plume_py.base import accel
+from plume_py.checking.strong import infer_kernels, node_kernels, trial_kernels
+from plume_py.checking.strong.decision import Core
+from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY
 from plume_py.levels import weaker_levels
-from plume_py.strong import infer_kernels, node_kernels, trial_kernels
-from plume_py.strong.decision import Core
-from plume_py.strong.engine import StrongEngine
 from plume_py.verify import verify_entry, verify_witness
 from plume_py.verify.claims import Witness, read_claim
-from plume_py.weak.engine import WeakEngine
 
 STRONG = ("PC", "PSI", "SI", "SER")
 KERNELS = (node_kernels, infer_kernels, trial_kernels)
@@ -138,7 +138,7 @@ def test_histories_of_two_transactions_agree_with_the_oracle():
 
 
 def test_narrow_blocks_of_clocks_change_nothing(monkeypatch):
-    monkeypatch.setattr("plume_py.strong.known.CLOCK_BYTES", 1)
+    monkeypatch.setattr("plume_py.checking.strong.known.CLOCK_BYTES", 1)
     compare(4, 150)
     compare(4, 60, crowded)
 

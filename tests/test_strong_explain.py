@@ -11,17 +11,17 @@ import pytest
 
 import plume_py
 from plume_py import HistoryBuilder
+from plume_py.checking.result import INITIAL, LevelVerdict, Result
+from plume_py.checking.strong import refute
+from plume_py.checking.strong.decision import Core, Decision
+from plume_py.checking.strong.explain import DECLARED, explain
+from plume_py.checking.weak.engine import WeakEngine
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import STRONG
 from plume_py.report import dot
 from plume_py.report.html_data import page_data
 from plume_py.report.json import line
 from plume_py.report.text import render
-from plume_py.report.verdict import INITIAL, LevelVerdict, Result
-from plume_py.strong import refute
-from plume_py.strong.decision import Core, Decision
-from plume_py.strong.explain import DECLARED, explain
-from plume_py.weak.engine import WeakEngine
 
 HISTORIES = Path(__file__).parent.parent / "histories"
 LEVELS = ("PC", "PSI", "SI", "SER")

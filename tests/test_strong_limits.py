@@ -8,11 +8,11 @@ from click.testing import CliRunner
 from plume_py import check
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits, memory_in_use
+from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.weak.engine import WeakEngine
 from plume_py.cli.main import cli
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.generate import generate
-from plume_py.strong.engine import StrongEngine
-from plume_py.weak.engine import WeakEngine
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_out_of_memory_is_undecided(history, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("plume_py.strong.known.commit_graph", fail)
+    monkeypatch.setattr("plume_py.checking.strong.known.commit_graph", fail)
     decision = StrongEngine(WeakEngine(history), "SER").decide()
     assert (decision.ok, decision.reason) == (None, "stopped: no more memory to be had")
 

@@ -14,16 +14,16 @@ from test_weak import build, random_lists
 from plume_py import HistoryBuilder, check, load
 from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
+from plume_py.checking.strong import infer_kernels, node_kernels, trial_kernels
+from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.strong.visibility import visibility
+from plume_py.checking.weak.engine import WeakEngine
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
-from plume_py.strong import infer_kernels, node_kernels, trial_kernels
-from plume_py.strong.engine import StrongEngine
-from plume_py.strong.mixed import LevelMap, read_level_map, transaction_levels
-from plume_py.strong.visibility import visibility
 from plume_py.verify import read_claim, verify_entry, verify_witness
 from plume_py.verify.claims import Witness
-from plume_py.weak.engine import WeakEngine
 
 
 def codes_of(levels, transactions):
@@ -55,7 +55,7 @@ def compare(seed, count, make=close, initial=0):
 
 
 def witness(weak, engine, codes, decision):
-    from plume_py.strong.layout import Layout
+    from plume_py.checking.strong.layout import Layout
 
     return Witness(
         level="declared",

@@ -7,8 +7,8 @@ import oracle_mixed
 import pytest
 
 from plume_py import HistoryBuilder
+from plume_py.checking.strong.search import search
 from plume_py.history.generate import generate
-from plume_py.strong.search import search
 
 STRONG = ("PC", "PSI", "SI", "SER")
 PLENTY = 1_000_000

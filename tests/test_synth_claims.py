@@ -7,8 +7,8 @@ import oracle
 import pytest
 from synth_histories import plain
 
+from plume_py.checking.declared import MIXABLE
 from plume_py.levels import LEVELS, weaker_levels
-from plume_py.strong.mixed import MIXABLE
 from plume_py.synth import Program, Scope, level, load_definitions, synthesize
 from plume_py.synth.hierarchy import USUAL, hierarchy
 from plume_py.synth.relate import relate

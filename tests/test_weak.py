@@ -8,7 +8,7 @@ import oracle
 import pytest
 
 from plume_py import HistoryBuilder, check
-from plume_py.graph import causal
+from plume_py.checking.graph import causal
 from plume_py.levels import WEAK
 
 

@@ -14,7 +14,7 @@ from plume_py.allocate.space import Space
 from plume_py.allocate.workload import Program
 from plume_py.base.text import shown, wrapped
 from plume_py.base.version import __version__
-from plume_py.checking import check
+from plume_py.checking.check import check
 from plume_py.history.model import History
 from plume_py.levels import NAMES
 from plume_py.report.json import encode

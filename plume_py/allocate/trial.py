@@ -10,8 +10,8 @@ from plume_py.allocate.protocols import PROTOCOLS
 from plume_py.allocate.simulate import Outcome, Simulation
 from plume_py.allocate.space import of_instances
 from plume_py.allocate.workload import Workload
-from plume_py.checking import check
-from plume_py.report.verdict import Result
+from plume_py.checking.check import check
+from plume_py.checking.result import Result
 
 ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
 

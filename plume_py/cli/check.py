@@ -13,8 +13,8 @@ from plume_py.base.text import one_line
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, assumed_level, bytes_of_memory, reading_options, seconds
 
 if TYPE_CHECKING:
+    from plume_py.checking.result import Result
     from plume_py.history.model import History
-    from plume_py.report.verdict import Result
 
 PATTERNS = "abcdefghijklmn"
 
@@ -138,11 +138,11 @@ def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: st
 def _check(path: str, options: Options, quiet: bool) -> "Result":
     """Load and check one history; what goes wrong with its input is told on standard error at once."""
     from plume_py.base.limits import Limits
-    from plume_py.checking import check
+    from plume_py.checking.check import check
+    from plume_py.checking.declared import read_level_map
+    from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
-    from plume_py.report.verdict import LevelVerdict, Result
-    from plume_py.strong.mixed import read_level_map
 
     start = time.perf_counter()
     how: dict[str, Any] = {"assume": options.assume, "limits": Limits(options.timeout, options.max_memory)}
@@ -177,7 +177,7 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
 def _write_files(history: "History", result: "Result", options: Options, how: "dict[str, Any]") -> None:
     """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
     if options.witness is not None and result.ok:
-        from plume_py.witness import write_witness
+        from plume_py.checking.witness import write_witness
 
         # no limits: it was decided within them, and takes as long again
         write_witness(history, options.levels[0], options.witness, **{**how, "limits": None})
@@ -194,8 +194,8 @@ def _write_files(history: "History", result: "Result", options: Options, how: "d
 
 def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]") -> None:
     from plume_py.base.files import write_atomically
+    from plume_py.checking.minimize import minimize
     from plume_py.history.formats.json_writer import write_json
-    from plume_py.minimize import minimize
 
     small = minimize(history, level, **how)
     if small is not None:

@@ -112,7 +112,7 @@ def _observe(path: str | None, program: str | None, given: dict[str, Any]) -> "t
 def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool:
     """Does the observed run keep the target? If not, that is what there is to show."""
     from plume_py.base.errors import LimitError
-    from plume_py.checking import check
+    from plume_py.checking.check import check
     from plume_py.report.json import encode, plain
     from plume_py.report.text import render
 
@@ -130,8 +130,8 @@ def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool
 
 
 def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
+    from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor import predict
-    from plume_py.strong.mixed import read_level_map
 
     return predict(
         observed,

@@ -89,8 +89,8 @@ def command(
 
 def _programs(levels: str) -> "list[Program]":
     """``SI,SER`` or ``T1=SI,T2=SER``."""
+    from plume_py.checking.declared import MIXABLE
     from plume_py.levels import parse_level
-    from plume_py.strong.mixed import MIXABLE
     from plume_py.synth import Program
 
     programs = []

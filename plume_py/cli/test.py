@@ -15,9 +15,9 @@ from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, s
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, seconds
 
 if TYPE_CHECKING:
+    from plume_py.checking.result import Result
     from plume_py.collect.client import Isolation
     from plume_py.collect.run import Collected
-    from plume_py.report.verdict import Result
 
 
 @click.command("test")
@@ -105,7 +105,7 @@ def _remarks(isolations: "list[Isolation]") -> list[str]:
 
 def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
     from plume_py.base.limits import Limits
-    from plume_py.checking import check
+    from plume_py.checking.check import check
     from plume_py.history.load import load
 
     return check(load(path, init_txn="none"), levels, name=path, limits=Limits(timeout))

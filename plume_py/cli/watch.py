@@ -18,10 +18,10 @@ from plume_py.cli.contract import LevelChoice, reading_options
 from plume_py.levels import WEAK
 
 if TYPE_CHECKING:
-    from plume_py.monitor.arrivals import Arrival
-    from plume_py.monitor.follow import Piece
-    from plume_py.monitor.monitor import Monitor
-    from plume_py.report.verdict import LevelVerdict, Result, Violation
+    from plume_py.checking.result import LevelVerdict, Result, Violation
+    from plume_py.checking.stream.arrivals import Arrival
+    from plume_py.checking.stream.follow import Piece
+    from plume_py.checking.stream.monitor import Monitor
 
 WATCHED_FORMATS = ("jsonl", "plume")
 OUTPUTS = ("text", "jsonl")
@@ -192,8 +192,8 @@ class Watch:
     """One input, followed to its end."""
 
     def __init__(self, path: str, options: Options, screen: Screen, stop: Stop) -> None:
-        from plume_py.monitor.arrivals import Arrivals
-        from plume_py.monitor.follow import Follower
+        from plume_py.checking.stream.arrivals import Arrivals
+        from plume_py.checking.stream.follow import Follower
 
         self._path = path
         self._options = options
@@ -209,7 +209,7 @@ class Watch:
 
     def run(self) -> "Result":
         """Follow, tell, and at the end the verdict; it has been printed, too."""
-        from plume_py.report.verdict import Result
+        from plume_py.checking.result import Result
 
         try:
             whole = self._feed_all()
@@ -260,7 +260,7 @@ class Watch:
         return self._tell_unproved(monitor, batch[-1].line) and self._options.fail_fast
 
     def _new_monitor(self) -> "Monitor":
-        from plume_py.monitor.monitor import Monitor
+        from plume_py.checking.stream.monitor import Monitor
 
         reader = self._arrivals.reader
         assert reader is not None, "whoever yields arrivals has a reader"
@@ -294,7 +294,7 @@ class Watch:
         return bool(fresh)
 
     def _result(self, whole: bool) -> "Result":
-        from plume_py.report.verdict import Result
+        from plume_py.checking.result import Result
 
         reader = self._arrivals.reader
         if self._cut and self._monitor is None:

@@ -74,7 +74,7 @@ def write_dangers(dangers: "Iterable[Danger]", out: str) -> None:
     from pathlib import Path
 
     from plume_py.base.files import write_atomically
-    from plume_py.checking import check
+    from plume_py.checking.check import check
     from plume_py.history.formats.json_writer import write_json
     from plume_py.report.dot import slug, write_pictures
 

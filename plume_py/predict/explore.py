@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.checking import check
+from plume_py.checking.check import check
+from plume_py.checking.result import Result
 from plume_py.history.model import History
 from plume_py.predict.program import Program, Workload, run
 from plume_py.predict.store import RandomLegal, ReadRequest
-from plume_py.report.verdict import Result
 
 
 @dataclass

@@ -6,10 +6,10 @@ put to the checker: would the history, with this read, still keep the level?
 
 from collections.abc import Iterable, Iterator
 
+from plume_py.checking.declared import DECLARED
 from plume_py.history.builder import HistoryBuilder
 from plume_py.levels import NAMES
 from plume_py.predict.store import INITIAL, Key, Record, Rules, Store
-from plume_py.strong.explain import DECLARED
 
 WEAK: tuple[str, ...] = ("RC", "RA", "TCC")
 
@@ -143,7 +143,7 @@ class CheckedRules:
         """The checker looks at everything anew."""
 
     def _keeps(self, store: Store, txn: Record, reads: list[tuple[Key, int]], writes: Iterable[Key]) -> bool:
-        from plume_py.checking import check
+        from plume_py.checking.check import check
 
         builder = HistoryBuilder(None)
         for record in store.records:

@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 
 from plume_py.base.errors import InputError
-from plume_py.graph.reads import INITIAL as FROM_INITIAL
-from plume_py.graph.reads import Reads, resolve_reads
+from plume_py.checking.graph.reads import INITIAL as FROM_INITIAL
+from plume_py.checking.graph.reads import Reads, resolve_reads
 from plume_py.history.model import NOBODY, History
 from plume_py.levels.patterns import BASE, TAPS
 

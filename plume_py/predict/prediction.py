@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
+from plume_py.checking.result import Result, Violation
 from plume_py.history.atoms import Atom
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, UNKNOWN, History
 from plume_py.levels import NAMES
 from plume_py.predict.model import Runs
 from plume_py.predict.observed import INITIAL, Boundary, Observed
-from plume_py.report.verdict import Result, Violation
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ import numpy as np
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import Formula, Literal, TotalOrder
-from plume_py.checking import check
+from plume_py.checking.check import check
+from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, parse_level
 from plume_py.predict.approximate import Layers
@@ -21,8 +22,6 @@ from plume_py.predict.model import Runs
 from plume_py.predict.observed import INITIAL, Boundary, Observed, Read, observe
 from plume_py.predict.prediction import Prediction, Run, changes, decode, history_of
 from plume_py.predict.recheck import PredictionDefectError, recheck
-from plume_py.strong.explain import DECLARED
-from plume_py.strong.mixed import LevelMap, missing_levels, transaction_levels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

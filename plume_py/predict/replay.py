@@ -3,12 +3,12 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from plume_py.checking import check
+from plume_py.checking.check import check
+from plume_py.checking.result import Result
 from plume_py.history.model import History
 from plume_py.predict.prediction import Prediction, running_order
 from plume_py.predict.program import Workload, step_id
 from plume_py.predict.store import INITIAL, Conflict, ReadRequest, Store
-from plume_py.report.verdict import Result
 
 
 @dataclass

@@ -7,8 +7,8 @@ RW, and whether two of them follow each other. A cycle with a step of session or
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from plume_py.checking.result import Step, Violation
 from plume_py.levels.patterns import PATTERNS, TRIPLES
-from plume_py.report.verdict import Step, Violation
 
 # By what they need, the least first.
 CYCLES = ("G0", "G1c", "G-single", "G-nonadjacent", "G2-item")

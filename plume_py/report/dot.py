@@ -17,9 +17,9 @@ from pathlib import Path
 from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
 from plume_py.base.text import ELLIPSIS, shown, visible, wrapped
+from plume_py.checking.result import INITIAL, Id, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import PATTERNS, STRONG
 from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
-from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
 from plume_py.report.wording import place
 
 INSTALL_HINT = (

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from plume_py.checking.result import INITIAL, Id, ShownTransaction, Step, Violation
 from plume_py.history.atoms import Atom
-from plume_py.report.verdict import INITIAL, Id, ShownTransaction, Step, Violation
 
 START = "initial"  # the node of the initial state
 

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from plume_py.base.text import encodable
+from plume_py.checking.result import INITIAL, Result, ShownTransaction, Step, Violation
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import string_of
 from plume_py.report.elle_models import elle_cycle, elle_types, ruled_out
-from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
 
 _TYPES = {"committed": ":ok", "aborted": ":fail", "unknown": ":info"}
 _RELATIONS = {"WR": ":wr", "WW": ":ww", "RW": ":rw", "SO": ":process", "CM": ":ww"}

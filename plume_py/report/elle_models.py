@@ -8,9 +8,9 @@ TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 
 from collections.abc import Iterable, Iterator
 
+from plume_py.checking.result import Step, Violation
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 from plume_py.report.aliases import aliases
-from plume_py.report.verdict import Step, Violation
 
 # Patterns that are no cycles, and how Elle spells our other names for those that are.
 _NO_CYCLES = frozenset((*"abcdefj", DUPLICATE, INCOMPATIBLE, TORN))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from plume_py.base.text import encodable, one_line
+from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.text import render as render_text
-from plume_py.report.verdict import LevelVerdict, Result, Violation
 
 
 def render(result: Result) -> str:

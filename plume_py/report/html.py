@@ -12,8 +12,8 @@ from importlib.resources import files
 
 from plume_py.base.text import one_line, shorten
 from plume_py.base.version import __version__
+from plume_py.checking.result import Result
 from plume_py.report.html_data import encoded, page_data
-from plume_py.report.verdict import Result
 
 # Of a page without scripts: that many verdicts in words.
 PLAIN_VERDICTS = 50

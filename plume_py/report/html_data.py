@@ -8,11 +8,11 @@ import msgspec
 
 from plume_py.base.text import encodable, one_line, shorten, shown, visible
 from plume_py.base.version import __version__
+from plume_py.checking.result import INITIAL, Id, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS, STRONG
 from plume_py.report.aliases import aliases
 from plume_py.report.dot_layout import supports
-from plume_py.report.verdict import INITIAL, Id, Result, ShownTransaction, Step, Violation
 from plume_py.report.wording import forbidden, place
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from plume_py.base.version import __version__
+from plume_py.checking.result import Result, Step, Violation
 from plume_py.report.aliases import aliases
-from plume_py.report.verdict import Result, Step, Violation
 
 _UNPRINTABLE = re.compile("[^ -~]")
 

@@ -11,9 +11,9 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from plume_py.base.text import one_line
 from plume_py.base.version import __version__
+from plume_py.checking.result import LevelVerdict, Result
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.text import render
-from plume_py.report.verdict import LevelVerdict, Result
 from plume_py.report.wording import counts_against
 
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'

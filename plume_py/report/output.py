@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from plume_py.report.verdict import Result
+from plume_py.checking.result import Result
 
 # Printed history by history, as results come in.
 STREAMED = ("text", "jsonl", "github", "dot")

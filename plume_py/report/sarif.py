@@ -12,12 +12,12 @@ from urllib.parse import quote
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line, shown
 from plume_py.base.version import __version__
+from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS, Pattern
 from plume_py.report.aliases import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
-from plume_py.report.verdict import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

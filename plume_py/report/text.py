@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import click
 
 from plume_py.base.text import one_line, shown, wrapped
+from plume_py.checking.result import INITIAL, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import PATTERNS, STRONG
 from plume_py.report.aliases import bracketed
-from plume_py.report.verdict import INITIAL, Result, ShownTransaction, Step, Violation
 from plume_py.report.wording import forbidden
 
 Style = Callable[..., str]

@@ -1,7 +1,7 @@
 """Words that several reports share."""
 
+from plume_py.checking.result import ShownTransaction, Violation
 from plume_py.levels import LEVELS, weaker_levels
-from plume_py.report.verdict import ShownTransaction, Violation
 
 
 def forbidden(violation: Violation) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import islice, permutations
 
-from plume_py.report.verdict import INITIAL, Id, ShownTransaction, Step, Violation
+from plume_py.checking.result import INITIAL, Id, ShownTransaction, Step, Violation
 
 _KEYS = "xyzuvw"
 CAUSAL = {"SO", "WR", "CO"}

@@ -7,12 +7,12 @@ from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError, TooLargeError
 from plume_py.base.text import encodable
+from plume_py.checking.result import LevelVerdict, Result
 from plume_py.history.detect import detect, format_of
 from plume_py.history.formats.log_folder import log_names
 from plume_py.history.source import Source
 from plume_py.levels import NAMES
 from plume_py.report.json import encode, plain
-from plume_py.report.verdict import LevelVerdict, Result
 from plume_py.scan.places import fetched
 from plume_py.scan.settings import (
     HOLDS,
@@ -152,7 +152,7 @@ def _update(digest: Any, path: str) -> None:
 def _check(source: Source, format: str, settings: Settings) -> Result:
     import time
 
-    from plume_py.checking import check
+    from plume_py.checking.check import check
     from plume_py.history.load import load_source
 
     start = time.perf_counter()

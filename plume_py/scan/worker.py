@@ -71,7 +71,7 @@ def _read_tasks() -> "SimpleQueue[Task]":
 
 def _import_all() -> None:
     """What every check needs, before the first clock runs."""
-    for name in ("plume_py.checking", "plume_py.history.load"):
+    for name in ("plume_py.checking.check", "plume_py.history.load"):
         import_module(name)
     # What is imported stays, so the collector need not look at it after every few histories.
     gc.freeze()

@@ -19,8 +19,8 @@ from plume_py.synth.problem import Shown, witness_of
 from plume_py.synth.registry import checker_level
 
 if TYPE_CHECKING:
+    from plume_py.checking.result import Result
     from plume_py.history.model import History
-    from plume_py.report.verdict import Result
 
 # Witnesses that are tried one by one; where there are more of them, a solver searches through them.
 FEASIBLE = 5_000
@@ -70,7 +70,7 @@ def recheck(
 
 
 def _checked(history: "History", definitions: list[Definition], limits: Limits | None) -> "Result | None":
-    from plume_py.checking import check
+    from plume_py.checking.check import check
 
     names = list(dict.fromkeys(str(checker_level(d.name)) for d in definitions))
     return check(history, names, name="history", limits=limits) if names else None

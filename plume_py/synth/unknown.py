@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal, TotalOrder
-from plume_py.strong.mixed import MIXABLE
+from plume_py.checking.declared import MIXABLE
 from plume_py.synth.concrete import Concrete, Txn
 from plume_py.synth.scope import Program, Scope
 from plume_py.synth.view import INITIAL, View

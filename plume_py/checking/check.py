@@ -1,0 +1,232 @@
+"""``check``: levels in, verdicts and counterexamples out."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
+from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
+from plume_py.checking.graph.causal import ClockKind
+from plume_py.checking.result import LevelVerdict, Result, Violation
+from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.explain import examples
+from plume_py.checking.weak.naming import Named, name_patterns
+from plume_py.history.model import NOBODY, History, Int8s
+from plume_py.levels import NAMES, WEAK, parse_level
+from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
+
+if TYPE_CHECKING:
+    from plume_py.checking.strong.checks import StrongVerdicts
+
+# What breaks TCC breaks these, too.
+ABOVE_TCC = ("PC", "PSI", "SI", "SER")
+
+
+def check(
+    history: History,
+    levels: str | Sequence[str] = "TCC",
+    *,
+    taps: Iterable[str] = (),
+    max_examples: int = 1,
+    name: str = "",
+    clock: ClockKind = "auto",
+    progress: Callable[[str], None] | None = None,
+    assume: str | None = None,
+    level_map: LevelMap | None = None,
+    limits: Limits | None = None,
+) -> Result:
+    """Does ``history`` keep ``levels``? With counterexamples for every pattern that says no.
+
+    The level "declared" judges each transaction by the level that ``level_map`` says or else the history; ``assume`` is
+    for those that have none. Where ``limits`` are reached a level stays undecided.
+    ``max_examples`` is per pattern; with 0, strong patterns are not looked for beyond what decides the levels.
+    ``taps`` asks for single patterns instead of levels: each gets a verdict of its own ("TAP-m"), ok if it is absent.
+
+    >>> from plume_py import HistoryBuilder, check
+    >>> builder = HistoryBuilder(initial=0)
+    >>> builder.add("s", [("w", "x", 1)])
+    >>> builder.add("s", [("r", "x", 0)])
+    >>> check(builder.build(), "RA").levels["RA"].taps
+    ('k',)
+    """
+    start = time.perf_counter()
+    limits = limits or Limits()
+    asked = _Asked(_levels(levels), limits, max_examples, level_map, assume)
+    engine = WeakEngine(history, clock, progress)
+    if taps:
+        found, named = _check_patterns(engine, set(taps), limits)
+    else:
+        found, named = _check_levels(engine, asked)
+    patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
+    strong = {tap: asked.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
+    start_examples = time.perf_counter()
+    shown: list[Violation] = []
+    for pattern in patterns:
+        shown += examples(engine, named, pattern, max_examples)
+    shown += asked.violations
+    seconds = {**engine.seconds, "explain": time.perf_counter() - start_examples}
+    return Result(
+        history=name,
+        format=history.format,
+        sessions=history.sessions,
+        transactions=history.transactions,
+        operations=history.operations,
+        levels=found,
+        violations=tuple(shown),
+        counts={pattern: named.counts[pattern] for pattern in patterns} | strong,
+        counts_exact=named.exact and not strong,
+        notes=_notes(history),
+        seconds={**seconds, "check": time.perf_counter() - start},
+    )
+
+
+def _levels(levels: str | Sequence[str]) -> list[str]:
+    """Canonical names, each once, in the order of the lattice."""
+    spelled = [levels] if isinstance(levels, str) else list(levels)
+    names = {parse_level(level) or level for level in spelled}
+    if not names:
+        raise ValueError("no level to check")
+    unknown = sorted(names - {*NAMES, DECLARED})
+    if unknown:
+        raise ValueError(f"not an isolation level: {unknown[0]!r}; use one of {' '.join(NAMES)}")
+    return [level for level in (*NAMES, DECLARED) if level in names]
+
+
+def _name(engine: WeakEngine, weak: list[str], broken: list[str]) -> Named:
+    """Name what is there, up to the strongest level asked, if anything is."""
+    strongest = [level for level in ORDERED if level in weak]
+    if not broken:
+        return Named({}, {}, True)
+    if not strongest or broken == ["CI"] == weak:
+        return Named({"j": engine.reads.counts["j"]}, {}, True)
+    with engine.timed("name"):
+        return name_patterns(engine, strongest[-1])
+
+
+@dataclass
+class _Asked:
+    """What ``check`` was asked for besides single patterns, and the counterexamples of strong levels found so far."""
+
+    levels: list[str]
+    limits: Limits
+    examples: int
+    level_map: LevelMap | None
+    assume: str | None
+    violations: list[Violation] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+def _check_levels(engine: WeakEngine, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
+    declared = _declared_levels(engine, asked) if DECLARED in asked.levels else None
+    wanted = {*asked.levels, *([declared.common] if declared is not None else [])}
+    strong = [level for level in ABOVE_TCC if level in wanted]
+    needed = {*wanted, *(["TCC"] if strong else []), *([declared.floor] if declared is not None else [])}
+    holds, undecided = _weak_levels(engine, [level for level in WEAK if level in needed], asked.limits)
+    named = _name(engine, list(holds), [level for level, ok in holds.items() if not ok])
+    found = {level: _weak_verdict(level, ok, named) for level, ok in holds.items()}
+    found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
+    if strong:
+        _add_strong(engine, strong, found, named, asked)
+    if declared is not None:
+        found[DECLARED] = _declared_verdict(engine, declared, found, named, asked)
+    return {level: found[level] for level in asked.levels}, named
+
+
+def _weak_levels(engine: WeakEngine, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
+    """Which weak levels hold, as far as the limits allow, and why it is not all of them."""
+    holds: dict[str, bool] = {}
+    try:
+        for level in levels:
+            limits.check()
+            holds[level] = engine.holds(level)
+    except LimitError as error:
+        return holds, str(error)
+    return holds, None
+
+
+def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
+    return LevelVerdict(True) if ok else LevelVerdict(False, tuple(t for t in forbidden_at(level) if t in named.counts))
+
+
+def _add_strong(
+    engine: WeakEngine, strong: list[str], found: dict[str, LevelVerdict], named: Named, asked: _Asked
+) -> None:
+    """The verdicts on strong levels, given those on weak ones; who asks for weak levels only does not import this."""
+    from plume_py.checking.strong.checks import besides_weak, strong_verdicts
+
+    if found["TCC"].ok:
+        _add(strong_verdicts(engine, strong, asked.limits, asked.examples), found, asked)
+        return
+    found |= dict.fromkeys(strong, found["TCC"])
+    if found["TCC"].ok is False:
+        verdicts = {level: found[level] for level in strong}
+        _add(besides_weak(engine, verdicts, tuple(strong), ("TCC", named), asked.limits, asked.examples), found, asked)
+
+
+def _add(strong: "StrongVerdicts", found: dict[str, LevelVerdict], asked: _Asked) -> None:
+    found |= strong.verdicts
+    asked.violations += strong.violations
+    asked.counts.update(strong.counts)
+
+
+@dataclass(frozen=True)
+class _Declared:
+    """A level per transaction; ``common`` to all if there is one, and ``floor``, the weak level that all imply."""
+
+    codes: Int8s
+    missing: str | None
+    common: str
+    floor: str
+
+
+def _declared_levels(engine: WeakEngine, asked: _Asked) -> _Declared:
+    live = engine.reads.live
+    codes = transaction_levels(engine.history, asked.level_map, asked.assume)
+    present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
+    missing = missing_levels(engine.history, codes, live)
+    common = next(iter(present)) if len(present) == 1 and missing is None else ""
+    floor = next((level for level in ("RC", "RA") if level in present), "TCC")
+    return _Declared(codes, missing, common, floor)
+
+
+def _declared_verdict(
+    engine: WeakEngine, declared: _Declared, found: dict[str, LevelVerdict], named: Named, asked: _Asked
+) -> LevelVerdict:
+    if declared.missing is not None:
+        return LevelVerdict(None, reason=declared.missing)
+    if declared.common:
+        return found[declared.common]
+    from plume_py.checking.strong.checks import besides_weak, declared_verdict
+
+    floor, limits = found[declared.floor], (asked.limits, asked.examples)
+    if floor.ok is False:
+        broken = declared.floor, named
+        _add(besides_weak(engine, {DECLARED: floor}, declared.codes, broken, *limits), found, asked)
+    elif floor.ok:
+        _add(declared_verdict(engine, declared.codes, *limits), found, asked)
+    return found.get(DECLARED, floor)
+
+
+def _check_patterns(engine: WeakEngine, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:
+    """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
+    strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
+    levels = ["CI", *ORDERED[: strongest + 1]]
+    holds, undecided = _weak_levels(engine, levels, limits)
+    asked = [letter for letter in TAPS if letter in letters]
+    if undecided is not None:
+        return {f"TAP-{letter}": LevelVerdict(None, reason=undecided) for letter in asked}, Named({}, {}, True)
+    named = _name(engine, levels, [level for level, ok in holds.items() if not ok])
+    return {
+        f"TAP-{letter}": LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
+        for letter in asked
+    }, named
+
+
+def _notes(history: History) -> tuple[str, ...]:
+    notes = list(history.warnings)
+    if history.init_txn != NOBODY:
+        notes.append(f"transaction {history.txn_label[history.init_txn]} is taken as the initial state")
+    return tuple(notes)

@@ -1,0 +1,121 @@
+"""A level per transaction: what each carries in its file, what a mapping says, and what is assumed for the rest."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from plume_py.base.errors import InputError
+from plume_py.base.text import shown
+from plume_py.history.model import History, Int8s
+from plume_py.levels import NAMES, parse_level
+
+# What the level is called that each transaction carries itself.
+DECLARED = "declared"
+
+# The levels that a transaction can run at; cut isolation says nothing about commit orders.
+MIXABLE = tuple(name for name in NAMES if name != "CI")
+
+
+@dataclass(frozen=True)
+class LevelMap:
+    """Levels by transaction id and by session, which win over those that the history carries."""
+
+    transactions: Mapping[str, str] = field(default_factory=dict)
+    sessions: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_level_map(path: str) -> LevelMap:
+    """``{"transactions": {"T1": "SI"}, "sessions": {"0": "SER"}}``; either part may be missing."""
+    import msgspec
+
+    try:
+        content = Path(path).read_bytes()
+        document = msgspec.json.decode(content, type=dict[str, dict[str, str]])
+        json.loads(content, object_pairs_hook=_once)
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}").in_source(path) from None
+    except InputError as error:
+        raise error.in_source(path) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not a mapping to levels: {error}", hint=_FORM).in_source(path) from None
+    unknown = sorted(document.keys() - {"transactions", "sessions"})
+    if unknown:
+        raise InputError(f"not a mapping to levels: '{shown(unknown[0])}'", hint=_FORM).in_source(path)
+    parts = {}
+    for part, levels in document.items():
+        parts[part] = {name: _level(spelled, f"{part}.{name}", path) for name, spelled in levels.items()}
+    return LevelMap(**parts)
+
+
+def _once(pairs: list[tuple[str, object]]) -> None:
+    """Of two levels for one name neither is right."""
+    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
+    if twice:
+        raise InputError(f"mapping to levels: '{shown(twice[0])}' stands there twice", hint="leave one")
+
+
+_FORM = 'use {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}'
+
+
+def _level(spelled: str, where: str, path: str) -> str:
+    level = parse_level(spelled)
+    if level not in MIXABLE:
+        problem = InputError(f"not a level to run at: {spelled!r:.40}", where=where, hint=f"use {' '.join(MIXABLE)}")
+        raise problem.in_source(path)
+    return level
+
+
+def transaction_levels(history: History, mapping: LevelMap | None = None, assume: str | None = None) -> Int8s:
+    """The level of each transaction, as codes (1 + index into ``levels.NAMES``); 0 for one that has none."""
+    carried = history.txn_level
+    codes = np.zeros(history.transactions, np.uint8) if carried is None else carried.astype(np.uint8)
+    if mapping is not None:
+        _apply(history, mapping, codes)
+    if assume is not None:
+        codes[codes == 0] = _code(assume)
+    return codes
+
+
+def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
+    left = dict(mapping.sessions)
+    for s in range(history.sessions) if left else ():
+        level = left.pop(str(history.session_label[s]), None)
+        if level is not None:
+            codes[history.session_start[s] : history.session_start[s + 1]] = _code(level)
+    if left:
+        raise InputError(f"no session is called '{shown(next(iter(left)))}'", hint="correct the mapping to levels")
+    wanted = mapping.transactions
+    found = set()
+    for t in range(history.transactions) if wanted else ():
+        name = str(history.txn_label[t])
+        if name in wanted:
+            found.add(name)
+            codes[t] = _code(wanted[name])
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        problem = f"no transaction has the id '{shown(missing[0])}'"
+        raise InputError(problem, hint="correct the mapping to levels")
+
+
+def _code(level: str) -> int:
+    return 1 + NAMES.index(level)
+
+
+def missing_levels(history: History, codes: Int8s, live: Int8s) -> str | None:
+    """Why the levels do not suffice, for people; None if they do."""
+    without = np.flatnonzero((codes == 0) & (live == 1))
+    if len(without):
+        example = shown(history.txn_label[int(without[0])])
+        who = f"{len(without):,} transactions carry no level (for example {example})"
+        if len(without) == 1:
+            who = f"1 transaction carries no level ({example})"
+        return f"{who}; give one with --assume LEVEL or --levels-file FILE"
+    cut = np.flatnonzero((codes == _code("CI")) & (live == 1))
+    if len(cut):
+        example = shown(history.txn_label[int(cut[0])])
+        return f"{example} carries CI, which is no level to run at; give it another with --levels-file FILE"
+    return None

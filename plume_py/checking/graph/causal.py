@@ -1,0 +1,172 @@
+"""The causal order CO = (SO ∪ WR)+: a topological order of it, its cycles, and its clocks in blocks of sessions."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py.base import accel
+from plume_py.checking.graph import clock_kernels, order_kernels, tree_clock_kernels
+from plume_py.checking.graph.reads import Reads
+from plume_py.history.model import History, Int32s, Int64s
+
+# A block of clock rows takes at most this many bytes.
+CLOCK_BYTES = 1 << 30
+
+# From so many sessions on tree clocks are tried first, and given up after one step for so many entries of the vectors:
+# then sessions know too much of each other, and vectors are several times faster.
+MANY_SESSIONS = 1000
+ENTRIES_PER_STEP = 500
+
+ClockKind = Literal["auto", "vector", "tree"]
+CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree")
+
+Counts = npt.NDArray[np.integer[Any]]
+NO_LOGS = (*2 * (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, np.int32))
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """Transactions so that predecessors come first, as far as possible.
+
+    ``component[t]`` is -1 off every cycle; transactions of one cycle share a number and stand together in ``order``.
+    """
+
+    order: Int32s
+    component: Int32s
+
+    @property
+    def acyclic(self) -> bool:
+        """Is ``order`` a linear extension?"""
+        return not np.any(self.component >= 0)
+
+    @cached_property
+    def position(self) -> Int32s:
+        """Where each transaction stands."""
+        position = np.empty(len(self.order), np.int32)
+        position[self.order] = np.arange(len(self.order), dtype=np.int32)
+        return position
+
+
+@dataclass(frozen=True)
+class Extra:
+    """Edges besides SO and WR, grouped by target: sources of t are ``source[start[t]:start[t + 1]]``."""
+
+    start: Int64s
+    source: Int32s
+    row: Int64s  # which row of the edge array each came from
+
+    @staticmethod
+    def of(edges: Int32s, transactions: int) -> "Extra":
+        """Group rows (from, to, ...) by their target."""
+        row = np.argsort(edges[:, 1], kind="stable")
+        start = np.zeros(transactions + 1, np.int64)
+        np.cumsum(np.bincount(edges[:, 1], minlength=transactions), out=start[1:])
+        return Extra(start, np.ascontiguousarray(edges[row, 0]), row)
+
+
+def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
+    """A topological order of SO ∪ WR ∪ ``extra``, and its cycles."""
+    transactions = history.transactions
+    accel.prepare(4 * (transactions + len(reads.read_op) + len(extra.source)), order_kernels)
+    graph = reads.read_start, reads.read_source, extra.start, extra.source
+    order = np.empty(transactions, np.int32)
+    placed = order_kernels.topological_order(history.session_start, *graph, order)
+    component = np.full(transactions, -1, np.int32)
+    if placed < transactions:
+        active = np.ones(transactions, np.uint8)
+        active[order[:placed]] = 0
+        rest = np.flatnonzero(active).astype(np.int32)
+        found = order_kernels.components(rest, active, history.txn_session, *graph, order[placed:], component)
+        sizes = np.bincount(component[rest], minlength=found)
+        single = rest[sizes[component[rest]] == 1]
+        component[single] = -1
+    return Ordering(order, component)
+
+
+class Clocks(NamedTuple):
+    """Which transactions of sessions low .. high - 1 are causally before which others; ask ``clock_kernels.horizon``.
+
+    Either as vectors, in ``clock``, or (where that has no columns) as what sessions learnt, for all of them. With t a
+    session learns of the transactions ``log[log_start[t]:log_start[t + 1]]`` and of all before them. The same again by
+    session and, from ``learner_start[s]`` to ``learner_start[s + 1]``, by what was ``learnt``, with the ``learner`` t.
+    """
+
+    low: int
+    high: int
+    txn_session: Int32s
+    session_start: Int32s
+    clock: Counts
+    log_start: Int64s
+    log: Int32s
+    learner_start: Int64s
+    learnt: Int32s
+    learner: Int32s
+
+
+def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind) -> Clocks | None:
+    """The clocks of all sessions at once, if ``kind`` and memory allow it."""
+    if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
+        limit = None if kind == "tree" else history.transactions * history.sessions // ENTRIES_PER_STEP
+        tree = tree_clocks(history, reads, causal, limit)
+        if tree is not None:
+            return tree
+    return next(vector_blocks(history, reads, causal)) if clock_width(history) >= history.sessions else None
+
+
+def clock_width(history: History) -> int:
+    """How many sessions a block of vector clocks covers: as many as there is room for, and all about the same."""
+    affordable = int(CLOCK_BYTES // (_count_type(history).itemsize * max(1, history.transactions)))
+    blocks = -(-history.sessions // max(1, affordable))
+    return max(1, -(-history.sessions // max(1, blocks)))
+
+
+def _count_type(history: History) -> "np.dtype[Any]":
+    """The narrowest type that can count the transactions of a session."""
+    longest = int(np.max(np.diff(history.session_start), initial=0))
+    return np.dtype(np.uint8 if longest < 1 << 8 else np.uint16 if longest < 1 << 16 else np.int32)
+
+
+def vector_blocks(history: History, reads: Reads, causal: Ordering) -> Iterator[Clocks]:
+    """The clocks of all transactions, a block of sessions at a time; each takes the memory of the one before."""
+    width = clock_width(history)
+    room = np.empty(history.transactions * width, _count_type(history))
+    for low in range(0, max(1, history.sessions), width):
+        high = min(low + width, history.sessions)
+        clock = room[: history.transactions * (high - low)].reshape(history.transactions, high - low)
+        _fill(history, reads, causal, low, clock)
+        yield Clocks(low, high, history.txn_session, history.session_start, clock, *NO_LOGS)
+
+
+def _fill(history: History, reads: Reads, causal: Ordering, low: int, clock: Counts) -> None:
+    accel.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
+    clock_kernels.vector_clocks(
+        causal.order, causal.component, history.txn_session, history.session_start,
+        reads.read_start, reads.read_source, low, clock,
+    )  # fmt: skip
+
+
+def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
+    """The clocks of all transactions as what changes from each to the next; None if that takes ``limit`` steps."""
+    accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
+    starts, ends = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
+    nodes = tree_clock_kernels.tree_clocks(
+        causal.order, causal.component, history.txn_session, history.session_start,
+        reads.read_start, reads.read_source, 1 << 62 if limit is None else limit, starts, ends,
+    )  # fmt: skip
+    if nodes is None:
+        return None
+    log_start = np.zeros(history.transactions + 1, np.int64)
+    log = np.empty(int(np.sum(ends - starts)), np.int32)
+    tree_clock_kernels.in_order(nodes, starts, ends, log_start, log)
+    learner_start = np.zeros(history.sessions + 1, np.int64)
+    learnt, learner = np.empty_like(log), np.empty_like(log)
+    tree_clock_kernels.sort_learnt(log_start, log, history.txn_session, learner_start, learnt, learner)
+    clock = np.empty((history.transactions, 0), _count_type(history))
+    return Clocks(
+        0, history.sessions, history.txn_session, history.session_start, clock,
+        log_start, log, learner_start, learnt, learner,
+    )  # fmt: skip

@@ -1,0 +1,324 @@
+"""Kernels for list reads: what belongs to others, what to the reader itself, and what is wrong with either.
+
+A list that t reads under key x is an external part P, the version that t sees, followed by t's own appends so far. In P
+every writer's appends stand together, whole and in program order. The longest list of a key that is right by itself,
+with all appends of its reader if it shows any, is the key's *reference*: all other lists are beginnings of it, and who
+does not stand in it comes after it.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+from plume_py.checking.graph import row_kernels
+
+# Rows of ``counts``, ``examples`` and ``fault``; the same order as ``lists.PATTERNS``.
+THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INCOMPATIBLE = range(9)
+
+
+def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, following, left, version_op, times, opens):
+    """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
+
+    following[o] is the next one or -1, left[o] how many come after o; version_op[v] is the first operation that appends
+    v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
+    """
+    for t in range(len(txn_start) - 1):
+        for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
+            if op_kind[o] != 3:
+                continue
+            x = op_key[o]
+            following[o] = first[x] if stamp[x] == t else -1
+            left[o] = left[first[x]] + 1 if stamp[x] == t else 0
+            stamp[x] = t
+            first[x] = o
+            version_op[op_version[o]] = o
+            times[op_version[o]] += 1
+        for o in range(txn_start[t], txn_start[t + 1]):
+            if op_kind[o] == 3 and first[op_key[o]] == o:
+                opens[op_version[o]] = 1
+
+
+def own_appends(c, stamp, first, own_first, own_count):
+    """Of the reader of each list: own_count appends to its key so far; own_first is the first at all, or -1.
+
+    ``stamp`` is -1 per key, ``first`` takes an operation per key.
+    """
+    made = np.zeros(len(stamp), np.int32)  # by key, of the transaction at hand
+    t, at = -1, 0
+    for i in range(len(c.ops)):
+        if c.txn[i] != t:
+            t = c.txn[i]
+            at = c.txn_start[t]
+            for o in range(at, c.txn_start[t + 1]):
+                if c.op_kind[o] == 3 and stamp[c.op_key[o]] != t:
+                    stamp[c.op_key[o]] = t
+                    first[c.op_key[o]] = o
+                    made[c.op_key[o]] = 0
+        while at < c.ops[i]:
+            if c.op_kind[at] == 3:
+                made[c.op_key[at]] += 1
+            at += 1
+        x = c.op_key[c.ops[i]]
+        own_first[i] = first[x] if stamp[x] == t else -1
+        own_count[i] = made[x] if stamp[x] == t else 0
+
+
+def extent(c, i, own_first, own_count):
+    """How long list i is with all appends of its reader, if it shows any."""
+    later = c.left[own_first[i]] + 1 - own_count[i] if own_count[i] else 0
+    return c.starts[i + 1] - c.starts[i] + later
+
+
+def judge(c, i, own_first, own_count, seen, tick, fault):
+    """What is wrong with list i by itself: fault[p] := where pattern p shows last, or -1.
+
+    Returns the last element of P, or -1. Rows of ``seen``, by version: a tick, and how often it was seen since;
+    ``tick`` is a number that is not in it yet.
+    """
+    o, t = c.ops[i], c.txn[i]
+    end = c.starts[i + 1]
+    for p in range(len(fault)):
+        fault[p] = -1
+    due = own_first[i]  # the own append that should come next
+    taken, misplaced, after_own = 0, False, False
+    last, block, place, length, whole = -1, -1, -1, 0, True  # block: the append that has to follow in P
+    for k in range(c.starts[i], end):
+        v = c.items[k]
+        if c.writer[v] == t:
+            if c.version_op[v] > o:
+                fault[FUTURE] = k
+                continue
+            after_own = True
+            if due >= 0 and c.op_version[due] == v and taken < own_count[i]:
+                taken += 1
+                due = c.following[due]
+            else:
+                misplaced = True
+            continue
+        misplaced = misplaced or after_own or taken > 0
+        after_own = False
+        last = v
+        seen[v, 1] = seen[v, 1] + 1 if seen[v, 0] == tick else 1
+        seen[v, 0] = tick
+        if seen[v, 1] > max(1, c.times[v]):
+            seen[v, 1] -= 1
+            fault[DUPLICATE] = k
+            continue
+        if block >= 0 and c.op_version[block] == v:
+            block = c.following[block]
+            place = k
+            length += 1
+            continue
+        if block >= 0:
+            fault[TORN] = place
+        block = -1
+        if c.source[v] == -3:
+            fault[ABORTED] = k
+        elif c.source[v] < 0:
+            fault[THIN_AIR] = k
+        else:
+            whole = c.opens[v] == 1
+            if not whole:
+                fault[TORN] = k
+            block = c.following[c.version_op[v]]
+            place = k
+            length = 1
+    if misplaced or taken != own_count[i]:
+        fault[NOT_LAST if after_own else NOT_OWN] = end
+    if block >= 0:
+        alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[c.items[place]], seen) == length)
+        fault[INTERMEDIATE if alone else TORN] = place
+    return last
+
+
+def count_of(c, i, writer, seen):
+    """How many elements of ``writer`` list i shows, repetitions left out; uses up what is ``seen`` of them."""
+    count = 0
+    for k in range(c.starts[i], c.starts[i + 1]):
+        v = c.items[k]
+        if c.writer[v] == writer:
+            count += seen[v, 1]
+            seen[v, 1] = 0
+    return count
+
+
+def is_clean(fault):
+    """Is the list right by itself, so that it tells an order? Only its last writer may be incomplete."""
+    for p in range(len(fault)):
+        if p != INTERMEDIATE and fault[p] >= 0:
+            return False
+    return True
+
+
+def install(c, i, own_first, own_count, base, items, owners, ends, at):
+    """Make list i the reference of its key: ``items`` and their ``owners`` from ``base`` on; returns its length.
+
+    ends[k] tells whether its owner's last append stands at k; at[v] is where v stands, from ``base`` on. What the
+    reader appends after all reads may bear a number that another transaction appended, too: hence the owners.
+    """
+    size, block = 0, -1
+    for k in range(c.starts[i], c.starts[i + 1] - own_count[i]):
+        v = c.items[k]
+        block = c.version_op[v] if block < 0 else block
+        items[base + size] = v
+        owners[base + size] = c.writer[v]
+        block = c.following[block]
+        ends[base + size] = block < 0
+        if at[v] < 0:
+            at[v] = size
+        size += 1
+    block = own_first[i] if own_count[i] else -1
+    while block >= 0:
+        v = c.op_version[block]
+        items[base + size] = v
+        owners[base + size] = c.txn[i]
+        block = c.following[block]
+        ends[base + size] = block < 0
+        if at[v] < 0:
+            at[v] = size
+        size += 1
+    return size
+
+
+def agrees(c, i, own_first, own_count, base, size, whole, items, owners, at):
+    """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
+
+    Else -1. Only the first ``whole`` elements of the reference stand together as they should: its own reader may have
+    added to a list whose last writer was incomplete.
+    """
+    begin = c.starts[i]
+    length = c.starts[i + 1] - begin - own_count[i]
+    if length < 0 or length > whole:
+        return -1
+    for k in range(length):
+        if c.items[begin + k] != items[base + k]:
+            return -1
+    own = own_first[i]
+    where = at[c.op_version[own]] if own >= 0 else -1
+    if own_count[i]:
+        last = where + c.left[own]
+        if where != length or last >= size or owners[base + last] != c.txn[i]:
+            return -1
+        for k in range(own_count[i]):
+            if c.items[begin + length + k] != c.op_version[own]:
+                return -1
+            own = c.following[own]
+    elif 0 <= where < length:
+        return -1
+    return length
+
+
+def note(counts, examples, pattern, i):
+    """Count an instance, and keep its list if there is room."""
+    if counts[pattern] < examples.shape[1]:
+        examples[pattern, counts[pattern]] = i
+    counts[pattern] += 1
+
+
+def add(edges, count, a, b, i):
+    """``edges`` with one more row (a, b, -1, i), enlarged if need be."""
+    edges = row_kernels.with_room(edges, count)
+    edges[count, 0] = a
+    edges[count, 1] = b
+    edges[count, 2] = -1
+    edges[count, 3] = i
+    return edges
+
+
+def find_references(c, keys, own_first, own_count, seen, at):
+    """For each key: the reference (list, base, size, whole), or list -1; then items, their owners, where appends end.
+
+    Mostly the longest list is right by itself, and only that one is looked at.
+    """
+    reference = np.full((keys, 4), -1, np.int64)
+    fault = np.empty(9, np.int64)
+    longest = np.zeros(keys, np.int64)
+    unclean = np.zeros(keys, np.uint8)
+    for i in range(len(c.ops)):
+        x = c.op_key[c.ops[i]]
+        if c.judged[i] and extent(c, i, own_first, own_count) > longest[x]:
+            longest[x] = extent(c, i, own_first, own_count)
+            reference[x, 0] = i
+    for x in range(keys):
+        i = reference[x, 0]
+        if i >= 0:
+            judge(c, i, own_first, own_count, seen, i, fault)
+            if not is_clean(fault):
+                unclean[x], reference[x, 0], longest[x] = 1, -1, 0
+    for i in range(len(c.ops)):
+        x = c.op_key[c.ops[i]]
+        if unclean[x] and c.judged[i] and extent(c, i, own_first, own_count) > longest[x]:
+            judge(c, i, own_first, own_count, seen, len(c.ops) + i, fault)
+            if is_clean(fault):
+                longest[x] = extent(c, i, own_first, own_count)
+                reference[x, 0] = i
+    items, owners = np.empty(longest.sum(), np.int32), np.empty(longest.sum(), np.int32)
+    ends = np.zeros(longest.sum(), np.uint8)
+    base = 0
+    for x in range(keys):
+        if reference[x, 0] >= 0:
+            reference[x, 1] = base
+            i = reference[x, 0]
+            size = install(c, i, own_first, own_count, base, items, owners, ends, at)
+            external = c.starts[i + 1] - c.starts[i] - own_count[i]
+            reference[x, 2] = size
+            reference[x, 3] = external if external and not ends[base + external - 1] else size
+            base += size
+    return reference, items, owners, ends
+
+
+def check_lists(c, own_first, own_count, seen, at, reference, items, owners, ends, last, counts, examples):
+    """Count what is wrong with lists; last[i] := the last element of P, or -1. Returns the orders of writers.
+
+    Rows (t1, t2, -1, i): list i shows t1's appends right before t2's.
+    """
+    edges, count = np.empty((64, 4), np.int32), 0
+    fault = np.empty(9, np.int64)
+    for i in range(len(c.ops)):
+        if not c.judged[i]:
+            continue
+        x = c.op_key[c.ops[i]]
+        base, size, whole = reference[x, 1], max(0, reference[x, 2]), max(0, reference[x, 3])
+        length = agrees(c, i, own_first, own_count, base, size, whole, items, owners, at)
+        if length >= 0:
+            last[i] = items[base + length - 1] if length else -1
+            if length and not ends[base + length - 1]:
+                note(counts, examples, INTERMEDIATE, i)
+            if reference[x, 0] != i:
+                continue
+        else:
+            last[i] = judge(c, i, own_first, own_count, seen, 2 * len(c.ops) + i, fault)
+            for p in range(len(fault)):
+                if fault[p] >= 0:
+                    note(counts, examples, p, i)
+            if not is_clean(fault):
+                continue
+            note(counts, examples, INCOMPATIBLE, i)
+        previous = -1
+        for k in range(c.starts[i], c.starts[i + 1]):
+            writer = c.writer[c.items[k]]
+            if previous >= 0 and previous != writer:
+                edges = add(edges, count, previous, writer, i)
+                count += 1
+            previous = writer
+    return edges[:count]
+
+
+def unseen_appends(op_kind, op_key, op_version, txn_start, live, reference, owners, at, stamp):
+    """Rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i, and t2 appends, too, unseen.
+
+    ``stamp`` is -1 per key.
+    """
+    edges, count = np.empty((64, 4), np.int32), 0
+    for t in range(len(txn_start) - 1):
+        if not live[t]:
+            continue
+        for o in range(txn_start[t], txn_start[t + 1]):
+            x = op_key[o]
+            if op_kind[o] == 3 and stamp[x] != t:
+                stamp[x] = t
+                base, size, where = reference[x, 1], reference[x, 2], at[op_version[o]]
+                if size > 0 and (where < 0 or owners[base + where] != t):
+                    edges = add(edges, count, owners[base + size - 1], t, reference[x, 0])
+                    count += 1
+    return edges[:count]

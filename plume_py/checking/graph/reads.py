@@ -1,0 +1,138 @@
+"""Who read from whom: the reads of a history resolved, and the patterns that need no graph (TAP a-f, j, lists)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plume_py.base import accel
+from plume_py.checking.graph import reads_kernels
+from plume_py.checking.graph.lists import EXAMPLES, ListFindings, by_pattern, read_lists
+from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s
+
+INITIAL = reads_kernels.INITIAL
+
+LETTERS = "abcdefj"
+
+
+@dataclass(frozen=True)
+class Reads:
+    """External reads, transaction by transaction in program order."""
+
+    live: Int8s  # its writes count: committed, or of unknown outcome but read by a committed transaction
+    judged: Int8s  # its reads count: committed
+    read_start: Int64s  # reads of t: read_start[t] .. read_start[t + 1]
+    read_op: Int32s  # the operation
+    read_source: Int32s  # the transaction it read from, or INITIAL
+    version_final: Int8s
+    version_order: Int32s  # rows (t1, t2, -1, i): list i shows t1's append right before t2's, or t1's and not t2's
+    list_last: Int32s  # by list: the last element that it shows of others, or -1
+    list_reference: Int32s  # by key: the longest list that is right by itself, or -1
+    counts: dict[str, int]  # pattern -> how many reads show it
+    examples: dict[str, list[int]]  # pattern -> operations that show it
+
+    def reader(self, r: int) -> int:
+        """The transaction of read ``r``."""
+        return int(np.searchsorted(self.read_start, r, side="right")) - 1
+
+    def version(self, history: History, r: int) -> int | None:
+        """The version that read ``r`` saw; of a list, the last element that others appended. None: it was empty."""
+        o = int(self.read_op[r])
+        if history.op_kind[o] != READ_LIST or history.lists is None:
+            return int(history.op_version[o])
+        last = int(self.list_last[np.searchsorted(history.lists.ops, o)])
+        return None if last < 0 else last
+
+
+def resolve_reads(history: History) -> Reads:
+    """Resolve every read of a committed transaction."""
+    accel.prepare(8 * history.operations, reads_kernels)
+    live, judged = _roles(history)
+    source = version_sources(history)
+    keys, versions, transactions = len(history.key_code), len(history.version_key), history.transactions
+    columns = history.op_kind, history.op_key, history.op_version, history.txn_start
+    final = np.zeros(versions, np.uint8)
+    reads_kernels.mark_final_writes(*columns, live, _stamps(keys), final)
+    listed = _lists(history, live, judged, source)
+    reads = int(np.count_nonzero((history.op_kind & 1) == 0))
+    read_start = np.zeros(transactions + 1, np.int64)
+    read_op, read_source = np.empty(reads, np.int32), np.empty(reads, np.int32)
+    counts = np.zeros(len(LETTERS), np.int64)
+    examples = np.zeros((len(LETTERS), EXAMPLES), np.int64)
+    list_op = np.empty(0, np.int64) if history.lists is None else history.lists.ops
+    external = reads_kernels.resolve(
+        *columns, judged, history.version_writer, source, final, np.zeros(versions, np.uint8), list_op, listed.last,
+        _stamps(keys), _stamps(keys), _stamps(keys), _stamps(keys), _stamps(keys),
+        read_start, read_op, read_source, counts, examples,
+    )  # fmt: skip
+    found, shown = by_pattern(LETTERS, counts, examples)
+    for name, n in listed.counts.items():
+        found[name] = found.get(name, 0) + n
+        shown.setdefault(name, []).extend(listed.examples[name])
+    return Reads(
+        live=live,
+        judged=judged,
+        read_start=read_start,
+        read_op=read_op[:external],
+        read_source=read_source[:external],
+        version_final=final,
+        version_order=listed.order,
+        list_last=listed.last,
+        list_reference=listed.reference,
+        counts=found,
+        examples=shown,
+    )
+
+
+def _stamps(size: int) -> Int32s:
+    return np.full(size, -1, np.int32)
+
+
+def _roles(history: History) -> tuple[Int8s, Int8s]:
+    """Whose writes count, and whose reads."""
+    judged = (history.txn_status == COMMITTED).astype(np.uint8)
+    if history.init_txn != NOBODY:
+        judged[history.init_txn] = 0  # it is the initial state, not a transaction of the graph
+    live = judged.copy()
+    if np.any(history.txn_status == UNKNOWN):
+        readers = np.repeat(judged, np.diff(history.txn_start)) == 1
+        seen = [history.op_version[readers & ((history.op_kind & 1) == 0)]]
+        if history.lists is not None:
+            listed = np.repeat(readers[history.lists.ops], np.diff(history.lists.starts))
+            seen.append(history.lists.items[listed])
+        writers = history.version_writer[np.concatenate(seen)]
+        read_from = np.unique(writers[writers != NOBODY])
+        live[read_from[history.txn_status[read_from] == UNKNOWN]] = 1
+    return live, judged
+
+
+def version_sources(history: History) -> Int32s:
+    """For each version: its writer, or INITIAL, THIN_AIR, ABORTED."""
+    source = history.version_writer.copy()
+    nobody = source == NOBODY
+    gone = np.zeros(len(source), np.bool_)
+    gone[~nobody] = history.txn_status[source[~nobody]] == ABORTED
+    source[gone] = reads_kernels.ABORTED
+    source[nobody] = reads_kernels.THIN_AIR
+    if history.initial is not None:
+        source[nobody & (history.version_value == history.initial)] = INITIAL
+    if history.init_txn != NOBODY:
+        source[history.version_writer == history.init_txn] = INITIAL
+    return source
+
+
+def key_writers(history: History, reads: Reads) -> tuple[Int64s, Int32s]:
+    """(start, writers): the live writers of key x are writers[start[x]:start[x + 1]], ascending."""
+    keys = len(history.key_code)
+    columns = history.op_kind, history.op_key, history.op_version, history.txn_start, reads.live, reads.version_final
+    start = np.zeros(keys + 1, np.int64)
+    reads_kernels.count_key_writers(*columns, _stamps(keys), start)
+    start = np.cumsum(start)
+    writers = np.empty(int(start[-1]), np.int32)
+    reads_kernels.list_key_writers(*columns, _stamps(keys), start[:-1].copy(), writers)
+    return start, writers
+
+
+def _lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
+    if history.lists is None:
+        return ListFindings(np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty(0, np.int32), {}, {})
+    return read_lists(history, live, judged, source)

@@ -1,0 +1,359 @@
+"""From lines to transactions, as they arrive: native JSON Lines and Plume text.
+
+Both readers take pieces of whole lines (``follow.Piece``) and yield batches of arrivals. What comes before a mistake is
+yielded before the mistake is told, so that nothing depends on how the lines were cut into pieces.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from plume_py.base import accel
+from plume_py.base.errors import InputError
+from plume_py.checking.stream.follow import Piece
+from plume_py.history.atoms import Atom
+from plume_py.history.detect import detect
+from plume_py.history.formats import text_kernels as kernels
+from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.formats.json_native import HINT, Operation
+from plume_py.history.formats.jsonl_native import Header
+from plume_py.history.formats.text import PROBLEMS
+from plume_py.history.source import HEAD, Source
+from plume_py.levels import NAMES, parse_level
+
+ABORTED_ID = -1  # in Plume text, what aborted operations have instead of a transaction's id
+
+_KINDS = np.array(["r", "w"], object)  # as the kernel numbers them
+
+Batch = list["Arrival"]
+
+
+class Arrival(msgspec.Struct, gc=False):
+    """A transaction as it arrives: decoded straight from a line, or made of the lines of Plume text."""
+
+    session: int | str
+    ops: Sequence[Operation]
+    status: Literal["committed", "aborted", "unknown"] = "committed"
+    level: str | None = None
+    id: int | str | None = None
+    line: int = msgspec.field(default=0, name="\x7f")  # not a field of the file: there, "line" is free for remarks
+
+
+class Arrivals:
+    """The arrivals of one input, in whichever of the two formats it turns out to be."""
+
+    def __init__(self, name: str, input_format: str | None = None) -> None:
+        """``name`` counts where the content does not tell the format."""
+        self._name = name
+        self._input_format = input_format
+        self._beginning = Piece(1, b"")
+        self.reader: JsonLines | PlumeText | None = None  # until the format is known
+
+    def read(self, piece: Piece) -> Iterator[Batch]:
+        """The transactions that these lines complete."""
+        if self.reader is None:
+            piece = self._beginning = piece._replace(line=1, text=self._beginning.text + piece.text)
+            self.reader = _recognise(piece.text, self._name, self._input_format)
+        if self.reader is not None:
+            yield from self.reader.read(piece)
+
+    def finish(self) -> Batch:
+        """The transactions that the end completes."""
+        return [] if self.reader is None else self.reader.finish()
+
+
+def _recognise(text: bytes, name: str, input_format: str | None) -> "JsonLines | PlumeText | None":
+    """A reader for what begins with ``text``; None if that cannot be told yet."""
+    if input_format is None:
+        lines = [line for line in text.splitlines() if line.strip()]
+        if not lines:
+            return None
+        try:
+            input_format = detect(_Beginning(name, text))
+        except InputError:
+            if all(line.lstrip().startswith(b"#") for line in lines) and len(text) < HEAD:
+                return None  # comments stand before Plume text
+            raise
+    if input_format == "jsonl":
+        return JsonLines()
+    if input_format == "plume":
+        return PlumeText()
+    raise InputError(
+        f"this looks like {input_format}, which cannot be watched",
+        hint="use isocheck check, or --input-format jsonl or plume if it is one of these",
+    )
+
+
+class _Beginning(Source):
+    """The first bytes of a stream, to be recognised."""
+
+    is_folder = False
+
+    def __init__(self, name: str, text: bytes) -> None:
+        super().__init__(name)
+        self._text = text
+
+    def head(self) -> bytes:
+        return self._text[:HEAD]
+
+
+class JsonLines:
+    """Native JSON Lines: a transaction per line; the first line of a file may be ``{"initial": 0}``."""
+
+    format = "jsonl"
+
+    def __init__(self) -> None:
+        self.initial: Atom = None
+        self.declared = False  # the file says what its initial value is
+        self._expects_header = True
+        self._begun = False
+
+    def read(self, piece: Piece) -> Iterator[Batch]:
+        """The transactions of these lines."""
+        self._expects_header |= piece.line == 1
+        start, line = self._header(piece) if self._expects_header else (0, piece.line)
+        text = piece.text[start:] if start else piece.text
+        try:
+            with no_collector():
+                batch = _lines.decode_lines(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            batch = []
+        if len(batch) != text.count(b"\n") or not text.endswith(b"\n"):
+            yield from _checked(_one_by_one(text, line))
+            return
+        for number, arrival in enumerate(batch, line):
+            arrival.line = number
+        if {arrival.level for arrival in batch} == {None}:
+            yield batch
+        else:
+            yield from _checked(iter(batch))
+
+    def finish(self) -> Batch:
+        """Nothing is held back: a line is a transaction."""
+        return []
+
+    def _header(self, piece: Piece) -> tuple[int, int]:
+        """Where the transactions begin: behind blank lines and the header, if there is one."""
+        start, line, text = 0, piece.line, piece.text
+        while start < len(text):
+            end = text.find(b"\n", start) + 1 or len(text)
+            if text[start:end].strip():
+                header = _located(_headers, text[start:end], line)
+                self._expects_header = False
+                if header.ops is None:
+                    self._begin(header.initial, line)
+                    return end, line + 1
+                self._begin(msgspec.UNSET, line)
+                break
+            start, line = end, line + 1
+        return start, line
+
+    def _begin(self, initial: Any, line: int) -> None:
+        """Take the initial value; a file that continues another may repeat it, but not change it."""
+        given = initial is not msgspec.UNSET
+        if isinstance(initial, list):
+            if initial:
+                raise InputError(
+                    "the initial value of a list is the empty list",
+                    where=f"line {line}",
+                    hint="declare null, [] or nothing",
+                )
+            initial = None
+        if not self._begun:
+            self.initial, self.declared = initial if given else None, given
+        elif given and (initial != self.initial or type(initial) is not type(self.initial)):
+            raise InputError(
+                f"the initial value is now {initial!r:.40}, and was {self.initial!r:.40} before",
+                where=f"line {line}",
+                hint="this is another history: watch it anew",
+            )
+        self._begun = True
+
+
+_lines = msgspec.json.Decoder(Arrival)
+_headers = msgspec.json.Decoder(Header)
+
+
+def _located(decoder: "msgspec.json.Decoder[Any]", text: bytes, line: int) -> Any:
+    try:
+        return decode(decoder, text, hint=HINT)
+    except InputError as error:
+        inside = f", {error.where}" if error.where and not error.where.startswith("line") else ""
+        error.where = f"line {line}{inside}"
+        raise
+
+
+def _one_by_one(text: bytes, line: int) -> Iterator[Arrival]:
+    """The slow way, which knows the line of each transaction and of a mistake."""
+    for number, one in enumerate(text.split(b"\n"), line):
+        if one.strip():
+            arrival = _located(_lines, one, number)
+            arrival.line = number
+            yield arrival
+
+
+def _checked(arrivals: Iterator[Arrival]) -> Iterator[Batch]:
+    """All of them in one batch; or those before the first that is wrong, and then what is wrong with it."""
+    batch: Batch = []
+    try:
+        for arrival in arrivals:
+            if arrival.level is not None and parse_level(arrival.level) is None:
+                raise InputError(
+                    f"unknown isolation level {arrival.level!r:.40}",
+                    where=f"line {arrival.line}",
+                    hint=f"use one of {' '.join(NAMES)}",
+                )
+            batch.append(arrival)
+    except InputError:
+        yield batch
+        raise
+    yield batch
+
+
+class PlumeText:
+    """Plume text: a transaction is complete when its session begins another, or at the end.
+
+    So its lines may be mixed with those of other sessions, but not with those of other transactions of its session,
+    except for aborted ones: each run of lines with the id -1 is an aborted transaction of its own, without an id.
+    """
+
+    format = "plume"
+    initial: Atom = 0
+    declared = False
+
+    def __init__(self) -> None:
+        self._open: dict[int, Arrival] = {}  # the last transaction of each session
+        self._ids = _IdSet()
+        self._flags = 0
+
+    def read(self, piece: Piece) -> Iterator[Batch]:
+        """The transactions that these lines complete."""
+        batch: Batch = []
+        try:
+            for arrival in self._runs(piece):
+                last = self._open.get(arrival.session)  # type: ignore[arg-type]  # sessions are numbers here
+                if last is not None and last.id == arrival.id:
+                    last.ops += arrival.ops  # type: ignore[operator]  # a list, as _runs made it
+                    continue
+                if arrival.id is not None and not self._ids.add(arrival.id):  # type: ignore[arg-type]
+                    raise _told_again(arrival)
+                if last is not None:
+                    batch.append(last)
+                self._open[arrival.session] = arrival  # type: ignore[index]
+        except InputError:
+            yield batch
+            raise
+        yield batch
+
+    def finish(self) -> Batch:
+        """The last transaction of each session: at the end there is nothing more to wait for."""
+        batch = sorted(self._open.values(), key=lambda arrival: arrival.line)
+        self._open = {}
+        return batch
+
+    def _runs(self, piece: Piece) -> Iterator[Arrival]:
+        """Consecutive lines of one transaction, each run as an arrival."""
+        with no_collector():
+            columns = _Columns(piece.text)
+            self._flags |= columns.flags
+            runs = columns.runs(piece.line, self._flags)
+        yield from runs
+        if columns.problem:
+            raise _problem(piece, columns.problem, columns.at)
+
+
+class _Columns:
+    """What the kernel makes of some lines."""
+
+    def __init__(self, text: bytes) -> None:
+        accel.prepare(3 * len(text), kernels)
+        buf = accel.byte_buffer(text, kernels)
+        room = kernels.count_lines(buf)
+        self.text = text
+        self.kind, self.key, self.value = np.empty(room, np.uint8), np.empty(room, np.int64), np.empty(room, np.int64)
+        self.txn, self.txn_id = np.empty(room, np.int32), np.empty(room, np.int64)
+        self.txn_session, self.session_id = np.empty(room, np.int32), np.empty(room, np.int64)
+        line, aborted = np.empty(room, np.int32), np.empty(room, np.uint8)
+        self.ops, _, _, self.flags, self.problem, self.at = kernels.parse(
+            buf, self.kind, self.key, self.value, self.txn, self.txn_id, self.txn_session, line, aborted,
+            self.session_id,
+        )  # fmt: skip
+
+    def runs(self, first_line: int, flags: int) -> Batch:
+        """As arrivals, by first lines: a run is what a session does before it turns to another transaction."""
+        if not self.ops:
+            return []
+        txn = self.txn[: self.ops]
+        by_session = np.argsort(self.txn_session[txn], kind="stable")
+        txn = txn[by_session]
+        start = np.flatnonzero(np.concatenate(([True], txn[1:] != txn[:-1])))
+        end = np.append(start[1:], self.ops)
+        in_order = np.argsort(by_session[start])
+        start, end = start[in_order], end[in_order]
+        owner = txn[start]
+        keys = _numbers(self.key[by_session], flags & 3, "key")
+        values = _numbers(self.value[by_session], flags >> 2, "value")
+        ops: list[Any] = list(zip(_KINDS[self.kind[by_session]].tolist(), keys, values, strict=True))
+        return [
+            Arrival(session, ops[begin:end], "committed", None, id, line)
+            if id != ABORTED_ID
+            else Arrival(session, ops[begin:end], "aborted", None, None, line)
+            for session, begin, end, id, line in zip(
+                self.session_id[self.txn_session[owner]].tolist(),
+                start.tolist(),
+                end.tolist(),
+                self.txn_id[owner].tolist(),
+                self._lines(first_line)[by_session[start]].tolist(),
+                strict=True,
+            )
+        ]
+
+    def _lines(self, first_line: int) -> Any:
+        """The line of each operation: blank lines and comments have none."""
+        if self.ops == self.text.count(b"\n"):
+            return np.arange(first_line, first_line + self.ops)
+        lines = map(bytes.lstrip, self.text.split(b"\n"))
+        return np.array([n for n, line in enumerate(lines, first_line) if line and not line.startswith(b"#")])
+
+
+def _numbers(column: Any, flags: int, what: str) -> list[int]:
+    """The numbers of a column; where some need all 64 bits, all are unsigned."""
+    if flags == 3:
+        raise InputError(f"a {what} is negative and another needs all 64 bits", hint="use one or the other")
+    numbers: list[int] = (column.view(np.uint64) if flags == 2 else column).tolist()
+    return numbers
+
+
+def _problem(piece: Piece, problem: int, at: int) -> InputError:
+    what, hint = PROBLEMS[problem]
+    line = piece.line + piece.text.count(b"\n", 0, at)
+    text = piece.text[at : at + 60].split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+    return InputError(f"{what}: {text!r}", where=f"line {line}", hint=hint)
+
+
+def _told_again(arrival: Arrival) -> InputError:
+    return InputError(
+        f"transaction {arrival.id} came before: another session has that id, or its own session had gone on",
+        where=f"line {arrival.line}",
+        hint="make ids unique, and write a transaction's lines before the next of its session (check does not mind)",
+    )
+
+
+class _IdSet:
+    """Which transaction ids there were, for as long as it takes: a bit for each where ids are dense."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, bytearray] = {}
+
+    def add(self, id: int) -> bool:
+        """False if it is there already."""
+        page = self._pages.get(id >> 10)
+        if page is None:
+            page = self._pages[id >> 10] = bytearray(128)
+        at, bit = (id & 1023) >> 3, 1 << (id & 7)
+        if page[at] & bit:
+            return False
+        page[at] |= bit
+        return True

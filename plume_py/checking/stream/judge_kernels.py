@@ -1,0 +1,358 @@
+"""The kernels of the levels: what the reads of a transaction, once resolved, mean to each of them.
+
+A level forces "t2 before t1" because t3 read x from t1 although t2, which also wrote x, comes before t3 in the sense
+of the level. Every such edge goes into the level's layer of ``reach_kernels``; one that would close a cycle is an
+event, and so is a read of the initial state when some t2 exists.
+"""
+
+# mypy: allow-untyped-defs
+
+from plume_py.checking.stream import order_kernels as orders
+from plume_py.checking.stream import reach_kernels as reach
+from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream.reach_kernels import CAUSAL, CYCLE
+from plume_py.checking.stream.table_kernels import (
+    EDGE,
+    EDGE_FROM,
+    EDGE_LEVEL,
+    EDGE_LIST,
+    EDGE_READ,
+    EDGE_TO,
+    EDGES,
+    EVENTS,
+    FIRST_OP,
+    FIRST_READ,
+    HEADS,
+    IN_ORDER,
+    INITIAL,
+    KEY,
+    LAST,
+    LAST_READ,
+    LAST_READER,
+    LENGTH,
+    LIVE,
+    LOST_EVENTS,
+    NEWEST,
+    NEWS,
+    NEXT_IN,
+    NEXT_OUT,
+    OFFSET,
+    OLDER,
+    OP,
+    ORDERED,
+    OUT,
+    OUT_OF_ORDER,
+    POSITION,
+    READ_IN,
+    READER,
+    READERS,
+    READS,
+    SAME,
+    SEEN,
+    SESSION,
+    SESSIONS,
+    SOURCE,
+    STEPS,
+    TXNS,
+    WRITES,
+)
+
+# Kinds of events: a pattern of a single read (its letter's place in "abcdefj"), and those of the graph.
+B, C, D, E, F, J = 1, 2, 3, 4, 5, 6
+CAUSAL_CYCLE, STALE, FORCED_CYCLE, AMBIGUOUS, MIXED_USE = 7, 8, 9, 10, 11
+
+# How many steps a commit order may take before a layer is better: at first, and for each transaction.
+STEPS_AT_FIRST, STEPS_PER_TXN = 1_000_000, 300
+
+# Layers, and entries of ``m.asked``: CI is entry 0.
+RC, RA, TCC = 1, 2, 3
+
+
+def note(m, kind, level, a, b, r, i):
+    """Something is wrong: at a level (0: at all from RC on), with transactions a and b, and read r or list i."""
+    at = m.n[EVENTS]
+    if at == len(m.event):
+        m.n[LOST_EVENTS] += 1
+    else:
+        m.event[at, 0] = kind
+        m.event[at, 1] = level
+        m.event[at, 2] = a
+        m.event[at, 3] = b
+        m.event[at, 4] = r
+        m.event[at, 5] = i
+        m.n[EVENTS] += 1
+    if kind == J:
+        m.broken[0] = 1
+    elif level > 0:
+        m.broken[level] = 1
+    elif kind != AMBIGUOUS and kind != MIXED_USE:
+        for broken in range(1, 4):
+            m.broken[broken] = 1
+
+
+def has_layer(m, layer):
+    """Is this layer kept?"""
+    return layer == CAUSAL or (m.asked[layer] and not m.n[ORDERED + layer])
+
+
+def become_live(m, t):
+    """The writes of t count."""
+    m.txn[t, LIVE] = 1
+    for o in range(m.txn[t, FIRST_OP], m.txn[t + 1, FIRST_OP]):
+        if m.op_kind[o] & LAST:
+            tables.index_writer(m, t, m.op[o, KEY])
+
+
+def judge(m, t):
+    """What the reads of a new t, as far as they are resolved, mean to each level."""
+    first, last = m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]
+    for r in range(first, last):
+        p = m.read[r, SOURCE]
+        if p >= 0 and not m.txn[p, LIVE]:
+            activate(m, p)
+    for r in range(first, last):
+        p = m.read[r, SOURCE]
+        if p < INITIAL:
+            continue
+        if p >= 0 and m.txn[p, SEEN] != t:
+            m.txn[p, SEEN] = t
+            judge_source(m, t, p, r, first, last)
+        judge_session(m, t, r)
+        if m.asked[TCC]:
+            judge_causal(m, t, r)
+    if m.n[OUT_OF_ORDER]:
+        catch_up(m)
+
+
+def catch_up(m):
+    """Something is not in commit order: index and judge what was left undone while everything was."""
+    if not m.n[IN_ORDER]:
+        return
+    m.n[IN_ORDER] = 0
+    m.n[OUT_OF_ORDER] = 0
+    for r in range(m.n[READS]):
+        if m.read[r, SOURCE] >= INITIAL:
+            tables.index_reader(m, r)
+    for r in range(m.n[READS]):
+        if m.read[r, SOURCE] >= INITIAL:
+            judge_late(m, m.read[r, READER], r)
+
+
+def judge_late(m, t, r):
+    """What a read means to each level, beside the other reads of its transaction."""
+    judge_pairs(m, t, r)
+    judge_session(m, t, r)
+    if m.asked[TCC]:
+        judge_causal(m, t, r)
+
+
+def judge_source(m, t, p, r, first, last):
+    """t first read from p with read r: what p wrote must be seen by the later reads (RC), or all reads (RA)."""
+    if not m.asked[RC] and not m.asked[RA]:
+        return
+    if m.txn[p + 1, FIRST_OP] - m.txn[p, FIRST_OP] > 2 * (last - first):
+        for q in range(first, last):
+            if tables.writes(m, p, m.op[m.read[q, OP], KEY]):
+                judge_pair(m, p, r, q)
+        return
+    for o in range(m.txn[p, FIRST_OP], m.txn[p + 1, FIRST_OP]):
+        x = m.op[o, KEY]
+        if m.op_kind[o] & WRITES and m.key[x, READ_IN] == t:
+            q = m.key[x, LAST_READ]
+            while q >= 0:
+                judge_pair(m, p, r, q)
+                q = m.read[q, SAME]
+
+
+def judge_pair(m, t2, r, q):
+    """Read r is from t2, which wrote what read q of the same transaction saw from another."""
+    if m.read[q, SOURCE] < INITIAL or m.read[q, SOURCE] == t2:
+        return
+    if m.asked[RC] and r < q:
+        force(m, RC, t2, q)
+    if m.asked[RA]:
+        force(m, RA, t2, q)
+
+
+def judge_session(m, t, r):
+    """Read atomic, for what the own session wrote before t."""
+    if m.asked[RA]:
+        slot = tables.find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], False)
+        t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1) if slot >= 0 else -1
+        if t2 >= 0:
+            force(m, RA, t2, r)
+
+
+def judge_causal(m, t, r):
+    """TCC: the last writer of each session that comes causally before t; session order stands for the others."""
+    reads, lists, pool, row = m.read, m.lists, m.pool, m.row
+    x, t1 = m.op[reads[r, OP], KEY], reads[r, SOURCE]
+    heads = m.key[x, HEADS]
+    if heads < 0:
+        return
+    if m.n[IN_ORDER]:  # then there is nothing to do if all others arrived before t1
+        newest = m.key[x, OLDER] if m.key[x, NEWEST] == t else m.key[x, NEWEST]
+        if newest == t1:
+            return
+    layer = CAUSAL if m.n[ORDERED + TCC] else TCC
+    for at in range(lists[heads, OFFSET], lists[heads, OFFSET] + lists[heads, LENGTH], 2):
+        s = pool[at]
+        if t1 == INITIAL or row[layer, t1, s] < pool[at + 1]:  # otherwise t1 comes after all of them
+            slot = tables.find_slot(m, x, s, False)
+            t2 = tables.last_writer(m, slot, reach.known(m, CAUSAL, t, s))
+            if t2 == t:  # on a causal cycle t comes before itself
+                t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1)
+            if t2 >= 0 and t2 != t1:
+                force(m, TCC, t2, r)
+
+
+def force(m, level, t2, r):
+    """The level wants t2 before the source of read r."""
+    t1 = m.read[r, SOURCE]
+    if t1 == t2:
+        return
+    if t1 == INITIAL:
+        note(m, STALE, level, t2, m.read[r, READER], r, -1)
+        return
+    order(m, level, t2, t1, r, -1)
+
+
+def order(m, level, u, v, r, i):
+    """The level wants u before v, because of read r or list i; the other one is -1."""
+    ordered = m.n[ORDERED + level] != 0
+    if reach.before(m, CAUSAL if ordered else level, u, v) or (ordered and is_noted(m, level, u, v)):
+        return
+    if m.n[IN_ORDER] and (u > v or m.n[EDGES] == len(m.edge)):
+        m.n[OUT_OF_ORDER] = 1  # it will be found again
+        return
+    if ordered and m.n[EDGES] == len(m.edge):
+        leave_order(m, level)  # an order needs all edges, a layer does not
+    if not settle_edge(m, level, u, v):
+        note(m, FORCED_CYCLE, level, u, v, r, i)
+    elif m.n[EDGES] < len(m.edge):
+        note_edge(m, level, u, v, r, i)
+
+
+def settle_edge(m, level, u, v):
+    """u comes before v at this level: tell its commit order, or its layer. False if that closes a cycle."""
+    if m.n[ORDERED + level]:
+        if m.n[STEPS + level] < STEPS_AT_FIRST + STEPS_PER_TXN * m.n[TXNS]:
+            return orders.put_before(m, level, u, v)
+        leave_order(m, level)
+    return reach.add_edge(m, level, u, v) != CYCLE
+
+
+def is_noted(m, level, u, v):
+    """Is that edge among the last few into v?"""
+    edges = m.edge
+    e = m.txn[v, EDGE]
+    for _ in range(8):
+        if e < 0:
+            return False
+        if edges[e, EDGE_FROM] == u and edges[e, EDGE_LEVEL] == level:
+            return True
+        e = edges[e, NEXT_IN]
+    return False
+
+
+def note_edge(m, level, u, v, r, i):
+    """Write an edge down."""
+    e = m.n[EDGES]
+    m.n[EDGES] += 1
+    m.edge[e, EDGE_FROM] = u
+    m.edge[e, EDGE_TO] = v
+    m.edge[e, EDGE_READ] = r
+    m.edge[e, EDGE_LIST] = i
+    m.edge[e, EDGE_LEVEL] = level
+    m.edge[e, NEXT_IN] = m.txn[v, EDGE]
+    m.edge[e, NEXT_OUT] = m.txn[u, OUT]
+    m.txn[v, EDGE] = e
+    m.txn[u, OUT] = e
+
+
+def leave_order(m, level):
+    """From here on the level has its own layer: the causal one, and the edges written down so far."""
+    m.n[ORDERED + level] = 0
+    reach.copy_layer(m, level)
+    for e in range(m.n[EDGES]):
+        if m.edge[e, EDGE_LEVEL] == level:
+            reach.add_edge(m, level, m.edge[e, EDGE_FROM], m.edge[e, EDGE_TO])
+
+
+def learn_of(m, t, p, r):
+    """The late edge p -> t, at every level; the causal order comes last, since the layers build on it."""
+    for level in range(RC, TCC + 1):
+        if m.asked[level] and not settle_edge(m, level, p, t):
+            note(m, FORCED_CYCLE, level, p, t, r, -1)
+    m.n[NEWS] = 0
+    if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
+        note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
+    elif m.asked[TCC]:
+        for i in range(m.n[NEWS]):
+            for position in range(m.news[i, 3] + 1, m.news[i, 4] + 1):
+                t2 = tables.at_position(m, m.news[i, 2], position)
+                if m.txn[t2, LIVE]:
+                    become_visible(m, t2, m.news[i, 0], m.news[i, 1])
+
+
+def become_visible(m, t2, s, position):
+    """TCC: from ``position`` on, session s has t2 before it. The first read of each key stands for those after it."""
+    for o in range(m.txn[t2, FIRST_OP], m.txn[t2 + 1, FIRST_OP]):
+        if not m.op_kind[o] & LAST:
+            continue
+        slot = tables.find_slot(m, m.op[o, KEY], s, False)
+        if slot < 0 or m.slot[slot, LAST_READER] < position:
+            continue
+        number = m.slot[slot, READERS]
+        at = tables.readers_before(m, number, position)
+        while at < m.lists[number, LENGTH]:
+            r = m.pool[m.lists[number, OFFSET] + at]
+            if m.read[r, SOURCE] != t2 and m.read[r, READER] != t2:
+                force(m, TCC, t2, r)
+                break
+            at += 1
+
+
+def judge_pairs(m, t, r):
+    """RC and RA: a read r beside the other reads of its transaction, each of which may be the one that is judged."""
+    if not m.asked[RC] and not m.asked[RA]:
+        return
+    p = m.read[r, SOURCE]
+    x = m.op[m.read[r, OP], KEY]
+    for q in range(m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]):
+        other = m.read[q, SOURCE]
+        if q == r or other < INITIAL or other == p:
+            continue
+        if other >= 0 and tables.writes(m, other, x):
+            judge_pair(m, other, q, r)
+        if p >= 0 and tables.writes(m, p, m.op[m.read[q, OP], KEY]):
+            judge_pair(m, p, r, q)
+
+
+def activate(m, u):
+    """u, of unknown outcome, was read from: its writes count, also for those that have it before them already."""
+    catch_up(m)
+    become_live(m, u)
+    s, position = m.txn[u, SESSION], m.txn[u, POSITION]
+    if m.asked[RA]:
+        for o in range(m.txn[u, FIRST_OP], m.txn[u + 1, FIRST_OP]):
+            if m.op_kind[o] & LAST:
+                judge_own_session(m, u, m.op[o, KEY], s, position)
+    if m.asked[TCC]:
+        for b in range(m.n[SESSIONS]):
+            first = position + 1 if b == s else reach.first_after(m, CAUSAL, u, b)
+            if first > 0:
+                become_visible(m, u, b, first)
+
+
+def judge_own_session(m, u, x, s, position):
+    """Read atomic: the reads of x after u in its session, up to the next transaction there that writes x."""
+    slot = tables.find_slot(m, x, s, False)
+    number = m.slot[slot, READERS]
+    if number < 0:
+        return
+    for at in range(tables.readers_before(m, number, position + 1), m.lists[number, LENGTH]):
+        r = m.pool[m.lists[number, OFFSET] + at]
+        if tables.last_writer(m, slot, m.txn[m.read[r, READER], POSITION] - 1) != u:
+            return
+        force(m, RA, u, r)

@@ -1,0 +1,204 @@
+"""The monitor's tables, and room in them: kernels never grow anything, so everything is made large enough beforehand.
+
+Memory that was never touched costs nothing (fresh zeros come from the system as they are needed), so tables may be
+generous.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plume_py.base.errors import LimitError
+from plume_py.checking.stream import table_kernels as tables
+from plume_py.history.model import Int8s, Int32s, Int64s
+
+# Entries of a layer, 4 bytes each: what every transaction knows of every session.
+MOST_KNOWN = 1 << 31
+
+LAYERS = 4  # the causal order, and one for each of RC, RA, TCC
+EVENTS = 256
+# Forced edges for which there is room, at the least; more of them make the monitor slower, not wrong.
+EDGES_PER_TXN = 4
+FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS = 64, 512, 4
+
+
+class State(NamedTuple):
+    """All tables; the columns are named in ``table_kernels``."""
+
+    n: Int64s  # how many there are of everything
+    asked: Int8s  # CI, RC, RA, TCC
+    broken: Int8s
+    txn: Int32s
+    op_kind: Int8s
+    op: Int32s
+    read: Int32s
+    version: Int32s
+    version_value: Int64s
+    key: Int32s
+    key_code: Int64s
+    slot: Int32s
+    lists: Int64s
+    pool: Int32s
+    session: Int32s  # the list of each session's transactions
+    key_hash: Int32s
+    version_hash: Int32s
+    slot_hash: Int32s
+    row: Int32s
+    late: Int32s
+    most: Int32s
+    now: Int32s  # what each session knows by now
+    told: Int8s
+    scratch: Int32s
+    news: Int32s
+    place: Int32s
+    mark: Int32s
+    found: Int32s
+    places: Int32s
+    edge: Int32s
+    event: Int32s
+
+
+def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> State:
+    """Empty tables for the levels asked (CI, RC, RA, TCC)."""
+    count = np.zeros(40, np.int64)
+    count[tables.HAS_INITIAL] = initial is not None
+    count[tables.INITIAL_CODE] = 0 if initial is None else initial
+    count[tables.INIT_TXN] = 0 if init_first else -1
+    count[tables.ORDERED : tables.ORDERED + LAYERS] = 1
+    count[tables.IN_ORDER] = 1
+    txns, ops, sessions = FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS
+    return State(
+        n=count,
+        asked=np.array(asked, np.uint8),
+        broken=np.zeros(4, np.uint8),
+        txn=_rows(txns + 1, 10),
+        op_kind=np.zeros(ops, np.uint8),
+        op=_rows(ops, 2),
+        read=_rows(ops, 6),
+        version=_rows(ops, 7),
+        version_value=np.zeros(ops, np.int64),
+        key=_rows(ops, 8),
+        key_code=np.zeros(ops, np.int64),
+        slot=_rows(ops, 6),
+        lists=np.zeros((ops, 3), np.int64),
+        pool=np.zeros(ops, np.int32),
+        session=np.zeros(sessions, np.int32),
+        key_hash=_hash(ops),
+        version_hash=_hash(ops),
+        slot_hash=_hash(ops),
+        row=np.zeros((LAYERS, txns, sessions), np.int32),
+        late=np.zeros((LAYERS, txns, sessions), np.int32),
+        most=np.zeros((LAYERS, sessions, sessions), np.int32),
+        now=np.zeros((LAYERS, sessions, sessions), np.int32),
+        told=np.zeros((LAYERS, sessions), np.uint8),
+        scratch=_rows(2, sessions),
+        news=_rows(sessions * sessions, 5),
+        place=_rows(LAYERS, txns),
+        mark=np.zeros(txns, np.int32),
+        found=_rows(2, txns),
+        places=np.zeros(txns, np.int32),
+        edge=_rows(txns, 7),
+        event=_rows(EVENTS, 6),
+    )
+
+
+def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
+    """Room for so many more transactions and operations, and for ``sessions`` altogether."""
+    n = m.n
+    txns += int(n[tables.TXNS])
+    if txns * sessions > MOST_KNOWN:
+        raise LimitError(f"{sessions:,} sessions are too many to watch; check the history when it is complete")
+    if sessions > m.row.shape[2] or txns > m.row.shape[1]:
+        m = _with_rows(m, _grown(txns, m.row.shape[1]), _grown(sessions, m.row.shape[2]))
+    # Reads that waited or were left out of the index, and writes of unknown outcome, may come to count now.
+    more = ops + int(n[tables.PENDING] + n[tables.UNKNOWN_OPS] + n[tables.READS] * n[tables.IN_ORDER])
+    m = _with_table(m, int(n[tables.OPS]), ops, "op_kind", "op")
+    m = _with_table(m, int(n[tables.READS]), ops, "read")
+    m = _with_table(m, int(n[tables.VERSIONS]), ops, "version", "version_value", hashed="version_hash")
+    m = _with_table(m, int(n[tables.KEYS]), ops, "key", "key_code", hashed="key_hash")
+    m = _with_table(m, int(n[tables.SLOTS]), more, "slot", hashed="slot_hash")
+    m = _with_table(m, int(n[tables.LISTS]), 3 * more + sessions, "lists")
+    m = _with_table(m, int(n[tables.EDGES]), int(n[tables.EDGES]) + EDGES_PER_TXN * m.row.shape[1], "edge")
+    # A list that doubles leaves at most twice its final room behind; entries are transactions, readers, writers, heads.
+    entries = m.row.shape[1] + 4 * (int(n[tables.OPS]) + more)
+    return _with_table(m, int(n[tables.POOL]), max(0, 4 * entries - int(n[tables.POOL])), "pool")
+
+
+def _with_table(m: State, used: int, more: int, *names: str, hashed: str = "") -> State:
+    """Room for ``more`` rows than are used."""
+    present = len(getattr(m, names[0]))
+    if used + more <= present:
+        return m
+    length = _grown(used + more, present)
+    m = m._replace(**{name: _longer(getattr(m, name), length, used) for name in names})
+    rehashed: dict[str, Any] = {hashed: _rehashed(m, hashed, length)} if hashed else {}
+    return m._replace(**rehashed)
+
+
+def _with_rows(m: State, txns: int, sessions: int) -> State:
+    used, columns = int(m.n[tables.TXNS]), m.row.shape[2]
+    row, late = (np.zeros((LAYERS, txns, sessions), np.int32) for _ in range(2))
+    for layer in range(LAYERS):
+        # what was never touched is not to be touched
+        if layer == 0 or (m.asked[layer] and not m.n[tables.ORDERED + layer]):
+            row[layer, :used, :columns] = m.row[layer, :used]
+        if np.any(m.most[layer]):
+            late[layer, :used, :columns] = m.late[layer, :used]
+    place = _rows(LAYERS, txns)
+    place[:, :used] = m.place[:, :used]
+    most, now = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
+    most[:, :columns, :columns] = m.most
+    now[:, :columns, :columns] = m.now
+    told = np.zeros((LAYERS, sessions), np.uint8)
+    told[:, :columns] = m.told
+    return m._replace(
+        txn=_longer(m.txn, txns + 1, used + 1),
+        row=row,
+        late=late,
+        most=most,
+        now=now,
+        told=told,
+        session=_longer(m.session, sessions, columns),
+        scratch=_rows(2, sessions),
+        news=_rows(sessions * sessions, 5),
+        place=place,
+        mark=_longer(m.mark, txns, used),
+        found=_rows(2, txns),
+        places=np.zeros(txns, np.int32),
+    )
+
+
+def _rehashed(m: State, name: str, entries: int) -> Int32s:
+    table = _hash(entries)
+    if name == "key_hash":
+        used = int(m.n[tables.KEYS])
+        tables.rehash(table, m.key_code[:used], np.ones(used, np.int32))
+    elif name == "version_hash":
+        used = int(m.n[tables.VERSIONS])
+        tables.rehash(table, m.version_value[:used], m.version[:used, tables.VERSION_KEY].copy())
+    else:
+        slots = m.slot[: int(m.n[tables.SLOTS])]
+        tables.rehash(table, slots[:, tables.SLOT_SESSION].astype(np.int64), slots[:, tables.SLOT_KEY].copy())
+    return table
+
+
+def _grown(needed: int, present: int) -> int:
+    """At least twice as large, if it has to grow at all: growing must not become the main work."""
+    return present if needed <= present else max(needed, 2 * present)
+
+
+def _longer(array: "npt.NDArray[Any]", length: int, used: int) -> "npt.NDArray[Any]":
+    """The same with room for ``length`` rows; only those that are used are copied, so that the others cost nothing."""
+    longer = np.zeros((length, *array.shape[1:]), array.dtype)
+    longer[:used] = array[:used]
+    return longer
+
+
+def _rows(rows: int, columns: int) -> Int32s:
+    return np.zeros((rows, columns), np.int32)
+
+
+def _hash(entries: int) -> Int32s:
+    """At most half full."""
+    return np.full(1 << (2 * entries - 1).bit_length(), -1, np.int32)

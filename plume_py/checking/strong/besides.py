@@ -1,0 +1,107 @@
+"""What else breaks the strong levels, besides what was found: looked for in the rest, without the reads behind that.
+
+Verdicts have been given by then, and healthy histories never come here; it adds names and counterexamples, and may stop
+at any time.
+"""
+
+from collections import Counter, deque
+from dataclasses import replace
+
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
+from plume_py.checking.result import Violation
+from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.strong.explain import Explained, explain
+from plume_py.checking.strong.rest import Rest
+from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.explain import shown_transaction
+from plume_py.checking.weak.naming import Named
+from plume_py.checking.weak.steps import StepWriter
+from plume_py.history.model import Int8s
+from plume_py.levels import weaker_levels
+from plume_py.levels.patterns import LOST_UPDATE
+
+STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
+
+# How many counterexamples are left out, one after the other, and for how long: so many seconds, and more of them for
+# each operation of the history.
+ROUNDS = 12
+SECONDS = 2.0
+SECONDS_PER_OPERATION = 15e-6
+
+
+class Besides:
+    """Violations of some strong levels, or of a level per transaction: those found, and then further ones."""
+
+    def __init__(self, engine: WeakEngine, levels: tuple[str, ...] | Int8s, examples: int) -> None:
+        """``examples``: how many violations of one pattern are to be kept."""
+        self.engine, self.examples = engine, examples
+        self.rest = Rest(engine)
+        self.turns = _turns(levels)
+        self.violations: list[Violation] = []
+        self.counts: Counter[str] = Counter()
+
+    def add(self, found: Explained) -> None:
+        """Keep a violation, unless there are enough of its pattern."""
+        tap = found.violation.tap
+        self.counts[tap] += 1
+        if self.counts[tap] <= self.examples:
+            self.violations.append(self._shown_whole(found))
+
+    def search(self, found: list[Explained], limits: Limits, weak: tuple[str, Named] | None = None) -> None:
+        """Look for more, without what was found; ``weak``: a broken weak level, and the patterns that break it."""
+        limits = self._for_a_while(limits)
+        try:
+            if weak is not None and not self.rest.keep_to(weak[0], limits, weak[1]):
+                return
+            for _ in range(ROUNDS):
+                for each in found:
+                    self._leave_out(each)
+                limits.check()
+                found = self._next(limits)
+                if not found:
+                    return
+                self.add(found[0])
+        except LimitError:
+            return
+
+    def _for_a_while(self, limits: Limits) -> Limits:
+        enough = SECONDS + SECONDS_PER_OPERATION * self.engine.history.operations
+        left = limits.seconds_left
+        return Limits(enough if left is None else min(enough, left), limits.max_memory)
+
+    def _leave_out(self, found: Explained) -> None:
+        self.rest.leave_out_reads(found.transactions, found.keys)
+        if found.violation.tap == LOST_UPDATE and self.counts[LOST_UPDATE] >= self.examples:
+            self.rest.leave_out_contested()  # where there is one there often are hundreds
+
+    def _next(self, limits: Limits) -> list[Explained]:
+        """A violation in the rest, or none; each level has its turn until the rest keeps it, which it then does."""
+        rest = self.rest.engine
+        while self.turns:
+            level = self.turns.popleft()
+            decision = StrongEngine(rest, level, limits=limits).decide()
+            if decision.ok is False:
+                self.turns.append(level)
+                return explain(rest, decision, level, limits)
+            if decision.ok and isinstance(level, str):
+                self.turns = deque(other for other in self.turns if other not in {level, *weaker_levels(level)})
+        return []
+
+    def _shown_whole(self, found: Explained) -> Violation:
+        """With the operations of the whole history."""
+        writer = StepWriter(self.engine)
+        writer.keys = dict.fromkeys(found.keys)
+        shown = zip(found.violation.transactions, found.transactions, strict=True)
+        whole = (replace(shown_transaction(writer, t), level=old.level) for old, t in shown)
+        return replace(found.violation, transactions=tuple(whole))
+
+
+def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
+    """What to ask the rest about, again and again: every level up to those asked."""
+    if not isinstance(levels, tuple):
+        return deque([levels])
+    asked = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
+    turns = [level for level in STRONGEST_FIRST if level in asked]
+    # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
+    return deque([turns[0], turns[0], *reversed(turns[1:])])

@@ -1,0 +1,111 @@
+"""Verdicts on strong and declared levels, for ``check``: the weak levels have been looked at already."""
+
+from dataclasses import dataclass, field
+
+from plume_py.base.limits import Limits
+from plume_py.checking.declared import DECLARED
+from plume_py.checking.result import LevelVerdict, Violation
+from plume_py.checking.strong.besides import STRONGEST_FIRST, Besides
+from plume_py.checking.strong.decision import Decision
+from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.strong.explain import Explained, explain
+from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.naming import Named
+from plume_py.history.model import Int8s
+from plume_py.levels import weaker_levels
+
+
+@dataclass
+class StrongVerdicts:
+    """What was found, level by level: counterexamples of what is broken, and how often each pattern was met."""
+
+    verdicts: dict[str, LevelVerdict] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def strong_verdicts(weak: WeakEngine, wanted: list[str], limits: Limits, examples: int) -> StrongVerdicts:
+    """Verdicts on PC, PSI, SI, SER, as far as wanted; TCC holds."""
+    decisions: dict[str, Decision] = {}
+    for level in STRONGEST_FIRST:
+        if level in wanted:
+            above = [other for other in decisions if level in weaker_levels(other) and decisions[other].ok]
+            decisions[level] = decisions[above[0]] if above else StrongEngine(weak, level, limits=limits).decide()
+    found: list[Explained] = []
+    for level in reversed(STRONGEST_FIRST):
+        # A counterexample of a weaker level speaks for this one, too.
+        if level in wanted and not any(_counts_against(level, each.violation) for each in found):
+            found += _explained(weak, decisions[level], level)
+    more = _with_more(weak, tuple(wanted), found, limits, examples)
+    return _verdicts({level: decisions[level] for level in wanted}, found, more)
+
+
+def first_violation(weak: WeakEngine, level: str, limits: Limits) -> Violation | None:
+    """One violation of PC, PSI, SI or SER, told at a weakest level that it breaks; TCC holds."""
+    found = _explained(weak, StrongEngine(weak, level, limits=limits).decide(), level)
+    return found[0].violation if found else None
+
+
+def declared_verdict(weak: WeakEngine, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
+    """The verdict on a level per transaction; no read is wrong in itself, and causality has no cycle."""
+    decision = StrongEngine(weak, codes, limits=limits).decide()
+    found = _explained(weak, decision, codes)
+    return _verdicts({DECLARED: decision}, found, _with_more(weak, codes, found, limits, examples))
+
+
+def besides_weak(
+    weak: WeakEngine,
+    verdicts: dict[str, LevelVerdict],
+    levels: tuple[str, ...] | Int8s,
+    broken: tuple[str, Named],
+    limits: Limits,
+    examples: int,
+) -> StrongVerdicts:
+    """``verdicts`` say "violated" since a weak level is ``broken``: what strong patterns are there besides?"""
+    more = Besides(weak, levels, examples)
+    if examples:
+        with weak.timed("besides"):
+            more.search([], limits, broken)
+    told = {
+        level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)))
+        for level, verdict in verdicts.items()
+    }
+    return StrongVerdicts(told, more.violations, dict(more.counts))
+
+
+def _explained(weak: WeakEngine, decision: Decision, level: str | Int8s) -> list[Explained]:
+    if decision.ok is not False:
+        return []
+    with weak.timed("explain"):
+        return explain(weak, decision, level)
+
+
+def _with_more(
+    weak: WeakEngine, levels: tuple[str, ...] | Int8s, found: list[Explained], limits: Limits, examples: int
+) -> Besides:
+    """What was found, and what else there is."""
+    more = Besides(weak, levels, examples)
+    for each in found:
+        more.add(each)
+    if found and examples:
+        with weak.timed("besides"):
+            more.search(found, limits)
+    return more
+
+
+def _verdicts(decisions: dict[str, Decision], found: list[Explained], more: Besides) -> StrongVerdicts:
+    violations = [*(each.violation for each in found), *more.violations]
+    verdicts = {}
+    for level, decision in decisions.items():
+        reason = decision.reason if decision.ok is None else None
+        taps = () if decision.ok is not False else _taps(level, violations)
+        verdicts[level] = LevelVerdict(decision.ok, taps, reason)
+    return StrongVerdicts(verdicts, more.violations, dict(more.counts))
+
+
+def _taps(level: str, violations: list[Violation]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.tap for each in violations if _counts_against(level, each)))
+
+
+def _counts_against(level: str, violation: Violation) -> bool:
+    return violation.level == level or (level != DECLARED and violation.level in weaker_levels(level))

@@ -1,0 +1,119 @@
+"""The decision on PC, PSI, SI, SER and on mixed levels: known edges first, then a search for a commit order."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
+from plume_py.checking.strong.decision import Decision
+from plume_py.checking.strong.known import Inference
+from plume_py.checking.strong.layout import Layout
+from plume_py.checking.strong.mixture import Mixture
+from plume_py.checking.strong.pairs import Pairs
+from plume_py.checking.strong.reasons import core_of_known, core_of_search
+from plume_py.checking.strong.solve import Outcome, Search
+from plume_py.checking.weak.engine import WeakEngine
+from plume_py.history.model import Int8s, Int32s
+from plume_py.levels.patterns import BASE
+
+# A search at PSI that takes so many rounds is put aside for one at SI, of at most so many.
+ROUNDS_BEFORE_SI, ROUNDS_AT_SI = 20, 400
+
+
+class StrongEngine:
+    """Decides one level, or one assignment of levels (codes as in ``History.txn_level``), for one history.
+
+    No read may be wrong in itself, and causality must have no cycle: that is for the weak levels to find.
+    """
+
+    def __init__(self, weak: WeakEngine, level: str | Int8s, *, limits: Limits | None = None) -> None:
+        self.weak, self.level = weak, level
+        self.limits = limits or Limits()
+        self.seconds: dict[str, float] = {}
+        self.stats: dict[str, float] = {}
+
+    def decide(self) -> Decision:
+        """Does the level hold? Undecided if a limit is reached."""
+        if any(pattern in self.weak.reads.counts for pattern in BASE) or not self.weak.version_ordering.acyclic:
+            raise ValueError("a weak level is broken already")
+        try:
+            return self._decide()
+        except LimitError as error:
+            return Decision(None, str(error), stats=self._stats())
+        except MemoryError:
+            return Decision(None, "stopped: no more memory to be had", stats=self._stats())
+
+    def _decide(self) -> Decision:
+        with self._timed("layout"):
+            layout = Layout(self.weak, self.level)
+            inference = Inference(layout, self.limits)
+        with self._timed("infer"):
+            known = inference.run()
+        self.stats |= {"edges": len(known.rows), "inference_rounds": len(known.rounds), "rounds": 0, "open_pairs": 0}
+        sizes = np.diff(layout.key_start)
+        self.stats["pairs"] = float(np.sum(sizes * (sizes - 1) // 2))
+        self.stats["open_pairs"] = inference.open_pairs()
+        if known.contradiction:
+            with self._timed("core"):
+                cycle = None
+                if known.stale is None and known.graph is not None:
+                    mixture = Mixture(layout, known.rows, known.graph, Pairs(layout), [])
+                    cycle = min(mixture.cycles(), key=lambda cycle: len(cycle.rows))
+                core = core_of_known(layout, known, cycle, self.limits)
+            return Decision(False, core=core, stats=self._stats())
+        return self._search(layout, inference)
+
+    def _search(self, layout: Layout, inference: Inference) -> Decision:
+        search = Search(layout, inference, self.limits)
+        try:
+            with self._timed("search"):
+                outcome = self._outcome(search)
+        finally:
+            self.stats |= {"rounds": search.rounds, "choices": len(search.pairs), "clauses": len(search.clauses)}
+            self.stats["component"] = search.largest_component()
+            search.close()
+        if outcome.order is not None:
+            return Decision(True, order=outcome.order, stats=self._stats())
+        with self._timed("core"):
+            core = core_of_search(layout, inference.known, search.pairs, outcome.cycles, self.limits)
+        return Decision(False, core=core, stats=self._stats())
+
+    def _outcome(self, search: Search) -> Outcome:
+        """What the search finds. An order for SI is one for PSI, too, and where much is left open easier to find."""
+        parallel = isinstance(self.level, str) and self.level == "PSI"
+        outcome = search.run(ROUNDS_BEFORE_SI) if parallel else None
+        if outcome is None and parallel:
+            order = self._order_at_si()
+            if order is not None and not len(search.judge(order)):
+                outcome = Outcome(order, [])
+        while outcome is None:
+            outcome = search.run()
+        return outcome
+
+    def _order_at_si(self) -> Int32s | None:
+        """A commit order for SI if one is found soon."""
+        inference = Inference(Layout(self.weak, "SI"), self.limits)
+        if inference.run().contradiction:
+            return None
+        search = Search(inference.layout, inference, self.limits)
+        try:
+            outcome = search.run(ROUNDS_AT_SI)
+        finally:
+            search.close()
+        return None if outcome is None else outcome.order
+
+    def _stats(self) -> dict[str, float]:
+        return {**self.stats, **{f"seconds_{phase}": seconds for phase, seconds in self.seconds.items()}}
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        """Add the time of what runs inside to the phase, here and for the report."""
+        start = time.perf_counter()
+        with self.weak.timed(phase):
+            try:
+                yield
+            finally:
+                self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

@@ -1,0 +1,169 @@
+"""Counterexamples: for each pattern that occurs, a small instance of it with its argument."""
+
+from typing import TypeVar
+
+import numpy as np
+
+from plume_py.base.text import shown
+from plume_py.checking.graph.causal import Extra
+from plume_py.checking.graph.paths import causal_path, cycle_path
+from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
+from plume_py.checking.result import ShownTransaction, Step, Violation
+from plume_py.checking.weak.engine import CommitOrder, Forced, WeakEngine
+from plume_py.checking.weak.list_examples import list_argument
+from plume_py.checking.weak.naming import Named, Triple
+from plume_py.checking.weak.steps import StepWriter
+from plume_py.history.model import READ_LIST, STATUS_NAMES
+from plume_py.levels.patterns import TAPS, TRIPLES, VERSION_CYCLE
+
+T = TypeVar("T")
+
+# Instances of a pattern that are worked out in order to show the smallest.
+TRIED = 24
+# Operations of one transaction that are shown.
+SHOWN_OPS = 30
+
+_LEVEL_OF = {letter: level for level, letters in TRIPLES.items() for letter in letters}
+
+
+def examples(engine: WeakEngine, named: Named, pattern: str, limit: int) -> list[Violation]:
+    """Up to ``limit`` instances of ``pattern``, the smallest first."""
+    if limit == 0:
+        return []
+    if pattern in named.triples:
+        triples = _spread(named.triples[pattern], max(TRIED, limit))
+        made = [_triple(engine, pattern, triple) for triple in triples]
+    elif pattern == "g":
+        made = [_causal_cycle(engine, r) for r in _spread(_reads_on_cycles(engine), max(TRIED, limit))]
+    elif pattern == VERSION_CYCLE:
+        made = [_version_cycle(engine)]
+    else:
+        ops = sorted(engine.reads.examples[pattern], key=lambda o: _length(engine, o))
+        made = [_single(engine, pattern, o) for o in ops[:limit]]
+    return sorted(made, key=_size)[:limit]
+
+
+def _spread(candidates: list[T], count: int) -> list[T]:
+    """At most ``count`` of them, from all over the list."""
+    return candidates[:: max(1, len(candidates) // count)][:count]
+
+
+def _size(violation: Violation) -> tuple[int, int, int]:
+    shown_ops = sum(len(t.ops) for t in violation.transactions)
+    return len(violation.transactions), len(violation.steps), shown_ops
+
+
+def _length(engine: WeakEngine, o: int) -> int:
+    start = engine.history.txn_start
+    t = int(np.searchsorted(start, o, side="right")) - 1
+    return int(start[t + 1] - start[t])
+
+
+def _triple(engine: WeakEngine, pattern: str, triple: Triple) -> Violation:
+    """t1 comes before t2, and yet the level forces t2 before t1."""
+    writer = StepWriter(engine)
+    level = _LEVEL_OF[pattern]
+    forced = writer.forced_step(level, triple.t2, triple.r)
+    if triple.t1 == INITIAL_STATE:
+        return _violation(writer, pattern, [forced])
+    order = engine.commit_order(level)
+    if pattern in "hkm":
+        path = causal_path(engine.history, engine.reads, engine.causal, triple.t1, triple.t2)
+    else:
+        path = cycle_path(engine.history, engine.reads, order.extra, order.ordering, triple.t1, triple.t2)
+    return _violation(writer, pattern, [*writer.path_steps(path, level, order), forced])
+
+
+def _reads_on_cycles(engine: WeakEngine) -> list[int]:
+    component, reads = engine.causal.component, engine.reads
+    readers = np.repeat(np.arange(engine.history.transactions), np.diff(reads.read_start))
+    source = np.maximum(reads.read_source, 0)
+    on_cycle = (reads.read_source >= 0) & (component[source] >= 0) & (component[source] == component[readers])
+    return np.flatnonzero(on_cycle).tolist()
+
+
+def _causal_cycle(engine: WeakEngine, r: int) -> Violation:
+    writer = StepWriter(engine)
+    reader, source = engine.reads.reader(r), int(engine.reads.read_source[r])
+    nothing = Extra.of(np.empty((0, 4), np.int32), engine.history.transactions)
+    back = cycle_path(engine.history, engine.reads, nothing, engine.causal, reader, source)
+    return _violation(writer, "g", [writer.read_step(r), *writer.path_steps(back)])
+
+
+def _version_cycle(engine: WeakEngine) -> Violation:
+    """A cycle through a version order: from some pair of appends back to the first."""
+    writer = StepWriter(engine)
+    rows, component = engine.reads.version_order, engine.version_ordering.component
+    inside = (component[rows[:, 0]] >= 0) & (component[rows[:, 0]] == component[rows[:, 1]])
+    a, b, _, i = rows[np.flatnonzero(inside)[0]].tolist()
+    extra = Extra.of(rows, engine.history.transactions)
+    order = CommitOrder(Forced(rows, 0), extra, engine.version_ordering)
+    back = cycle_path(engine.history, engine.reads, extra, engine.version_ordering, b, a)
+    return _violation(
+        writer, VERSION_CYCLE, [writer.version_step(a, b, writer.list_op(i)), *writer.path_steps(back, "", order)]
+    )
+
+
+def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
+    """A pattern of one read: the reader and, where there is one, the writer of what it saw."""
+    history = engine.history
+    writer = StepWriter(engine)
+    t, version = writer.owner(o), int(history.op_version[o])
+    key, value = writer.key(int(history.op_key[o])), history.value(version)
+    reader, source = writer.name(t), int(history.version_writer[version])
+    if pattern == "j":
+        return _violation(writer, "j", _two_sources(engine, writer, t, o))
+    if history.op_kind[o] == READ_LIST:
+        return _violation(writer, pattern, *list_argument(writer, pattern, o))
+    read = writer.read_text(o)
+    why = {
+        "a": f"{read}, which nobody wrote",
+        "b": f"{read} from {shown(history.txn_label[source]) if source >= 0 else ''}, which aborted",
+        "c": f"{read}, which it wrote itself only afterwards",
+        "d": f"{read}, although it had itself written {shown(key)} before",
+        "e": f"{read}, its own write, although it had overwritten it",
+        "f": f"{read}, which {shown(history.txn_label[source]) if source >= 0 else ''} overwrote before it committed",
+    }[pattern]
+    steps = []
+    if source >= 0 and source != t and source != history.init_txn:
+        steps = [Step(writer.name(source), reader, "WR", key, read, value)]
+    return _violation(writer, pattern, steps, why)
+
+
+def _two_sources(engine: WeakEngine, writer: StepWriter, t: int, o: int) -> list[Step]:
+    """The first read of the key, and the one that saw another transaction."""
+    reads, key = engine.reads, engine.history.op_key
+    span = range(int(reads.read_start[t]), int(reads.read_start[t + 1]))
+    of_key = [r for r in span if key[reads.read_op[r]] == key[o]]
+    second = next(r for r in of_key if reads.read_op[r] == o)
+    return [writer.read_step(of_key[0]), writer.read_step(second)]
+
+
+def _violation(writer: StepWriter, pattern: str, steps: list[Step], why: str = "") -> Violation:
+    tap = TAPS[pattern]
+    return Violation(
+        tap=pattern,
+        name=tap.name,
+        level=tap.level,
+        keys=tuple(writer.history.key(x) for x in writer.keys),
+        transactions=tuple(shown_transaction(writer, t) for t in sorted(writer.transactions)),
+        steps=tuple(steps),
+        explanation=why or "; ".join(step.because for step in steps),
+    )
+
+
+def shown_transaction(writer: StepWriter, t: int) -> ShownTransaction:
+    """A transaction with its operations on the keys that matter."""
+    history = writer.history
+    ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+    relevant = [o for o in ops if int(history.op_key[o]) in writer.keys][:SHOWN_OPS]
+    return ShownTransaction(
+        id=history.txn_label[t],
+        session=history.session_label[int(history.txn_session[t])],
+        place=history.place(t),
+        line=int(history.txn_line[t]) if history.txn_line is not None else 0,
+        status=STATUS_NAMES[history.txn_status[t]],
+        ops=tuple(tuple(history.op(o)) for o in relevant),
+        hidden_ops=len(ops) - len(relevant),
+        index=None if history.txn_index is None else int(history.txn_index[t]),
+    )

@@ -1,0 +1,69 @@
+"""What is wrong with a list that somebody read, in a sentence, and with a step where another transaction matters."""
+
+from plume_py.base.text import shown
+from plume_py.checking.graph.lists import faults
+from plume_py.checking.graph.reads import version_sources
+from plume_py.checking.result import Step
+from plume_py.checking.weak.steps import StepWriter, list_text
+from plume_py.history.atoms import Atom
+from plume_py.history.model import APPEND
+from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
+
+
+def list_argument(writer: StepWriter, pattern: str, o: int) -> tuple[list[Step], str]:
+    """The steps and the sentence for the list that operation ``o`` read."""
+    history = writer.history
+    assert history.lists is not None
+    read, t, x = writer.read_text(o), writer.owner(o), int(history.op_key[o])
+    if pattern == INCOMPATIBLE:
+        other = writer.list_op(int(writer.reads.list_reference[x]))
+        writer.name(writer.owner(other))
+        return [], f"{writer.read_text(other)}, but {read}"
+    i = int(history.lists.ops.searchsorted(o))
+    place = faults(history, writer.reads.judged, version_sources(history), i)[pattern]
+    if pattern in "de":
+        own = list_text(_appended(writer, t, x, before=o))
+        wrong = "does not end in any of these" if pattern == "d" else "does not end in exactly these"
+        return [], f"{shown(writer.name(t))} had appended {own} to {shown(history.key(x))}, but {read}, which {wrong}"
+    version = int(history.lists.items[place])
+    element, source = shown(history.value(version)), int(history.version_writer[version])
+    if pattern in (TORN, "f"):
+        return _incomplete(writer, pattern, o, source, history.value(version))
+    aborted = shown(history.txn_label[source]) if pattern == "b" else ""
+    why = {
+        "a": f"nobody appended {element}",
+        "b": f"{element} was appended by {aborted}, which aborted",
+        "c": f"{element} is its own, and it appended it only afterwards",
+        DUPLICATE: f"{element} is there more than once",
+    }[pattern]
+    return [], f"{read}: {why}"
+
+
+def _incomplete(writer: StepWriter, pattern: str, o: int, source: int, value: Atom) -> tuple[list[Step], str]:
+    """The list does not show all appends of one writer together and in order."""
+    history = writer.history
+    appended = _appended(writer, source, int(history.op_key[o]))
+    items = history.op(o).value
+    assert isinstance(items, tuple)
+    visible = [v for v, t in zip(items, writer.list_writers(o), strict=True) if t == source]
+    missing = [v for v in appended if v not in visible]
+    names, key = (writer.name(source), writer.name(writer.owner(o))), writer.key(int(history.op_key[o]))
+    theirs = f"{shown(names[0])}'s append"
+    if pattern == "f":
+        how = f"{theirs} of {shown(value)}, but not of {shown(missing[0])}, which followed it" if missing else theirs
+    elif missing:
+        how = f"{theirs} of {shown(visible[0])} but not of {shown(missing[0])}"
+    elif visible == appended:
+        how = f"{theirs}s {list_text(appended)} apart"
+    else:
+        how = f"{theirs}s {list_text(appended)} in another order"
+    because = f"{writer.read_text(o)}: that shows {how}"
+    return [Step(*names, "WR", key, because, value)], because
+
+
+def _appended(writer: StepWriter, t: int, x: int, before: int | None = None) -> list[Atom]:
+    """What t appended to x, in program order, up to operation ``before``."""
+    history = writer.history
+    ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]) if before is None else before)
+    mine = [o for o in ops if history.op_kind[o] == APPEND and history.op_key[o] == x]
+    return [history.value(int(history.op_version[o])) for o in mine]

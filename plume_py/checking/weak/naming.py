@@ -1,0 +1,117 @@
+"""Which patterns occur, how often, and where: by triples (t1, t2, t3, x), each with exactly one name.
+
+A triple is named by the weakest of RC, RA, TCC whose premise holds for (t2, t3) and whose own commit order puts t1
+before t2: h, k, m if t1 is causally before t2 (as the initial state always is), else i, l, n.
+
+An echo is none: a triple whose forced edge t2 -> t1 is causal anyway. Its reader is right, and t1 comes before t2 only
+because something else is wrong. Nothing goes unexplained by that: on a cycle of a level's commit order, echoes can be
+replaced by the causal paths beside them. What is left has a forced edge that is no echo, or is a cycle of causality (g)
+or of that and of version orders, which have names of their own.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plume_py.base import accel
+from plume_py.checking.graph.reads import INITIAL
+from plume_py.checking.weak import triples_kernels as kernels
+from plume_py.checking.weak.engine import WeakEngine
+from plume_py.history.model import Int32s
+from plume_py.levels.patterns import ORDERED, TRIPLES, VERSION_CYCLE
+
+# Candidates kept per name, for the choice of an example.
+KEPT = 1000
+# The same when clocks come in blocks and names are settled only afterwards.
+KEPT_IN_BLOCKS = 1 << 16
+# Steps after which counting stops; the counts are then lower bounds.
+BUDGET = 4_000_000_000
+
+NAMES = "hiklmn"
+
+
+@dataclass(frozen=True)
+class Triple:
+    """t3's read ``r`` of some x saw t1, although t2, which also wrote x, comes between; t1 may be INITIAL."""
+
+    t1: int
+    t2: int
+    t3: int
+    r: int
+
+
+@dataclass(frozen=True)
+class Named:
+    """Counts of every pattern, and some triples of each that has them."""
+
+    counts: dict[str, int]
+    triples: dict[str, list[Triple]]
+    exact: bool
+
+
+def name_patterns(engine: WeakEngine, strongest: str) -> Named:
+    """Every pattern that counts against the levels up to ``strongest`` (RC, RA or TCC)."""
+    counts = dict(engine.reads.counts)
+    inside = _wr_inside_cycles(engine)
+    if inside:
+        counts["g"] = inside
+    elif len(engine.reads.version_order) and _version_cycle(engine):
+        counts[VERSION_CYCLE] = 1
+    found, triples, exact = _name_triples(engine, ORDERED.index(strongest) + 1)
+    return Named(counts | found, triples, exact)
+
+
+def _wr_inside_cycles(engine: WeakEngine) -> int:
+    """How many reads lie on a causal cycle."""
+    component, reads = engine.causal.component, engine.reads
+    if engine.causal.acyclic:
+        return 0
+    readers = np.repeat(np.arange(engine.history.transactions), np.diff(reads.read_start))
+    external = reads.read_source >= 0
+    a, b = component[reads.read_source[external]], component[readers[external]]
+    return int(np.count_nonzero((a >= 0) & (a == b)))
+
+
+def _version_cycle(engine: WeakEngine) -> bool:
+    return not engine.version_ordering.acyclic
+
+
+def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict[str, list[Triple]], bool]:
+    history, reads, groups = engine.history, engine.reads, engine.groups
+    nowhere = np.full(history.transactions, -1, np.int32)
+    components = [engine.commit_order(level).ordering.component for level in ORDERED[:levels]]
+    components += [nowhere] * (len(ORDERED) - levels)
+    accel.prepare(20 * len(reads.read_op), kernels)
+    counts = np.zeros(len(NAMES), np.int64)
+    found = np.zeros(len(NAMES), np.int64)
+    whole = engine.whole_clocks is not None
+    kept = np.zeros((len(NAMES), KEPT if whole else KEPT_IN_BLOCKS, 4), np.int32)
+    budget = BUDGET
+    for block in engine.clocks():
+        budget = kernels.name_triples(
+            history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
+            engine.key_writers[1], groups.key_group, groups.group_start, groups.group_session, block,
+            whole, components[0], components[1], components[2], levels, budget, counts, kept, found,
+        )  # fmt: skip
+        if budget < 0:
+            break
+    rows = {NAMES[i]: kept[i, : found[i]] for i in range(len(NAMES))}
+    exact = budget >= 0
+    if not whole:
+        exact = exact and bool(np.all(counts == found))
+        rows = _settle(engine, rows)
+        counts = np.array([len(rows[name]) for name in NAMES])
+    triples = {name: [Triple(*row) for row in found_rows.tolist()] for name, found_rows in rows.items()}
+    return {name: int(n) for name, n in zip(NAMES, counts, strict=True) if n}, triples, exact
+
+
+def _settle(engine: WeakEngine, rows: dict[str, Int32s]) -> dict[str, Int32s]:
+    """Split the triples of each level by whether t1 is causally before t2."""
+    settled: dict[str, Int32s] = {}
+    for causal, forced in map(tuple, TRIPLES.values()):
+        triples = rows[causal]
+        before = triples[:, 0] == INITIAL
+        written = np.flatnonzero(~before)
+        before[written] = engine.before(triples[written, 0], triples[written, 1])
+        settled[causal], settled[forced] = triples[before], triples[~before]
+    return settled

@@ -1,0 +1,164 @@
+"""Edges of the graph as steps of an argument: what they are, and why they are there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plume_py.base.text import shown
+from plume_py.checking.graph.paths import causal_path
+from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
+from plume_py.checking.result import INITIAL, Id, Step
+from plume_py.checking.weak.engine import CommitOrder, WeakEngine
+from plume_py.history.atoms import Atom
+
+# Elements of a list that a sentence quotes.
+QUOTED = 8
+
+
+def list_text(values: Sequence[Atom]) -> str:
+    """A list for people; of a long one the end."""
+    cut = ["…"] if len(values) > QUOTED else []
+    return f"[{' '.join([*cut, *(shown(value, 20) for value in values[-QUOTED:])])}]"
+
+
+class StepWriter:
+    """Writes the steps of one engine's graph, and remembers which transactions and keys they speak of."""
+
+    def __init__(self, engine: WeakEngine) -> None:
+        self.engine = engine
+        self.history = engine.history
+        self.reads = engine.reads
+        self.transactions: set[int] = set()
+        self.keys: dict[int, None] = {}  # an ordered set
+
+    def name(self, t: int) -> Id:
+        """A transaction's id, noting that it takes part."""
+        if t == INITIAL_STATE:
+            return INITIAL
+        self.transactions.add(t)
+        return self.history.txn_label[t]
+
+    def key(self, x: int) -> Atom:
+        """A key's spelling, noting that it matters."""
+        self.keys[x] = None
+        return self.history.key(x)
+
+    def session_step(self, a: int, b: int) -> Step:
+        """a is before b in their session."""
+        session = shown(self.history.session_label[int(self.history.txn_session[a])])
+        names = self.name(a), self.name(b)
+        return Step(*names, "SO", because=f"{shown(names[0])} comes before {shown(names[1])} in session {session}")
+
+    def read_step(self, r: int) -> Step:
+        """Read ``r`` saw its source."""
+        o = int(self.reads.read_op[r])
+        source, reader = self.name(int(self.reads.read_source[r])), self.name(self.reads.reader(r))
+        key, version = self.key(int(self.history.op_key[o])), self.reads.version(self.history, r)
+        value = self.history.initial_value if version is None else self.history.value(version)
+        from_whom = "the initial state" if source == INITIAL else shown(source)
+        return Step(source, reader, "WR", key, f"{self.read_text(o)} from {from_whom}", value)
+
+    def read_text(self, o: int) -> str:
+        """What operation ``o`` read; of a long list the end, and which of its elements are the reader's own."""
+        op, t = self.history.op(o), self.owner(o)
+        reads = f"{shown(self.history.txn_label[t])} read {shown(op.key)} ="
+        if not isinstance(op.value, tuple):
+            return f"{reads} {shown(op.value)}"
+        own = [value for value, writer in zip(op.value, self.list_writers(o), strict=True) if writer == t]
+        return f"{reads} {list_text(op.value)}" + (f" ({list_text(own)} being its own)" if own else "")
+
+    def owner(self, o: int) -> int:
+        """The transaction of operation ``o``."""
+        return int(np.searchsorted(self.history.txn_start, o, side="right")) - 1
+
+    def list_writers(self, o: int) -> list[int]:
+        """Who appended the elements of the list that operation ``o`` read."""
+        lists = self.history.lists
+        assert lists is not None
+        at = int(np.searchsorted(lists.ops, o))
+        writers: list[int] = self.history.version_writer[lists.items[lists.starts[at] : lists.starts[at + 1]]].tolist()
+        return writers
+
+    def forced_step(self, level: str, t2: int, r: int) -> Step:
+        """``level`` forces t2 before the source of read ``r``: its reader saw t2, too, as the evidence shows."""
+        t3, t1 = self.reads.reader(r), int(self.reads.read_source[r])
+        key = self.key(int(self.history.op_key[self.reads.read_op[r]]))
+        evidence = self._evidence(level, t2, t3, r)
+        first, reader, source = shown(self.name(t2)), shown(self.name(t3)), self.name(t1)
+        saw = " and ".join(step.because for step in evidence)
+        if source == INITIAL:
+            because = f"{reader} read the initial {shown(key)}, but {first} wrote {shown(key)}, and {saw}"
+        else:
+            because = (
+                f"{first} must commit before {shown(source)}: {reader} read {shown(key)} from {shown(source)}, "
+                f"but {first} wrote {shown(key)} too, and {saw}"
+            )
+        return Step(self.name(t2), source, "CM", key, because, reader=self.name(t3), evidence=tuple(evidence))
+
+    def version_step(self, a: int, b: int, o: int) -> Step:
+        """The list that operation ``o`` read shows an append of a before one of b, or a's and not b's."""
+        reader = self.name(self.owner(o))
+        names, key = (self.name(a), self.name(b)), self.key(int(self.history.op_key[o]))
+        late = "before" if b in self.list_writers(o) else "and not"
+        because = (
+            f"{shown(reader)}'s read of list {shown(key)} shows {shown(names[0])}'s append {late} {shown(names[1])}'s"
+        )
+        return Step(*names, "WW", key, because, reader=reader)
+
+    def path_steps(self, path: list[int], level: str = "", order: CommitOrder | None = None) -> list[Step]:
+        """The steps along a path; runs of session order become one step."""
+        steps: list[Step] = []
+        i = 0
+        while i + 1 < len(path):
+            end = i
+            while end + 1 < len(path) and self._session_edge(path[end], path[end + 1]):
+                end += 1
+            if end > i:
+                steps.append(self.session_step(path[i], path[end]))
+                i = end
+            else:
+                steps.append(self._edge_step(path[i], path[i + 1], level, order))
+                i += 1
+        return steps
+
+    def _session_edge(self, a: int, b: int) -> bool:
+        return b == a + 1 and self.history.txn_session[a] == self.history.txn_session[b]
+
+    def _edge_step(self, a: int, b: int, level: str, order: CommitOrder | None) -> Step:
+        r = self._read_from(b, a)
+        if r is not None:
+            return self.read_step(r)
+        assert order is not None
+        into = slice(int(order.extra.start[b]), int(order.extra.start[b + 1]))
+        rows = order.extra.row[into][order.extra.source[into] == a]
+        reasons = order.forced.edges[rows, 2:].tolist()
+        lists = [i for _, i in reasons if i >= 0]
+        if lists:
+            return self.version_step(a, b, self.list_op(lists[0]))
+        return self.forced_step(level, a, reasons[0][0])
+
+    def list_op(self, i: int) -> int:
+        """The operation that read list ``i``."""
+        assert self.history.lists is not None
+        return int(self.history.lists.ops[i])
+
+    def _read_from(self, t: int, source: int, before: int | None = None) -> int | None:
+        """The first read by which t saw ``source`` (before read ``before``)."""
+        begin, end = int(self.reads.read_start[t]), int(self.reads.read_start[t + 1])
+        for r in range(begin, end if before is None else before):
+            if self.reads.read_source[r] == source:
+                return r
+        return None
+
+    def _evidence(self, level: str, t2: int, t3: int, r: int) -> list[Step]:
+        """Why the premise of ``level`` holds for (t2, t3)."""
+        if level == "RC":
+            earlier = self._read_from(t3, t2, before=r)
+            assert earlier is not None
+            return [self.read_step(earlier)]
+        if t2 < t3 and self.history.txn_session[t2] == self.history.txn_session[t3]:
+            return [self.session_step(t2, t3)]
+        direct = self._read_from(t3, t2)
+        if direct is not None:
+            return [self.read_step(direct)]
+        return self.path_steps(causal_path(self.history, self.reads, self.engine.causal, t2, t3))

@@ -1,0 +1,85 @@
+"""The kernel that names every violating triple (t1, t2, t3, x). It runs only when some level is violated."""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+from plume_py.checking.graph import clock_kernels
+
+
+def same_cycle(component, a, b):
+    """Do a and b lie on a common cycle?"""
+    return component[a] >= 0 and component[a] == component[b]
+
+
+def name_triples(
+    op_key, txn_session, read_start, read_op, read_source, key_writers, key_group, group_start, group_session,
+    clocks, whole, rc, ra, tcc, levels, budget, counts, kept, found,
+):  # fmt: skip
+    """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
+
+    Echoes, whose t2 is causally before t1 anyway, are left out; for that the block of t2's session is enough.
+    rc, ra, tcc are the components of the levels' commit orders, of which ``levels`` count. counts[i] counts the triples
+    of name i: 2 * level, + 1 if t1 is not causally before t2 (known only if the block is ``whole``; else it stays + 0).
+    found[i] rows of kept[i] hold (t1, t2, t3, r).
+    """
+    from_stamp = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that read from it
+    from_first = np.empty(len(txn_session), np.int64)  # and its first read there
+    row = clock_kernels.empty_row(clocks)
+    for t3 in range(len(txn_session)):
+        row = clock_kernels.row_of(clocks, t3, t3 == 0, row)
+        begin, end = read_start[t3], read_start[t3 + 1]
+        for r in range(begin, end):
+            t2 = read_source[r]
+            if t2 >= 0 and from_stamp[t2] != t3:
+                from_stamp[t2] = t3
+                from_first[t2] = r
+        for r in range(begin, end):
+            t1 = read_source[r]
+            if t1 >= 0 and rc[t1] < 0 and ra[t1] < 0 and tcc[t1] < 0:
+                continue
+            x = op_key[read_op[r]]
+            repeated = False  # only the last read of x from t1 counts: the most is before it
+            for later in range(r + 1, end):
+                repeated = repeated or (read_source[later] == t1 and op_key[read_op[later]] == x)
+            if repeated:
+                continue
+            for g in range(key_group[x], key_group[x + 1]):
+                s = group_session[g]
+                if s < clocks.low or s >= clocks.high:
+                    continue
+                horizon = clocks.session_start[s] + row[s - clocks.low]
+                for at in range(group_start[g], group_start[g + 1]):
+                    t2 = key_writers[at]
+                    if t2 >= horizon:
+                        break
+                    budget -= 1
+                    if budget < 0:
+                        return budget
+                    if t2 == t1 or t2 == t3:
+                        continue
+                    level = -1
+                    reads_t2 = from_stamp[t2] == t3
+                    if reads_t2 and from_first[t2] < r and (t1 < 0 or same_cycle(rc, t1, t2)):
+                        level = 0
+                    elif (
+                        levels > 1
+                        and (reads_t2 or (s == txn_session[t3] and t2 < t3))
+                        and (t1 < 0 or same_cycle(ra, t1, t2))
+                    ):
+                        level = 1
+                    elif levels > 2 and (t1 < 0 or same_cycle(tcc, t1, t2)):
+                        level = 2
+                    if level < 0 or (t1 >= 0 and t2 < clock_kernels.horizon(clocks, t1, s)):
+                        continue  # it closes no cycle, or is an echo
+                    name = 2 * level
+                    if whole and t1 >= clock_kernels.horizon(clocks, t2, txn_session[t1] if t1 >= 0 else 0):
+                        name += 1
+                    if found[name] < kept.shape[1]:
+                        kept[name, found[name], 0] = t1
+                        kept[name, found[name], 1] = t2
+                        kept[name, found[name], 2] = t3
+                        kept[name, found[name], 3] = r
+                        found[name] += 1
+                    counts[name] += 1
+    return budget

@@ -1,0 +1,87 @@
+"""``--witness``: the commit order that shows that a level holds, as a file that ``isocheck verify`` re-checks.
+
+The file is ``{"tool": …, "history": {sizes}, "level": "TCC", "order": […]}``. The order holds every
+transaction that counts, once: the committed ones and those of unknown outcome from which a committed one read; not the
+aborted ones, nor an explicit initial transaction. They go by the ids that reports use (the file's own, or T1, T2, …).
+
+For declared levels ``"levels"`` has the level of each transaction of the order and, in small histories, ``"sees"`` whom
+each one sees: those at these places of the order, counted from 0.
+"""
+
+from typing import Any
+
+import msgspec
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.files import write_atomically
+from plume_py.base.limits import Limits
+from plume_py.base.version import __version__
+from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
+from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.strong.layout import Layout
+from plume_py.checking.strong.visibility import visibility
+from plume_py.checking.weak.engine import WeakEngine
+from plume_py.history.model import History, Int8s, Int32s
+from plume_py.levels import NAMES, parse_level
+
+# The levels that are defined by a commit order; cut isolation is a property of single transactions.
+WEAK_ORDERED = ("RC", "RA", "TCC")
+ORDERED = (*WEAK_ORDERED, "PC", "PSI", "SI", "SER", DECLARED)
+
+# Whom everyone sees is written out for at most so many transactions.
+SMALL = 500
+
+
+def write_witness(
+    history: History,
+    level: str,
+    path: str,
+    *,
+    assume: str | None = None,
+    level_map: LevelMap | None = None,
+    limits: Limits | None = None,
+) -> None:
+    """Write the commit order that shows ``level`` to ``path``; the level must hold."""
+    name = parse_level(level) or level
+    if name not in ORDERED:
+        raise IsocheckError(f"CI is defined without a commit order; --witness works for {', '.join(ORDERED)}")
+    engine = WeakEngine(history)
+    more: dict[str, Any] = {}
+    if name in WEAK_ORDERED:
+        if not engine.holds(name):
+            raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
+        order = engine.witness(name)
+    elif name == DECLARED:
+        codes = transaction_levels(history, level_map, assume)
+        missing = missing_levels(history, codes, engine.reads.live)
+        if missing is not None:
+            raise IsocheckError(missing)
+        order = _order(engine, name, codes, limits)
+        more["levels"] = [NAMES[code - 1] for code in codes[order].tolist()]
+        if len(order) <= SMALL:
+            more["sees"] = visibility(Layout(engine, codes), order)
+    else:
+        order = _order(engine, name, name, limits)
+    document = {
+        "tool": {"name": "isocheck", "version": __version__},
+        "history": {
+            "format": history.format,
+            "sessions": history.sessions,
+            "transactions": history.transactions,
+            "operations": history.operations,
+        },
+        "level": name,
+        "order": [history.txn_label[t] for t in order.tolist()],
+        **more,
+    }
+    write_atomically(path, [msgspec.json.encode(document), b"\n"])
+
+
+def _order(engine: WeakEngine, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
+    """The commit order that the strong engine finds."""
+    decision = StrongEngine(engine, level, limits=limits).decide() if engine.holds("RC") else None
+    if decision is not None and decision.ok is None:
+        raise IsocheckError(f"{name} is undecided: {decision.reason}")
+    if decision is None or decision.order is None:
+        raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
+    return decision.order

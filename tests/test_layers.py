@@ -1,0 +1,95 @@
+"""Packages import one way: the table of docs/architecture.md, checked on every import, lazy and for types included."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "plume_py"
+
+# Package -> the packages that it may import besides itself.
+LAYERS = {
+    "base": set(),
+    "levels": {"base"},
+    "history": {"base", "levels"},
+    "checking": {"base", "levels", "history"},
+    "verify": {"base", "levels", "history"},
+    "collect": {"base", "levels", "history"},
+    "report": {"base", "levels", "history", "checking"},
+    "synth": {"base", "levels", "history", "checking", "verify", "report"},
+    "predict": {"base", "levels", "history", "checking", "verify", "report", "synth"},
+    "allocate": {"base", "levels", "history", "checking", "verify", "report", "synth"},
+    "infer": {"base", "levels", "history", "checking", "collect", "report", "synth"},
+    "scan": {"base", "levels", "history", "checking", "report"},
+    "testing": {"base", "levels", "history", "checking", "report"},
+}
+# Inside checking, from the bottom up.
+INSIDE = (("declared", "result"), ("graph",), ("weak",), ("strong",), ("check",), ("witness", "minimize", "stream"))
+
+# What is not so yet. This may only get shorter.
+EXCEPTIONS: set[tuple[str, str]] = set()
+
+
+def modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        yield ".".join(parts).removesuffix(".__init__"), path
+
+
+NAMES = {name for name, _ in modules()}
+
+
+def imports(path):
+    """Every module of ours that a module imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "plume_py")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "plume_py":
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                yield whole if whole in NAMES else node.module
+
+
+def edges():
+    return {(name, target) for name, path in modules() for target in imports(path)}
+
+
+def package(name):
+    parts = name.split(".")
+    return parts[1] if len(parts) > 1 else ""
+
+
+def test_packages_import_one_way():
+    against = set()
+    for name, target in edges():
+        a, b = package(name), package(target)
+        if a not in ("", "cli") and a != b and b not in LAYERS[a]:
+            against.add((name, target))
+    assert against == EXCEPTIONS
+
+
+def test_every_package_has_a_layer():
+    assert {package(name) for name in NAMES} - {"", "cli"} == set(LAYERS)
+
+
+def test_the_inside_of_checking_imports_one_way():
+    place = {room: at for at, rooms in enumerate(INSIDE) for room in rooms}
+    for name, target in edges():
+        if package(name) == package(target) == "checking":
+            a, b = (place[part.split(".")[2]] if part.count(".") > 1 else -1 for part in (name, target))
+            same_room = name.split(".")[2:3] == target.split(".")[2:3]
+            assert same_room or b < a, f"{name} imports {target}"
+
+
+@pytest.mark.parametrize("name", sorted({package(name) for name in NAMES} - {""}))
+def test_no_two_packages_import_each_other(name):
+    direct = {}
+    for source, target in edges():
+        if package(source) != package(target) and package(source) and package(target):
+            direct.setdefault(package(source), set()).add(package(target))
+    reached, todo = set(), [name]
+    while todo:
+        new = direct.get(todo.pop(), set()) - reached
+        reached |= new
+        todo += new
+    assert name not in reached
