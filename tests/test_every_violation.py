@@ -5,6 +5,7 @@ import random
 import oracle
 import oracle_mixed
 import pytest
+from list_histories import random_list_history
 from test_weak import build
 
 from plume_py import HistoryBuilder, check
@@ -39,7 +40,7 @@ def wild(rng):
     return oracle.random_history(rng, txns=(4, 8), sessions=(2, 5), ops=(1, 3), wild=0.1, failed=0.1)
 
 
-KINDS = [(failing, 0), (healthy, 0), (wild, 0)]
+KINDS = [(failing, 0), (healthy, 0), (wild, 0), (random_list_history, None)]
 
 
 def with_levels(sessions, initial, rng):
