@@ -16,7 +16,7 @@ from plume_py.base import accel
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Clocks, Extra, Ordering, order_of
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
-from plume_py.checking.weak import edges_kernels as kernels
+from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels
 from plume_py.history.model import Int32s, Int64s
 from plume_py.levels.patterns import BASE
 
@@ -80,26 +80,27 @@ class WeakLevels:
 
     def _forced(self, level: str) -> Forced:
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
-        accel.prepare(10 * history.operations, kernels)
         if level == "TCC":
             return self._forced_by_causality()
+        accel.prepare(10 * history.operations, rc_kernels if level == "RC" else ra_kernels)
         arguments = (
             history.op_kind, history.op_key, history.txn_start, history.txn_session,
             reads.read_start, reads.read_op, reads.read_source, *analysis.key_writers,
         )  # fmt: skip
         with analysis.timed("edges"):
             if level == "RC":
-                return _joined(_in_threads(kernels.rc_edges, self._halves(), *arguments))
-            return _joined(_in_threads(kernels.ra_edges, self._halves(), *arguments, reads.live))
+                return _joined(_in_threads(rc_kernels.forced_edges, self._halves(), *arguments))
+            return _joined(_in_threads(ra_kernels.forced_edges, self._halves(), *arguments, reads.live))
 
     def _forced_by_causality(self) -> Forced:
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
         groups, writers = analysis.groups, analysis.key_writers[1]
+        accel.prepare(10 * history.operations, tcc_kernels)
         parts = []
         for block in analysis.clocks():
             with analysis.timed("edges"):
                 parts += _in_threads(
-                    kernels.tcc_edges, self._halves(),
+                    tcc_kernels.forced_edges, self._halves(),
                     history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
                     writers, groups.key_group, groups.group_start, groups.group_session, block,
                 )  # fmt: skip
@@ -128,7 +129,7 @@ class WeakLevels:
         clocks = analysis.whole_clocks
         if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
             return None
-        accel.prepare(10 * history.operations, kernels)
+        accel.prepare(10 * history.operations, tcc_kernels)
         edges = reads.version_order
         for _ in range(ROUNDS):
             with analysis.timed("edges"):
@@ -147,7 +148,7 @@ class WeakLevels:
     def _backward_edges(self, ordering: Ordering, clocks: Clocks) -> tuple[Int32s, bool]:
         """What TCC forces against ``ordering``, and whether looking for it was given up."""
         analysis, history = self.analysis, self.analysis.history
-        edges, left = kernels.tcc_backward_edges(
+        edges, left = tcc_kernels.backward_edges(
             ordering.order, analysis.version_ordering.position, *self._layout,
             history.txn_session, len(history.key_code), clocks, STEPS_PER_READ * len(analysis.reads.read_op) + 1000,
         )  # fmt: skip
@@ -160,7 +161,7 @@ class WeakLevels:
         slot_read, slot_write = (np.empty(history.transactions + 1, np.int64) for _ in range(2))
         read_key, read_from, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
         write_key = np.empty(int(np.count_nonzero(history.op_kind & 1)), np.int32)
-        kernels.lay_out(
+        tcc_kernels.lay_out(
             self.analysis.version_ordering.order, history.op_kind, history.op_key, history.txn_start, reads.live,
             reads.read_start, reads.read_op, reads.read_source,
             slot_read, slot_write, read_key, read_from, read_number, write_key,
