@@ -90,15 +90,15 @@ def _search(history: "History") -> dict[str, float]:
     import numba
     import numpy as np
 
+    from plume_py.checking.graph.analysis import Analysis
     from plume_py.checking.graph.causal import Extra, order_of
-    from plume_py.checking.weak.engine import WeakEngine
 
-    engine = WeakEngine(history)
-    reads, groups, causal = engine.reads, engine.groups, engine.causal
+    analysis = Analysis(history)
+    reads, groups, causal = analysis.reads, analysis.groups, analysis.causal
     compiled = numba.njit(error_model="numpy")
     derive = compiled(_edges_by_search(compiled(_reaches)))
     columns = history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source
-    by_key = reads.key_writers, groups.key_group, groups.group_start
+    by_key = analysis.key_writers[1], groups.key_group, groups.group_start
     derive(0, *columns, *by_key, causal.position)
     start = perf_counter()
     edges = derive(history.transactions, *columns, *by_key, causal.position)

@@ -82,21 +82,22 @@ def lists(sessions: int, transactions: int, operations: int = 10, at_once: int =
 
 def measure_one(spec: str) -> None:
     """In a process of its own: a row per level, as JSON."""
+    from plume_py.checking.graph.analysis import Analysis
     from plume_py.checking.strong.engine import StrongEngine
     from plume_py.checking.strong.explain import explain
-    from plume_py.checking.weak.engine import WeakEngine
+    from plume_py.checking.weak.decide import WeakLevels
 
     history = history_of(spec)
     for level in LEVELS:
         start = time.perf_counter()
-        weak = WeakEngine(history)
-        if not weak.holds("TCC"):
+        analysis = Analysis(history)
+        if not WeakLevels(analysis).holds("TCC"):
             print(json.dumps({"level": level, "verdict": "breaks TCC", "seconds": time.perf_counter() - start}))
             continue
         filtered = time.perf_counter() - start
-        decision = StrongEngine(weak, level).decide()
+        decision = StrongEngine(analysis, level).decide()
         begin = time.perf_counter()
-        violations = explain(weak, decision, level)
+        violations = explain(analysis, decision, level)
         done = time.perf_counter()
         stats = decision.stats
         verdict = {True: "holds", None: "undecided"}.get(decision.ok) or ", ".join(v.tap for v in violations)

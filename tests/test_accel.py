@@ -14,8 +14,8 @@ import pytest
 from plume_py import load
 from plume_py.base import accel
 from plume_py.base.errors import InputError
-from plume_py.checking.graph import clock_kernels, row_kernels
-from plume_py.checking.weak import edges_kernels
+from plume_py.checking.graph import clock_kernels, row_kernels, session_kernels
+from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import render_kernels, text_kernels
@@ -119,6 +119,7 @@ def test_rendering_gives_the_same_bytes_compiled(name: str, monkeypatch: pytest.
 def test_small_work_is_compiled_only_when_it_adds_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ISOCHECK_COMPILE", raising=False)
     monkeypatch.setattr(accel, "_done", {})
+    monkeypatch.setattr(accel, "_compiled", set())  # as if no other test had compiled anything
     accel.prepare(accel.WORTH_COMPILING - 1, render_kernels)
     assert not hasattr(render_kernels.put, "py_func")
     accel.prepare(1, render_kernels)
@@ -147,7 +148,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def cache_base() -> Path | None:
     """The folder in which the kernels' own cache folder lies."""
-    folder = accel._cache_folder((edges_kernels, clock_kernels))
+    folder = accel._cache_folder((tcc_kernels, clock_kernels))
     return None if folder is None else folder.parent
 
 
@@ -196,9 +197,11 @@ def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkey
 
 
 def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
-    alone = accel._cache_folder((edges_kernels,))
-    assert accel._kernels_used(edges_kernels) == [clock_kernels, row_kernels]
-    assert accel._cache_folder((edges_kernels, clock_kernels)) != alone
+    alone = accel._cache_folder((tcc_kernels,))
+    used = accel._kernels_used(tcc_kernels)
+    assert used == [clock_kernels, session_kernels, edge_kernels, row_kernels]  # what it calls, and what those call
+    for other in used:
+        assert accel._cache_folder((tcc_kernels, other)) != alone
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:

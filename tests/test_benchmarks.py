@@ -55,13 +55,14 @@ def test_a_failing_command_stops_the_benchmark():
 @pytest.mark.parametrize("guarantee", ["SER", "TCC"])
 def test_the_hot_key_history_holds_and_everybody_writes_the_key(tmp_path, guarantee):
     import plume_py
-    from plume_py.checking.weak.engine import WeakEngine
+    from plume_py.checking.graph.analysis import Analysis
+    from plume_py.checking.weak.decide import WeakLevels
 
     path = tmp_path / "hot.txt"
     path.write_text("".join(hot_key.history(guarantee, 4, 5)))
     history = plume_py.load(path)
     assert all(("w", hot_key.HOT) in {op[:2] for op in txn.ops} for session in history for txn in session)
-    assert WeakEngine(history).holds("TCC")
+    assert WeakLevels(Analysis(history)).holds("TCC")
 
 
 def test_tables_and_plots(tmp_path, capsys):

@@ -10,8 +10,8 @@ from test_weak import build
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
+from plume_py.checking.graph.without import without_operations
 from plume_py.checking.strong import besides
-from plume_py.checking.strong.rest import without_operations
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import weaker_levels

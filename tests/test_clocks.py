@@ -10,13 +10,14 @@ import pytest
 from plume_py import HistoryBuilder, check
 from plume_py.base import accel
 from plume_py.checking.graph import causal, clock_kernels, tree_clock_kernels
-from plume_py.checking.weak import edges_kernels, triples_kernels
-from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels, triples_kernels
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.generate import generate
 from plume_py.history.model import History
 
 LEVELS = ["CI", "RC", "RA", "TCC"]
-KERNELS = clock_kernels, tree_clock_kernels, edges_kernels, triples_kernels
+KERNELS = clock_kernels, tree_clock_kernels, rc_kernels, ra_kernels, tcc_kernels, triples_kernels
 
 
 @pytest.fixture(params=["never", "always"])
@@ -48,22 +49,22 @@ def random_reads(rng: random.Random, sessions: int, transactions: int, keys: int
     return builder.build()
 
 
-def horizons(engine: WeakEngine) -> np.ndarray:
+def horizons(analysis: Analysis) -> np.ndarray:
     """By transaction and session: the first that is not causally before."""
-    found = np.full((engine.history.transactions, engine.history.sessions), -1)
-    for block in engine.clocks():
+    found = np.full((analysis.history.transactions, analysis.history.sessions), -1)
+    for block in analysis.clocks():
         row = clock_kernels.empty_row(block)
-        for t in range(engine.history.transactions):
+        for t in range(analysis.history.transactions):
             row = clock_kernels.row_of(block, t, t == 0, row)
             for s in range(block.low, block.high):
                 found[t, s] = clock_kernels.horizon(block, t, s)
-                assert found[t, s] == engine.history.session_start[s] + row[s - block.low]
+                assert found[t, s] == analysis.history.session_start[s] + row[s - block.low]
     return found
 
 
-def reachable(engine: WeakEngine) -> np.ndarray:
+def reachable(analysis: Analysis) -> np.ndarray:
     """The same by search, without clocks."""
-    history, reads = engine.history, engine.reads
+    history, reads = analysis.history, analysis.reads
     found = np.empty((history.transactions, history.sessions), np.int64)
     for t in range(history.transactions):
         seen, todo = set(), [t]
@@ -82,26 +83,26 @@ def reachable(engine: WeakEngine) -> np.ndarray:
     return found
 
 
-def edges(engine: WeakEngine) -> list[list[int]]:
-    return sorted(engine.commit_order("TCC").forced.edges.tolist())
+def edges(weak: WeakLevels) -> list[list[int]]:
+    return sorted(weak.commit_order("TCC").forced.edges.tolist())
 
 
-def variants(history: History, monkeypatch: pytest.MonkeyPatch) -> Iterator[WeakEngine]:
+def variants(history: History, monkeypatch: pytest.MonkeyPatch) -> Iterator[WeakLevels]:
     """Trees, and vectors in blocks of 1 session, of 3, of all."""
-    yield WeakEngine(history, "tree")
+    yield WeakLevels(Analysis(history, "tree"))
     for width in (1, 3, history.sessions):
         monkeypatch.setattr(causal, "CLOCK_BYTES", width * history.transactions)  # short sessions: a byte each
-        yield WeakEngine(history, "vector")
+        yield WeakLevels(Analysis(history, "vector"))
 
 
 def assert_equal(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
     tree, *vectors = variants(history, monkeypatch)
-    expected = reachable(tree)
-    for engine in (tree, *vectors):
-        assert np.array_equal(horizons(engine), expected)
-        assert edges(engine) == edges(tree)
-        assert engine.commit_order("TCC").forced.stale == tree.commit_order("TCC").forced.stale
-        assert [engine.holds(level) for level in LEVELS] == [tree.holds(level) for level in LEVELS]
+    expected = reachable(tree.analysis)
+    for weak in (tree, *vectors):
+        assert np.array_equal(horizons(weak.analysis), expected)
+        assert edges(weak) == edges(tree)
+        assert weak.commit_order("TCC").forced.stale == tree.commit_order("TCC").forced.stale
+        assert [weak.holds(level) for level in LEVELS] == [tree.holds(level) for level in LEVELS]
 
 
 def test_tiny_histories(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +124,7 @@ def test_generated_histories(guarantee: str, sessions: int, mode: str, monkeypat
 def test_causal_cycles(seed: int, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(seed)
     history = random_reads(rng, sessions=2 + 2 * seed, transactions=60, keys=5)
-    assert not WeakEngine(history).causal.acyclic
+    assert not Analysis(history).causal.acyclic
     assert_equal(history, monkeypatch)
 
 
@@ -146,16 +147,16 @@ def test_counts_are_wide_enough(longest: int) -> None:
     for i in range(longest):
         builder.add("long", [("w", "x", i + 1)])
     builder.add("reader", [("r", "x", longest)])
-    engine = WeakEngine(builder.build(), "vector")
-    block = next(engine.clocks())
+    analysis = Analysis(builder.build(), "vector")
+    block = next(analysis.clocks())
     assert clock_kernels.horizon(block, longest, 0) == longest
-    assert engine.holds("TCC")
+    assert WeakLevels(analysis).holds("TCC")
 
 
 def test_trees_are_given_up_when_too_many_steps_are_needed() -> None:
-    engine = WeakEngine(generate("SER", sessions=30, transactions=5, operations=6, keys=10))
-    assert causal.tree_clocks(engine.history, engine.reads, engine.causal, limit=100) is None
-    assert causal.tree_clocks(engine.history, engine.reads, engine.causal) is not None
+    analysis = Analysis(generate("SER", sessions=30, transactions=5, operations=6, keys=10))
+    assert causal.tree_clocks(analysis.history, analysis.reads, analysis.causal, limit=100) is None
+    assert causal.tree_clocks(analysis.history, analysis.reads, analysis.causal) is not None
 
 
 def test_auto_takes_trees_for_many_sessions_that_know_little(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +166,8 @@ def test_auto_takes_trees_for_many_sessions_that_know_little(monkeypatch: pytest
     for i in range(200):
         strangers.add(i % 50, [("r", i % 50, max(0, i - 49)), ("w", i % 50, i + 1)])
         friends.add(i % 50, [*(("r", p, p + 1) for p in range(max(0, i - 9), i)), ("w", i, i + 1)])
-    tree = WeakEngine(strangers.build()).whole_clocks
-    vector = WeakEngine(friends.build()).whole_clocks
+    tree = Analysis(strangers.build()).whole_clocks
+    vector = Analysis(friends.build()).whole_clocks
     assert tree is not None
     assert tree.clock.size == 0
     assert vector is not None

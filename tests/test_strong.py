@@ -10,10 +10,10 @@ from test_weak import all_histories, build, random_lists
 
 from plume_py import HistoryBuilder, check, load
 from plume_py.base import accel
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong import infer_kernels, node_kernels, trial_kernels
 from plume_py.checking.strong.decision import Core
 from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY
@@ -40,8 +40,8 @@ def decided(sessions, initial=0):
     facts = oracle.Facts(sessions, initial)
     if facts.found & oracle.BASE:
         return None
-    weak = WeakEngine(build(sessions, initial))
-    return facts, weak, {level: StrongEngine(weak, level).decide() for level in STRONG}
+    analysis = Analysis(build(sessions, initial))
+    return facts, analysis, {level: StrongEngine(analysis, level).decide() for level in STRONG}
 
 
 def cut_down(sessions, core: Core):
@@ -77,12 +77,12 @@ def compare(seed, count, make=close, initial=0):
             continue
         if found is None:
             continue
-        facts, weak, decisions = found
+        facts, analysis, decisions = found
         for level, decision in decisions.items():
             assert decision.ok == oracle.satisfies(facts, level), (level, sessions)
             if decision.ok:
-                order = [weak.history.txn_label[t] for t in decision.order]
-                assert verify_witness(weak.history, Witness(level=level, order=order)) == [], (level, sessions)
+                order = [analysis.history.txn_label[t] for t in decision.order]
+                assert verify_witness(analysis.history, Witness(level=level, order=order)) == [], (level, sessions)
             elif make is not random_lists:
                 small = oracle.Facts(cut_down(sessions, decision.core), initial)
                 assert not oracle.satisfies(small, level), (level, sessions, decision.core)
@@ -184,7 +184,7 @@ def test_planted_patterns_are_found_and_proved(pattern, seed):
 @pytest.mark.parametrize("level", STRONG)
 def test_a_wrong_witness_is_refuted(level):
     history = generated("SER")
-    decision = StrongEngine(WeakEngine(history), level).decide()
+    decision = StrongEngine(Analysis(history), level).decide()
     order = [history.txn_label[t] for t in decision.order]
     assert verify_witness(history, Witness(level=level, order=order)) == []
     rng = random.Random(5)
@@ -215,7 +215,7 @@ def test_blind_writes_leave_much_open(guarantee, level):
     history = generate(
         guarantee, sessions=30, transactions=8, operations=3, keys=20, read_share=0.2, distribution="uniform", seed=1
     )
-    decision = StrongEngine(WeakEngine(history), level).decide()
+    decision = StrongEngine(Analysis(history), level).decide()
     assert decision.ok
     assert decision.stats["choices"] > 0
     order = [history.txn_label[t] for t in decision.order]

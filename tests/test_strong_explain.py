@@ -11,11 +11,11 @@ import pytest
 
 import plume_py
 from plume_py import HistoryBuilder
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import INITIAL, LevelVerdict, Result
 from plume_py.checking.strong import refute
 from plume_py.checking.strong.decision import Core, Decision
 from plume_py.checking.strong.explain import DECLARED, explain
-from plume_py.checking.weak.engine import WeakEngine
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import STRONG
 from plume_py.report import dot
@@ -49,9 +49,9 @@ def history(*sessions):
 
 def explained(history, level):
     """The violation, found from nothing but the fact that there is one."""
-    engine = WeakEngine(history)
-    live = tuple(t for t in range(history.transactions) if engine.reads.live[t])
-    (found,) = explain(engine, Decision(False, core=Core(live)), level)
+    analysis = Analysis(history)
+    live = tuple(t for t in range(history.transactions) if analysis.reads.live[t])
+    (found,) = explain(analysis, Decision(False, core=Core(live)), level)
     return found.violation
 
 
@@ -173,8 +173,8 @@ def refuted_exactly(seed, count):
     for rng, sessions, facts in random_facts(seed, count):
         levels = oracle_mixed.random_levels(rng, facts)
         made = build(sessions)
-        engine = WeakEngine(made)
-        found, proof = refute.Refuter(made, engine.reads, levels).argue(facts.live)
+        analysis = Analysis(made)
+        found, proof = refute.Refuter(made, analysis.reads, levels).argue(facts.live)
         assert (proof is None) == oracle_mixed.holds(facts, levels), (sessions, levels)
         if proof is not None:
             violation = explained(made, levels)
@@ -278,8 +278,8 @@ def test_an_append_that_no_list_shows_comes_later():
         [("committed", [("r", "y", (1,)), ("r", "x", (1,))])],
     ]
     # T4 saw T2's y but not its x, which came after T1's.
-    engine = WeakEngine(build(sessions, None))
-    (found,) = explain(engine, Decision(False, core=Core((0, 1, 2, 3))), "SER")
+    analysis = Analysis(build(sessions, None))
+    (found,) = explain(analysis, Decision(False, core=Core((0, 1, 2, 3))), "SER")
     text = render(Result("h", violations=(found.violation,)), style=lambda words, **_: words)
     assert "read of list x shows T1's append and not T2's" in " ".join(text.split())
 
@@ -289,9 +289,9 @@ def test_an_append_that_no_list_shows_comes_later():
 
 def test_the_same_history_is_fine_at_pc_and_not_at_si():
     made = history(["rx0 wx1"], ["rx0 wx2"])
-    engine = WeakEngine(made)
+    analysis = Analysis(made)
     fine = {0: "SER", 1: "PC"}
-    assert refute.Refuter(made, engine.reads, fine).argue((0, 1))[1] is None
+    assert refute.Refuter(made, analysis.reads, fine).argue((0, 1))[1] is None
     violation = explained(made, {0: "SER", 1: "SI"})
     assert violation.tap == "lost-update"
     assert violation.level == DECLARED
@@ -330,9 +330,9 @@ def test_an_argument_that_is_too_long_is_not_shown_but_the_set_is(monkeypatch):
 
 
 def test_nothing_is_explained_that_holds_or_is_undecided():
-    engine = WeakEngine(history(["wx1"]))
+    analysis = Analysis(history(["wx1"]))
     for ok in (True, None):
-        assert explain(engine, Decision(ok), "SER") == []
+        assert explain(analysis, Decision(ok), "SER") == []
 
 
 # Reports

@@ -8,8 +8,9 @@ from click.testing import CliRunner
 from plume_py import check
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits, memory_in_use
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.cli.main import cli
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.generate import generate
@@ -34,10 +35,10 @@ class Countdown(Limits):
 
 
 def test_a_limit_may_be_reached_anywhere(history):
-    weak = WeakEngine(history)
+    analysis = Analysis(history)
     answers = []
     for times in range(200):
-        decision = StrongEngine(weak, "SI", limits=Countdown(times)).decide()
+        decision = StrongEngine(analysis, "SI", limits=Countdown(times)).decide()
         answers.append(decision.ok)
         if decision.ok is not None:
             break
@@ -49,10 +50,10 @@ def test_a_limit_may_be_reached_anywhere(history):
 
 
 def test_the_reason_tells_how_far_it_came(history):
-    weak = WeakEngine(history)
+    analysis = Analysis(history)
     reasons = []
     for times in range(200):
-        decision = StrongEngine(weak, "PSI", limits=Countdown(times)).decide()
+        decision = StrongEngine(analysis, "PSI", limits=Countdown(times)).decide()
         if decision.ok is not None:
             break
         reasons.append(decision.reason)
@@ -68,9 +69,9 @@ def test_no_time_at_all(history):
 
 
 def test_memory_that_is_used_up(history):
-    weak = WeakEngine(history)
-    assert weak.holds("TCC")
-    decision = StrongEngine(weak, "SER", limits=Limits(max_memory=memory_in_use() // 2)).decide()
+    analysis = Analysis(history)
+    assert WeakLevels(analysis).holds("TCC")
+    decision = StrongEngine(analysis, "SER", limits=Limits(max_memory=memory_in_use() // 2)).decide()
     assert decision.ok is None
     assert "MB of memory" in decision.reason
 
@@ -80,7 +81,7 @@ def test_out_of_memory_is_undecided(history, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("plume_py.checking.strong.known.commit_graph", fail)
-    decision = StrongEngine(WeakEngine(history), "SER").decide()
+    decision = StrongEngine(Analysis(history), "SER").decide()
     assert (decision.ok, decision.reason) == (None, "stopped: no more memory to be had")
 
 

@@ -15,10 +15,10 @@ from plume_py import HistoryBuilder, check, load
 from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong import infer_kernels, node_kernels, trial_kernels
 from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.visibility import visibility
-from plume_py.checking.weak.engine import WeakEngine
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
@@ -43,25 +43,25 @@ def compare(seed, count, make=close, initial=0):
         if facts.found & oracle.BASE:
             continue
         levels = oracle_mixed.random_levels(rng, facts)
-        weak = WeakEngine(build(sessions, initial))
-        codes = codes_of(levels, weak.history.transactions)
-        engine = StrongEngine(weak, codes)
+        analysis = Analysis(build(sessions, initial))
+        codes = codes_of(levels, analysis.history.transactions)
+        engine = StrongEngine(analysis, codes)
         decision = engine.decide()
         assert decision.ok == oracle_mixed.holds(facts, levels), (levels, sessions)
         if decision.ok:
-            claim = witness(weak, engine, codes, decision)
-            assert verify_witness(weak.history, claim) == [], (levels, sessions)
+            claim = witness(analysis, engine, codes, decision)
+            assert verify_witness(analysis.history, claim) == [], (levels, sessions)
         compared += 1
 
 
-def witness(weak, engine, codes, decision):
+def witness(analysis, engine, codes, decision):
     from plume_py.checking.strong.layout import Layout
 
     return Witness(
         level="declared",
-        order=[weak.history.txn_label[t] for t in decision.order],
+        order=[analysis.history.txn_label[t] for t in decision.order],
         levels=[NAMES[code - 1] for code in codes[decision.order]],
-        sees=visibility(Layout(weak, codes), decision.order),
+        sees=visibility(Layout(analysis, codes), decision.order),
     )
 
 
@@ -98,10 +98,10 @@ def test_one_level_for_all_is_that_level(level):
         facts = oracle.Facts(sessions)
         if facts.found & oracle.BASE:
             continue
-        weak = WeakEngine(build(sessions))
-        codes = np.full(weak.history.transactions, 1 + NAMES.index(level), np.uint8)
-        assert StrongEngine(weak, codes).decide().ok == oracle.satisfies(facts, level), sessions
-        result = check(weak.history, ["declared", level], assume=level)
+        analysis = Analysis(build(sessions))
+        codes = np.full(analysis.history.transactions, 1 + NAMES.index(level), np.uint8)
+        assert StrongEngine(analysis, codes).decide().ok == oracle.satisfies(facts, level), sessions
+        result = check(analysis.history, ["declared", level], assume=level)
         assert result.levels["declared"] == result.levels[level], sessions
         compared += 1
 
@@ -113,13 +113,13 @@ def test_stronger_levels_never_help():
         facts = oracle.Facts(sessions)
         if facts.found & oracle.BASE:
             continue
-        weak = WeakEngine(build(sessions))
+        analysis = Analysis(build(sessions))
         levels = oracle_mixed.random_levels(rng, facts)
-        codes = codes_of(levels, weak.history.transactions)
+        codes = codes_of(levels, analysis.history.transactions)
         stronger = codes.copy()
         stronger[rng.randrange(len(codes))] = 1 + NAMES.index("SER")
-        if StrongEngine(weak, stronger).decide().ok:
-            assert StrongEngine(weak, codes).decide().ok, (levels, sessions)
+        if StrongEngine(analysis, stronger).decide().ok:
+            assert StrongEngine(analysis, codes).decide().ok, (levels, sessions)
 
 
 def deposits(second):

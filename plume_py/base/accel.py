@@ -76,7 +76,12 @@ def _compile(module: ModuleType) -> None:
 
 
 def _kernels_used(module: ModuleType) -> list[ModuleType]:
-    return [v for v in vars(module).values() if isinstance(v, ModuleType) and v.__name__.endswith("_kernels")]
+    """The kernel modules that ``module`` uses, and those that they use."""
+    used: list[ModuleType] = []
+    for value in vars(module).values():
+        if isinstance(value, ModuleType) and value.__name__.endswith("_kernels"):
+            used += [other for other in (value, *_kernels_used(value)) if other not in used]
+    return used
 
 
 def cache_options(*modules: ModuleType) -> dict[str, Any]:

@@ -4,16 +4,19 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import ClockKind
 from plume_py.checking.result import LevelVerdict, Result, Violation
-from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
+from plume_py.checking.weak.rest import healthy_part
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
@@ -55,19 +58,20 @@ def check(
     start = time.perf_counter()
     limits = limits or Limits()
     asked = _Asked(_levels(levels), limits, max_examples, level_map, assume)
-    engine = WeakEngine(history, clock, progress)
+    analysis = Analysis(history, clock, progress)
+    weak = WeakLevels(analysis)
     if taps:
-        found, named = _check_patterns(engine, set(taps), limits)
+        found, named = _check_patterns(weak, set(taps), limits)
     else:
-        found, named = _check_levels(engine, asked)
+        found, named = _check_levels(weak, asked)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
     strong = {tap: asked.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
     start_examples = time.perf_counter()
     shown: list[Violation] = []
     for pattern in patterns:
-        shown += examples(engine, named, pattern, max_examples)
+        shown += examples(weak, named, pattern, max_examples)
     shown += asked.violations
-    seconds = {**engine.seconds, "explain": time.perf_counter() - start_examples}
+    seconds = {**analysis.seconds, "explain": time.perf_counter() - start_examples}
     return Result(
         history=name,
         format=history.format,
@@ -95,15 +99,15 @@ def _levels(levels: str | Sequence[str]) -> list[str]:
     return [level for level in (*NAMES, DECLARED) if level in names]
 
 
-def _name(engine: WeakEngine, weak: list[str], broken: list[str]) -> Named:
+def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> Named:
     """Name what is there, up to the strongest level asked, if anything is."""
-    strongest = [level for level in ORDERED if level in weak]
+    strongest = [level for level in ORDERED if level in levels]
     if not broken:
         return Named({}, {}, True)
-    if not strongest or broken == ["CI"] == weak:
-        return Named({"j": engine.reads.counts["j"]}, {}, True)
-    with engine.timed("name"):
-        return name_patterns(engine, strongest[-1])
+    if not strongest or broken == ["CI"] == levels:
+        return Named({"j": weak.analysis.reads.counts["j"]}, {}, True)
+    with weak.analysis.timed("name"):
+        return name_patterns(weak, strongest[-1])
 
 
 @dataclass
@@ -119,29 +123,29 @@ class _Asked:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def _check_levels(engine: WeakEngine, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
-    declared = _declared_levels(engine, asked) if DECLARED in asked.levels else None
+def _check_levels(weak: WeakLevels, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
+    declared = _declared_levels(weak, asked) if DECLARED in asked.levels else None
     wanted = {*asked.levels, *([declared.common] if declared is not None else [])}
     strong = [level for level in ABOVE_TCC if level in wanted]
     needed = {*wanted, *(["TCC"] if strong else []), *([declared.floor] if declared is not None else [])}
-    holds, undecided = _weak_levels(engine, [level for level in WEAK if level in needed], asked.limits)
-    named = _name(engine, list(holds), [level for level, ok in holds.items() if not ok])
+    holds, undecided = _weak_levels(weak, [level for level in WEAK if level in needed], asked.limits)
+    named = _name(weak, list(holds), [level for level, ok in holds.items() if not ok])
     found = {level: _weak_verdict(level, ok, named) for level, ok in holds.items()}
     found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
     if strong:
-        _add_strong(engine, strong, found, named, asked)
+        _add_strong(weak, strong, found, named, asked)
     if declared is not None:
-        found[DECLARED] = _declared_verdict(engine, declared, found, named, asked)
+        found[DECLARED] = _declared_verdict(weak, declared, found, named, asked)
     return {level: found[level] for level in asked.levels}, named
 
 
-def _weak_levels(engine: WeakEngine, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
+def _weak_levels(weak: WeakLevels, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
     """Which weak levels hold, as far as the limits allow, and why it is not all of them."""
     holds: dict[str, bool] = {}
     try:
         for level in levels:
             limits.check()
-            holds[level] = engine.holds(level)
+            holds[level] = weak.holds(level)
     except LimitError as error:
         return holds, str(error)
     return holds, None
@@ -152,18 +156,20 @@ def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
 
 
 def _add_strong(
-    engine: WeakEngine, strong: list[str], found: dict[str, LevelVerdict], named: Named, asked: _Asked
+    weak: WeakLevels, strong: list[str], found: dict[str, LevelVerdict], named: Named, asked: _Asked
 ) -> None:
     """The verdicts on strong levels, given those on weak ones; who asks for weak levels only does not import this."""
     from plume_py.checking.strong.checks import besides_weak, strong_verdicts
 
     if found["TCC"].ok:
-        _add(strong_verdicts(engine, strong, asked.limits, asked.examples), found, asked)
+        _add(strong_verdicts(weak.analysis, strong, asked.limits, asked.examples), found, asked)
         return
     found |= dict.fromkeys(strong, found["TCC"])
     if found["TCC"].ok is False:
         verdicts = {level: found[level] for level in strong}
-        _add(besides_weak(engine, verdicts, tuple(strong), ("TCC", named), asked.limits, asked.examples), found, asked)
+        healthy = partial(healthy_part, weak, "TCC", named)
+        more = besides_weak(weak.analysis, verdicts, tuple(strong), healthy, asked.limits, asked.examples)
+        _add(more, found, asked)
 
 
 def _add(strong: "StrongVerdicts", found: dict[str, LevelVerdict], asked: _Asked) -> None:
@@ -182,18 +188,18 @@ class _Declared:
     floor: str
 
 
-def _declared_levels(engine: WeakEngine, asked: _Asked) -> _Declared:
-    live = engine.reads.live
-    codes = transaction_levels(engine.history, asked.level_map, asked.assume)
+def _declared_levels(weak: WeakLevels, asked: _Asked) -> _Declared:
+    live = weak.analysis.reads.live
+    codes = transaction_levels(weak.analysis.history, asked.level_map, asked.assume)
     present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
-    missing = missing_levels(engine.history, codes, live)
+    missing = missing_levels(weak.analysis.history, codes, live)
     common = next(iter(present)) if len(present) == 1 and missing is None else ""
     floor = next((level for level in ("RC", "RA") if level in present), "TCC")
     return _Declared(codes, missing, common, floor)
 
 
 def _declared_verdict(
-    engine: WeakEngine, declared: _Declared, found: dict[str, LevelVerdict], named: Named, asked: _Asked
+    weak: WeakLevels, declared: _Declared, found: dict[str, LevelVerdict], named: Named, asked: _Asked
 ) -> LevelVerdict:
     if declared.missing is not None:
         return LevelVerdict(None, reason=declared.missing)
@@ -203,22 +209,22 @@ def _declared_verdict(
 
     floor, limits = found[declared.floor], (asked.limits, asked.examples)
     if floor.ok is False:
-        broken = declared.floor, named
-        _add(besides_weak(engine, {DECLARED: floor}, declared.codes, broken, *limits), found, asked)
+        healthy = partial(healthy_part, weak, declared.floor, named)
+        _add(besides_weak(weak.analysis, {DECLARED: floor}, declared.codes, healthy, *limits), found, asked)
     elif floor.ok:
-        _add(declared_verdict(engine, declared.codes, *limits), found, asked)
+        _add(declared_verdict(weak.analysis, declared.codes, *limits), found, asked)
     return found.get(DECLARED, floor)
 
 
-def _check_patterns(engine: WeakEngine, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:
+def _check_patterns(weak: WeakLevels, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:
     """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
     strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
     levels = ["CI", *ORDERED[: strongest + 1]]
-    holds, undecided = _weak_levels(engine, levels, limits)
+    holds, undecided = _weak_levels(weak, levels, limits)
     asked = [letter for letter in TAPS if letter in letters]
     if undecided is not None:
         return {f"TAP-{letter}": LevelVerdict(None, reason=undecided) for letter in asked}, Named({}, {}, True)
-    named = _name(engine, levels, [level for level, ok in holds.items() if not ok])
+    named = _name(weak, levels, [level for level, ok in holds.items() if not ok])
     return {
         f"TAP-{letter}": LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
         for letter in asked

@@ -14,10 +14,11 @@ import numpy as np
 from plume_py.base.limits import Limits
 from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import resolve_reads
 from plume_py.checking.result import LevelVerdict, Violation
 from plume_py.checking.strong.checks import first_violation
-from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
 from plume_py.levels import NAMES
@@ -129,8 +130,8 @@ class _Ways:
         return check(made, self.level, max_examples=0, limits=self.limits).levels[self.level]
 
     def _strong(self, parts: list[_Part]) -> Violation | None:
-        engine = WeakEngine(_build(self.history, parts))
-        return first_violation(engine, self.level, self.limits) if engine.holds("TCC") else None
+        analysis = Analysis(_build(self.history, parts))
+        return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds("TCC") else None
 
 
 def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[_Part]]:

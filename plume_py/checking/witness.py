@@ -17,10 +17,11 @@ from plume_py.base.files import write_atomically
 from plume_py.base.limits import Limits
 from plume_py.base.version import __version__
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.layout import Layout
 from plume_py.checking.strong.visibility import visibility
-from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, parse_level
 
@@ -45,23 +46,23 @@ def write_witness(
     name = parse_level(level) or level
     if name not in ORDERED:
         raise IsocheckError(f"CI is defined without a commit order; --witness works for {', '.join(ORDERED)}")
-    engine = WeakEngine(history)
+    weak = WeakLevels(Analysis(history))
     more: dict[str, Any] = {}
     if name in WEAK_ORDERED:
-        if not engine.holds(name):
+        if not weak.holds(name):
             raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
-        order = engine.witness(name)
+        order = weak.witness(name)
     elif name == DECLARED:
         codes = transaction_levels(history, level_map, assume)
-        missing = missing_levels(history, codes, engine.reads.live)
+        missing = missing_levels(history, codes, weak.analysis.reads.live)
         if missing is not None:
             raise IsocheckError(missing)
-        order = _order(engine, name, codes, limits)
+        order = _order(weak, name, codes, limits)
         more["levels"] = [NAMES[code - 1] for code in codes[order].tolist()]
         if len(order) <= SMALL:
-            more["sees"] = visibility(Layout(engine, codes), order)
+            more["sees"] = visibility(Layout(weak.analysis, codes), order)
     else:
-        order = _order(engine, name, name, limits)
+        order = _order(weak, name, name, limits)
     document = {
         "tool": {"name": "isocheck", "version": __version__},
         "history": {
@@ -77,9 +78,9 @@ def write_witness(
     write_atomically(path, [msgspec.json.encode(document), b"\n"])
 
 
-def _order(engine: WeakEngine, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
+def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
     """The commit order that the strong engine finds."""
-    decision = StrongEngine(engine, level, limits=limits).decide() if engine.holds("RC") else None
+    decision = StrongEngine(weak.analysis, level, limits=limits).decide() if weak.holds("RC") else None
     if decision is not None and decision.ok is None:
         raise IsocheckError(f"{name} is undecided: {decision.reason}")
     if decision is None or decision.order is None:

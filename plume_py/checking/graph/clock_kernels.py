@@ -9,6 +9,8 @@ component (of a causal cycle) come together and share one row.
 
 import numpy as np
 
+from plume_py.checking.graph import session_kernels
+
 
 def horizon(clocks, t, s):
     """The first transaction of session s (one of those that ``clocks`` cover) that is not causally before t."""
@@ -48,17 +50,17 @@ def row_of(clocks, t, first, row):
     """The counts of t by session; for each t in turn, ``row`` being the last answer unless t is the ``first``."""
     if clocks.clock.shape[1] > 0:
         return clocks.clock[t]
-    own = clocks.txn_session[t]
+    own, previous = clocks.txn_session[t], session_kernels.previous(clocks.txn_session, t)
     begin = t
-    if first or t == clocks.session_start[own]:
+    if first or previous < 0:
         for j in range(len(row)):
             row[j] = 0
         begin = clocks.session_start[own]
     for i in range(clocks.log_start[begin], clocks.log_start[t + 1]):
         p = clocks.log[i]
         count_up_to(row, clocks.low, p, clocks.txn_session[p], clocks.session_start)
-    if t > clocks.session_start[own]:
-        count_up_to(row, clocks.low, t - 1, own, clocks.session_start)
+    if previous >= 0:
+        count_up_to(row, clocks.low, previous, own, clocks.session_start)
     return row
 
 
@@ -107,9 +109,10 @@ def vector_clocks(order, component, txn_session, session_start, read_start, read
 
 def start_row(clock, low, t, txn_session, session_start):
     """A row begins as its session left off."""
-    if t > session_start[txn_session[t]]:
-        copy_row(clock, t - 1, t)
-        count_up_to(clock[t], low, t - 1, txn_session[t], session_start)
+    p = session_kernels.previous(txn_session, t)
+    if p >= 0:
+        copy_row(clock, p, t)
+        count_up_to(clock[t], low, p, txn_session[p], session_start)
     else:
         clear_row(clock, t)
 
@@ -131,8 +134,9 @@ def cycle_row(members, component, txn_session, session_start, read_start, read_s
     first = members[0]
     clear_row(clock, first)
     for t in members:
-        if t > session_start[txn_session[t]] and component[t - 1] != component[first]:
-            learn(clock, low, first, t - 1, txn_session[t], session_start)
+        p = session_kernels.previous(txn_session, t)
+        if p >= 0 and component[p] != component[first]:
+            learn(clock, low, first, p, txn_session[p], session_start)
         for r in range(read_start[t], read_start[t + 1]):
             p = read_source[r]
             if p >= 0 and component[p] != component[first]:

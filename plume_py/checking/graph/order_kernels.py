@@ -7,6 +7,8 @@ Sources are in ``read_start``/``read_source`` (-1: the initial state), the rest 
 
 import numpy as np
 
+from plume_py.checking.graph import session_kernels
+
 
 def topological_order(session_start, read_start, read_source, extra_start, extra_from, order):
     """Fill ``order``, sessions advancing in turn; returns how many transactions found a place.
@@ -76,7 +78,7 @@ def topological_order(session_start, read_start, read_source, extra_start, extra
 def predecessor(t, i, txn_session, read_start, read_source, extra_start, extra_from):
     """The i-th predecessor of t; -1 if that place is empty, -2 if there are no more."""
     if i == 0:
-        return t - 1 if t > 0 and txn_session[t - 1] == txn_session[t] else -1
+        return session_kernels.previous(txn_session, t)
     i -= 1
     reads = read_start[t + 1] - read_start[t]
     if i < reads:

@@ -115,3 +115,19 @@ def list_key_writers(op_kind, op_key, op_version, txn_start, live, version_final
                     last[x] = t
                     writers[at[x]] = t
                     at[x] += 1
+
+
+def group_writers(key_start, key_writers, txn_session, key_group, group_start, group_session):
+    """Split the writers of each key by session; returns how many groups there are."""
+    count = 0
+    for x in range(len(key_start) - 1):
+        key_group[x] = count
+        for i in range(key_start[x], key_start[x + 1]):
+            s = txn_session[key_writers[i]]
+            if i == key_start[x] or s != group_session[count - 1]:
+                group_start[count] = i
+                group_session[count] = s
+                count += 1
+    key_group[len(key_start) - 1] = count
+    group_start[count] = len(key_writers)
+    return count

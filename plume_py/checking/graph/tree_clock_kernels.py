@@ -11,6 +11,8 @@ is known, with all that was learnt through it.
 
 import numpy as np
 
+from plume_py.checking.graph import session_kernels
+
 
 def slot_of(table, key):
     """Where ``key`` is, or belongs, in a table of rows (key, value); free rows have key -1."""
@@ -114,12 +116,13 @@ def learn(table, nodes, sizes, p, own, txn_session, session_start, log_start, lo
     return table, nodes
 
 
-def know_own_past(table, sizes, t, own, session_start):
+def know_own_past(table, sizes, t, txn_session, sessions):
     """Session order needs no nodes; returns the table."""
-    if t > session_start[own]:
-        key = pair(own, own, len(session_start) - 1)
-        if known(table, key) < t - 1:
-            table = put(table, sizes, key, t - 1)
+    p = session_kernels.previous(txn_session, t)
+    if p >= 0:
+        key = pair(txn_session[t], txn_session[t], sessions)
+        if known(table, key) < p:
+            table = put(table, sizes, key, p)
     return table
 
 
@@ -143,7 +146,7 @@ def tree_clocks(order, component, txn_session, session_start, read_start, read_s
         if end == i + 1:
             log_start[t] = sizes[1]
             own = txn_session[t]
-            table = know_own_past(table, sizes, t, own, session_start)
+            table = know_own_past(table, sizes, t, txn_session, sessions)
             for r in range(read_start[t], read_start[t + 1]):
                 p = read_source[r]
                 if p >= 0:
@@ -172,9 +175,10 @@ def learn_cycle(
     cycle = component[members[0]]
     begin = sizes[1]
     for t in members:
-        if t > session_start[txn_session[t]] and component[t - 1] != cycle:
+        p = session_kernels.previous(txn_session, t)
+        if p >= 0 and component[p] != cycle:
             table, nodes = learn(
-                table, nodes, sizes, t - 1, extra, txn_session, session_start, log_start, log_end, stack
+                table, nodes, sizes, p, extra, txn_session, session_start, log_start, log_end, stack
             )  # fmt: skip
         for r in range(read_start[t], read_start[t + 1]):
             p = read_source[r]
@@ -188,8 +192,9 @@ def learn_cycle(
     end = sizes[1]
     for t in members:
         log_start[t] = sizes[1]
-        if t == session_start[txn_session[t]] or component[t - 1] != cycle:
-            table = know_own_past(table, sizes, t, txn_session[t], session_start)
+        p = session_kernels.previous(txn_session, t)
+        if p < 0 or component[p] != cycle:
+            table = know_own_past(table, sizes, t, txn_session, len(session_start) - 1)
             table, nodes = copy_nodes(
                 table, nodes, sizes, begin, end, txn_session[t], txn_session, len(session_start) - 1, stack
             )  # fmt: skip

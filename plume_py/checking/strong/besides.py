@@ -5,21 +5,23 @@ at any time.
 """
 
 from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import replace
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Violation
+from plume_py.checking.steps import StepWriter, shown_transaction
 from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.explain import Explained, explain
 from plume_py.checking.strong.rest import Rest
-from plume_py.checking.weak.engine import WeakEngine
-from plume_py.checking.weak.explain import shown_transaction
-from plume_py.checking.weak.naming import Named
-from plume_py.checking.weak.steps import StepWriter
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
+
+# Where weak levels are broken: the rest of the history in which they are not, if there is one.
+HealthyPart = Callable[[Limits], Analysis | None]
 
 STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
 
@@ -33,10 +35,10 @@ SECONDS_PER_OPERATION = 15e-6
 class Besides:
     """Violations of some strong levels, or of a level per transaction: those found, and then further ones."""
 
-    def __init__(self, engine: WeakEngine, levels: tuple[str, ...] | Int8s, examples: int) -> None:
+    def __init__(self, analysis: Analysis, levels: tuple[str, ...] | Int8s, examples: int) -> None:
         """``examples``: how many violations of one pattern are to be kept."""
-        self.engine, self.examples = engine, examples
-        self.rest = Rest(engine)
+        self.analysis, self.examples = analysis, examples
+        self.rest = Rest(analysis)
         self.turns = _turns(levels)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
@@ -48,12 +50,15 @@ class Besides:
         if self.counts[tap] <= self.examples:
             self.violations.append(self._shown_whole(found))
 
-    def search(self, found: list[Explained], limits: Limits, weak: tuple[str, Named] | None = None) -> None:
-        """Look for more, without what was found; ``weak``: a broken weak level, and the patterns that break it."""
+    def search(self, found: list[Explained], limits: Limits, healthy: HealthyPart | None = None) -> None:
+        """Look for more, without what was found; where a weak level is broken, in the ``healthy`` part."""
         limits = self._for_a_while(limits)
         try:
-            if weak is not None and not self.rest.keep_to(weak[0], limits, weak[1]):
-                return
+            if healthy is not None:
+                part = healthy(limits)
+                if part is None:
+                    return
+                self.rest = Rest(part)
             for _ in range(ROUNDS):
                 for each in found:
                     self._leave_out(each)
@@ -66,7 +71,7 @@ class Besides:
             return
 
     def _for_a_while(self, limits: Limits) -> Limits:
-        enough = SECONDS + SECONDS_PER_OPERATION * self.engine.history.operations
+        enough = SECONDS + SECONDS_PER_OPERATION * self.analysis.history.operations
         left = limits.seconds_left
         return Limits(enough if left is None else min(enough, left), limits.max_memory)
 
@@ -77,7 +82,7 @@ class Besides:
 
     def _next(self, limits: Limits) -> list[Explained]:
         """A violation in the rest, or none; each level has its turn until the rest keeps it, which it then does."""
-        rest = self.rest.engine
+        rest = self.rest.analysis
         while self.turns:
             level = self.turns.popleft()
             decision = StrongEngine(rest, level, limits=limits).decide()
@@ -90,7 +95,7 @@ class Besides:
 
     def _shown_whole(self, found: Explained) -> Violation:
         """With the operations of the whole history."""
-        writer = StepWriter(self.engine)
+        writer = StepWriter(self.analysis)
         writer.keys = dict.fromkeys(found.keys)
         shown = zip(found.violation.transactions, found.transactions, strict=True)
         whole = (replace(shown_transaction(writer, t), level=old.level) for old, t in shown)

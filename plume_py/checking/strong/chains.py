@@ -57,12 +57,11 @@ class Chains:
         """Who is seen by b directly, from ``earliest`` on in the order."""
         layout, place = self.layout, self.place
         found = []
-        previous = b - 1
-        while previous >= 0 and layout.history.txn_session[previous] == layout.history.txn_session[b]:
-            if layout.reads.live[previous]:
-                found.append(Link(previous, b, SO, -1, -1))
-                break
-            previous -= 1
+        previous = layout.analysis.previous_in_session(b)
+        while previous >= 0 and not layout.reads.live[previous]:
+            previous = layout.analysis.previous_in_session(previous)
+        if previous >= 0:
+            found.append(Link(previous, b, SO, -1, -1))
         for r in range(layout.reads.read_start[b], layout.reads.read_start[b + 1]):
             if layout.read_source[r] >= 0:
                 found.append(Link(int(layout.read_source[r]), b, WR, int(layout.read_key[r]), r))

@@ -4,13 +4,12 @@ from dataclasses import dataclass, field
 
 from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Violation
-from plume_py.checking.strong.besides import STRONGEST_FIRST, Besides
+from plume_py.checking.strong.besides import STRONGEST_FIRST, Besides, HealthyPart
 from plume_py.checking.strong.decision import Decision
 from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.explain import Explained, explain
-from plume_py.checking.weak.engine import WeakEngine
-from plume_py.checking.weak.naming import Named
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 
@@ -24,48 +23,48 @@ class StrongVerdicts:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def strong_verdicts(weak: WeakEngine, wanted: list[str], limits: Limits, examples: int) -> StrongVerdicts:
+def strong_verdicts(analysis: Analysis, wanted: list[str], limits: Limits, examples: int) -> StrongVerdicts:
     """Verdicts on PC, PSI, SI, SER, as far as wanted; TCC holds."""
     decisions: dict[str, Decision] = {}
     for level in STRONGEST_FIRST:
         if level in wanted:
             above = [other for other in decisions if level in weaker_levels(other) and decisions[other].ok]
-            decisions[level] = decisions[above[0]] if above else StrongEngine(weak, level, limits=limits).decide()
+            decisions[level] = decisions[above[0]] if above else StrongEngine(analysis, level, limits=limits).decide()
     found: list[Explained] = []
     for level in reversed(STRONGEST_FIRST):
         # A counterexample of a weaker level speaks for this one, too.
         if level in wanted and not any(_counts_against(level, each.violation) for each in found):
-            found += _explained(weak, decisions[level], level)
-    more = _with_more(weak, tuple(wanted), found, limits, examples)
+            found += _explained(analysis, decisions[level], level)
+    more = _with_more(analysis, tuple(wanted), found, limits, examples)
     return _verdicts({level: decisions[level] for level in wanted}, found, more)
 
 
-def first_violation(weak: WeakEngine, level: str, limits: Limits) -> Violation | None:
+def first_violation(analysis: Analysis, level: str, limits: Limits) -> Violation | None:
     """One violation of PC, PSI, SI or SER, told at a weakest level that it breaks; TCC holds."""
-    found = _explained(weak, StrongEngine(weak, level, limits=limits).decide(), level)
+    found = _explained(analysis, StrongEngine(analysis, level, limits=limits).decide(), level)
     return found[0].violation if found else None
 
 
-def declared_verdict(weak: WeakEngine, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
+def declared_verdict(analysis: Analysis, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
     """The verdict on a level per transaction; no read is wrong in itself, and causality has no cycle."""
-    decision = StrongEngine(weak, codes, limits=limits).decide()
-    found = _explained(weak, decision, codes)
-    return _verdicts({DECLARED: decision}, found, _with_more(weak, codes, found, limits, examples))
+    decision = StrongEngine(analysis, codes, limits=limits).decide()
+    found = _explained(analysis, decision, codes)
+    return _verdicts({DECLARED: decision}, found, _with_more(analysis, codes, found, limits, examples))
 
 
 def besides_weak(
-    weak: WeakEngine,
+    analysis: Analysis,
     verdicts: dict[str, LevelVerdict],
     levels: tuple[str, ...] | Int8s,
-    broken: tuple[str, Named],
+    healthy: HealthyPart,
     limits: Limits,
     examples: int,
 ) -> StrongVerdicts:
-    """``verdicts`` say "violated" since a weak level is ``broken``: what strong patterns are there besides?"""
-    more = Besides(weak, levels, examples)
+    """``verdicts`` say "violated" since a weak level is broken: what strong patterns has the ``healthy`` part?"""
+    more = Besides(analysis, levels, examples)
     if examples:
-        with weak.timed("besides"):
-            more.search([], limits, broken)
+        with analysis.timed("besides"):
+            more.search([], limits, healthy)
     told = {
         level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)))
         for level, verdict in verdicts.items()
@@ -73,22 +72,22 @@ def besides_weak(
     return StrongVerdicts(told, more.violations, dict(more.counts))
 
 
-def _explained(weak: WeakEngine, decision: Decision, level: str | Int8s) -> list[Explained]:
+def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> list[Explained]:
     if decision.ok is not False:
         return []
-    with weak.timed("explain"):
-        return explain(weak, decision, level)
+    with analysis.timed("explain"):
+        return explain(analysis, decision, level)
 
 
 def _with_more(
-    weak: WeakEngine, levels: tuple[str, ...] | Int8s, found: list[Explained], limits: Limits, examples: int
+    analysis: Analysis, levels: tuple[str, ...] | Int8s, found: list[Explained], limits: Limits, examples: int
 ) -> Besides:
     """What was found, and what else there is."""
-    more = Besides(weak, levels, examples)
+    more = Besides(analysis, levels, examples)
     for each in found:
         more.add(each)
     if found and examples:
-        with weak.timed("besides"):
+        with analysis.timed("besides"):
             more.search(found, limits)
     return more
 

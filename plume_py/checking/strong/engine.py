@@ -8,6 +8,7 @@ import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decision import Decision
 from plume_py.checking.strong.known import Inference
 from plume_py.checking.strong.layout import Layout
@@ -15,7 +16,6 @@ from plume_py.checking.strong.mixture import Mixture
 from plume_py.checking.strong.pairs import Pairs
 from plume_py.checking.strong.reasons import core_of_known, core_of_search
 from plume_py.checking.strong.solve import Outcome, Search
-from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.model import Int8s, Int32s
 from plume_py.levels.patterns import BASE
 
@@ -29,15 +29,15 @@ class StrongEngine:
     No read may be wrong in itself, and causality must have no cycle: that is for the weak levels to find.
     """
 
-    def __init__(self, weak: WeakEngine, level: str | Int8s, *, limits: Limits | None = None) -> None:
-        self.weak, self.level = weak, level
+    def __init__(self, analysis: Analysis, level: str | Int8s, *, limits: Limits | None = None) -> None:
+        self.analysis, self.level = analysis, level
         self.limits = limits or Limits()
         self.seconds: dict[str, float] = {}
         self.stats: dict[str, float] = {}
 
     def decide(self) -> Decision:
         """Does the level hold? Undecided if a limit is reached."""
-        if any(pattern in self.weak.reads.counts for pattern in BASE) or not self.weak.version_ordering.acyclic:
+        if any(pattern in self.analysis.reads.counts for pattern in BASE) or not self.analysis.version_ordering.acyclic:
             raise ValueError("a weak level is broken already")
         try:
             return self._decide()
@@ -48,7 +48,7 @@ class StrongEngine:
 
     def _decide(self) -> Decision:
         with self._timed("layout"):
-            layout = Layout(self.weak, self.level)
+            layout = Layout(self.analysis, self.level)
             inference = Inference(layout, self.limits)
         with self._timed("infer"):
             known = inference.run()
@@ -95,7 +95,7 @@ class StrongEngine:
 
     def _order_at_si(self) -> Int32s | None:
         """A commit order for SI if one is found soon."""
-        inference = Inference(Layout(self.weak, "SI"), self.limits)
+        inference = Inference(Layout(self.analysis, "SI"), self.limits)
         if inference.run().contradiction:
             return None
         search = Search(inference.layout, inference, self.limits)
@@ -112,7 +112,7 @@ class StrongEngine:
     def _timed(self, phase: str) -> Iterator[None]:
         """Add the time of what runs inside to the phase, here and for the report."""
         start = time.perf_counter()
-        with self.weak.timed(phase):
+        with self.analysis.timed(phase):
             try:
                 yield
             finally:

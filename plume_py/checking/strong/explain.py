@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from plume_py.base.limits import Limits
 from plume_py.base.text import shown
 from plume_py.checking.declared import DECLARED
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.checking.result import ShownTransaction, Step, Violation
+from plume_py.checking.steps import shown_transaction
 from plume_py.checking.strong.decision import Decision
 from plume_py.checking.strong.explain_steps import ProofWriter, chain
 from plume_py.checking.strong.naming import broken_level, named
 from plume_py.checking.strong.refute import Levels, Refuter
 from plume_py.checking.strong.refute_graph import Proof
 from plume_py.checking.strong.search_facts import Facts
-from plume_py.checking.weak.engine import WeakEngine
-from plume_py.checking.weak.explain import shown_transaction
 from plume_py.history.model import Int8s
 from plume_py.levels import NAMES, weaker_levels
 from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, PATTERNS, READ_ONLY_ANOMALY, WRITE_SKEW
@@ -41,7 +41,7 @@ class Explained:
 
 
 def explain(
-    engine: WeakEngine,
+    engine: Analysis,
     decision: Decision,
     level: "str | Mapping[int, str] | Int8s",
     limits: Limits | None = None,
@@ -90,7 +90,7 @@ class _Codes(Mapping[int, str]):
         return len(self.codes)
 
 
-def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -> Explained:
+def _violation(engine: Analysis, facts: Facts, proof: Proof, levels: Levels) -> Explained:
     broken = broken_level(proof, levels) if isinstance(levels, str) else DECLARED
     name = named(facts, proof)
     pattern, proof = name.pattern, _turned(name.proof)
@@ -100,7 +100,7 @@ def _violation(engine: WeakEngine, facts: Facts, proof: Proof, levels: Levels) -
     return _explained(writer, pattern, broken, levels, steps, words)
 
 
-def _unexplained(engine: WeakEngine, facts: Facts, levels: Levels) -> Explained:
+def _unexplained(engine: Analysis, facts: Facts, levels: Levels) -> Explained:
     """The set is right, but its argument is too long to be told."""
     level = levels if isinstance(levels, str) else DECLARED
     writer = ProofWriter(engine, facts, level == DECLARED)

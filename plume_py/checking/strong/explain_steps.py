@@ -5,18 +5,18 @@ from dataclasses import replace
 from itertools import pairwise
 
 from plume_py.base.text import shown
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.checking.result import INITIAL, Step
+from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.refute_graph import CAUSAL, Link, Proof
 from plume_py.checking.strong.search_facts import Facts
-from plume_py.checking.weak.engine import WeakEngine
-from plume_py.checking.weak.steps import StepWriter
 
 
 class ProofWriter(StepWriter):
     """Writes the steps of a proof; with ``mixed`` levels, each says whose level makes it so."""
 
-    def __init__(self, engine: WeakEngine, facts: Facts, mixed: bool) -> None:
+    def __init__(self, engine: Analysis, facts: Facts, mixed: bool) -> None:
         super().__init__(engine)
         self.facts = facts
         self.mixed = mixed

@@ -152,9 +152,7 @@ class Inference:
 
     def _base_rows(self) -> Int32s:
         layout, reads = self.layout, self.layout.reads
-        t = np.arange(layout.transactions, dtype=np.int32)
-        later = t[1:][layout.history.txn_session[1:] == layout.history.txn_session[:-1]]
-        so = _rows(later - 1, later, SO)
+        so = _rows(*layout.analysis.session_edges, SO)
         r = np.flatnonzero(layout.first_read & (layout.read_source >= 0)).astype(np.int32)
         pairs = layout.read_source[r].astype(np.int64) * max(1, layout.transactions) + layout.read_txn[r]
         r = r[np.unique(pairs, return_index=True)[1]]
@@ -176,7 +174,7 @@ class Inference:
 
     def _round(self, graph: Graph, order: Int32s) -> tuple[Int32s, Int32s]:
         """What follows from the graph: orders of writers, and overwriters of what was read."""
-        layout, history, groups = self.layout, self.layout.history, self.layout.weak.groups
+        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
         by_key = groups.key_group, groups.group_start, groups.group_session
         ordered, overwritten = [np.empty((0, 5), np.int32)], [np.empty((0, 5), np.int32)]
         start, reads = layout.readers
@@ -227,7 +225,7 @@ class Inference:
         """How many pairs of writers the known edges leave open; -1 if that is not known."""
         if not self.whole or self.known.contradiction:
             return -1
-        layout, history, groups = self.layout, self.layout.history, self.layout.weak.groups
+        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
         return int(infer_kernels.count_open(
             layout.key_writers, layout.writer_key, history.txn_session, history.session_start,
             groups.key_group, groups.group_start, groups.group_session, self.clock,

@@ -4,9 +4,9 @@ from functools import cached_property
 
 import numpy as np
 
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong import node_kernels as nodes
 from plume_py.checking.strong.arrays import among, distinct
-from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
 from plume_py.levels import NAMES
 
@@ -19,9 +19,9 @@ class Layout:
     A version is a pair of a writer (-1: the initial state) and a key of which some external read tells.
     """
 
-    def __init__(self, weak: WeakEngine, level: str | Int8s) -> None:
-        history, reads = weak.history, weak.reads
-        self.weak, self.history, self.reads = weak, history, reads
+    def __init__(self, analysis: Analysis, level: str | Int8s) -> None:
+        history, reads = analysis.history, analysis.reads
+        self.analysis, self.history, self.reads = analysis, history, reads
         self.transactions = history.transactions
         self.keys = len(history.key_code)
         self.level = self._levels(level)
@@ -29,7 +29,7 @@ class Layout:
         self.read_txn = np.repeat(np.arange(self.transactions, dtype=np.int32), counted)
         self.read_key: Int32s = history.op_key[reads.read_op]
         self.read_source = reads.read_source
-        self.key_start, self.key_writers = weak.key_writers
+        self.key_start, self.key_writers = analysis.key_writers
         self.writer_key = np.repeat(np.arange(self.keys, dtype=np.int32), np.diff(self.key_start))
 
     def _levels(self, level: str | Int8s) -> Int8s:

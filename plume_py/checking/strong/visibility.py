@@ -17,7 +17,7 @@ def visibility(layout: Layout, order: Int32s) -> list[list[int]]:
         level = int(layout.level[t])
         span = slice(layout.reads.read_start[t], layout.reads.read_start[t + 1])
         seen = {place[source] for source in layout.read_source[span].tolist() if source >= 0}
-        seen |= {place[s] for s in place if s < t and layout.history.txn_session[s] == layout.history.txn_session[t]}
+        seen |= {place[s] for s in place if layout.analysis.precedes_in_session(s, t)}
         if level in CONFLICT_FREE:
             for x in key[start[t] : start[t + 1]].tolist():
                 writers = layout.key_writers[layout.key_start[x] : layout.key_start[x + 1]]

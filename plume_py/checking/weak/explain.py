@@ -5,34 +5,35 @@ from typing import TypeVar
 import numpy as np
 
 from plume_py.base.text import shown
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Extra
+from plume_py.checking.graph.commit_order import CommitOrder, Forced
 from plume_py.checking.graph.paths import causal_path, cycle_path
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.checking.result import ShownTransaction, Step, Violation
-from plume_py.checking.weak.engine import CommitOrder, Forced, WeakEngine
+from plume_py.checking.result import Step, Violation
+from plume_py.checking.steps import StepWriter, shown_transaction
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.list_examples import list_argument
 from plume_py.checking.weak.naming import Named, Triple
-from plume_py.checking.weak.steps import StepWriter
-from plume_py.history.model import READ_LIST, STATUS_NAMES
+from plume_py.history.model import READ_LIST
 from plume_py.levels.patterns import TAPS, TRIPLES, VERSION_CYCLE
 
 T = TypeVar("T")
 
 # Instances of a pattern that are worked out in order to show the smallest.
 TRIED = 24
-# Operations of one transaction that are shown.
-SHOWN_OPS = 30
 
 _LEVEL_OF = {letter: level for level, letters in TRIPLES.items() for letter in letters}
 
 
-def examples(engine: WeakEngine, named: Named, pattern: str, limit: int) -> list[Violation]:
+def examples(weak: WeakLevels, named: Named, pattern: str, limit: int) -> list[Violation]:
     """Up to ``limit`` instances of ``pattern``, the smallest first."""
+    engine = weak.analysis
     if limit == 0:
         return []
     if pattern in named.triples:
         triples = _spread(named.triples[pattern], max(TRIED, limit))
-        made = [_triple(engine, pattern, triple) for triple in triples]
+        made = [_triple(weak, pattern, triple) for triple in triples]
     elif pattern == "g":
         made = [_causal_cycle(engine, r) for r in _spread(_reads_on_cycles(engine), max(TRIED, limit))]
     elif pattern == VERSION_CYCLE:
@@ -53,20 +54,21 @@ def _size(violation: Violation) -> tuple[int, int, int]:
     return len(violation.transactions), len(violation.steps), shown_ops
 
 
-def _length(engine: WeakEngine, o: int) -> int:
+def _length(engine: Analysis, o: int) -> int:
     start = engine.history.txn_start
     t = int(np.searchsorted(start, o, side="right")) - 1
     return int(start[t + 1] - start[t])
 
 
-def _triple(engine: WeakEngine, pattern: str, triple: Triple) -> Violation:
+def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
     """t1 comes before t2, and yet the level forces t2 before t1."""
+    engine = weak.analysis
     writer = StepWriter(engine)
     level = _LEVEL_OF[pattern]
     forced = writer.forced_step(level, triple.t2, triple.r)
     if triple.t1 == INITIAL_STATE:
         return _violation(writer, pattern, [forced])
-    order = engine.commit_order(level)
+    order = weak.commit_order(level)
     if pattern in "hkm":
         path = causal_path(engine.history, engine.reads, engine.causal, triple.t1, triple.t2)
     else:
@@ -74,7 +76,7 @@ def _triple(engine: WeakEngine, pattern: str, triple: Triple) -> Violation:
     return _violation(writer, pattern, [*writer.path_steps(path, level, order), forced])
 
 
-def _reads_on_cycles(engine: WeakEngine) -> list[int]:
+def _reads_on_cycles(engine: Analysis) -> list[int]:
     component, reads = engine.causal.component, engine.reads
     readers = np.repeat(np.arange(engine.history.transactions), np.diff(reads.read_start))
     source = np.maximum(reads.read_source, 0)
@@ -82,7 +84,7 @@ def _reads_on_cycles(engine: WeakEngine) -> list[int]:
     return np.flatnonzero(on_cycle).tolist()
 
 
-def _causal_cycle(engine: WeakEngine, r: int) -> Violation:
+def _causal_cycle(engine: Analysis, r: int) -> Violation:
     writer = StepWriter(engine)
     reader, source = engine.reads.reader(r), int(engine.reads.read_source[r])
     nothing = Extra.of(np.empty((0, 4), np.int32), engine.history.transactions)
@@ -90,7 +92,7 @@ def _causal_cycle(engine: WeakEngine, r: int) -> Violation:
     return _violation(writer, "g", [writer.read_step(r), *writer.path_steps(back)])
 
 
-def _version_cycle(engine: WeakEngine) -> Violation:
+def _version_cycle(engine: Analysis) -> Violation:
     """A cycle through a version order: from some pair of appends back to the first."""
     writer = StepWriter(engine)
     rows, component = engine.reads.version_order, engine.version_ordering.component
@@ -104,7 +106,7 @@ def _version_cycle(engine: WeakEngine) -> Violation:
     )
 
 
-def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
+def _single(engine: Analysis, pattern: str, o: int) -> Violation:
     """A pattern of one read: the reader and, where there is one, the writer of what it saw."""
     history = engine.history
     writer = StepWriter(engine)
@@ -130,7 +132,7 @@ def _single(engine: WeakEngine, pattern: str, o: int) -> Violation:
     return _violation(writer, pattern, steps, why)
 
 
-def _two_sources(engine: WeakEngine, writer: StepWriter, t: int, o: int) -> list[Step]:
+def _two_sources(engine: Analysis, writer: StepWriter, t: int, o: int) -> list[Step]:
     """The first read of the key, and the one that saw another transaction."""
     reads, key = engine.reads, engine.history.op_key
     span = range(int(reads.read_start[t]), int(reads.read_start[t + 1]))
@@ -149,21 +151,4 @@ def _violation(writer: StepWriter, pattern: str, steps: list[Step], why: str = "
         transactions=tuple(shown_transaction(writer, t) for t in sorted(writer.transactions)),
         steps=tuple(steps),
         explanation=why or "; ".join(step.because for step in steps),
-    )
-
-
-def shown_transaction(writer: StepWriter, t: int) -> ShownTransaction:
-    """A transaction with its operations on the keys that matter."""
-    history = writer.history
-    ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
-    relevant = [o for o in ops if int(history.op_key[o]) in writer.keys][:SHOWN_OPS]
-    return ShownTransaction(
-        id=history.txn_label[t],
-        session=history.session_label[int(history.txn_session[t])],
-        place=history.place(t),
-        line=int(history.txn_line[t]) if history.txn_line is not None else 0,
-        status=STATUS_NAMES[history.txn_status[t]],
-        ops=tuple(tuple(history.op(o)) for o in relevant),
-        hidden_ops=len(ops) - len(relevant),
-        index=None if history.txn_index is None else int(history.txn_index[t]),
     )

@@ -4,7 +4,7 @@ from plume_py.base.text import shown
 from plume_py.checking.graph.lists import faults
 from plume_py.checking.graph.reads import version_sources
 from plume_py.checking.result import Step
-from plume_py.checking.weak.steps import StepWriter, list_text
+from plume_py.checking.steps import StepWriter, list_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import APPEND
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py.base import accel
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import INITIAL
 from plume_py.checking.weak import triples_kernels as kernels
-from plume_py.checking.weak.engine import WeakEngine
+from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import Int32s
 from plume_py.levels.patterns import ORDERED, TRIPLES, VERSION_CYCLE
 
@@ -49,48 +50,34 @@ class Named:
     exact: bool
 
 
-def name_patterns(engine: WeakEngine, strongest: str) -> Named:
+def name_patterns(weak: WeakLevels, strongest: str) -> Named:
     """Every pattern that counts against the levels up to ``strongest`` (RC, RA or TCC)."""
-    counts = dict(engine.reads.counts)
-    inside = _wr_inside_cycles(engine)
-    if inside:
-        counts["g"] = inside
-    elif len(engine.reads.version_order) and _version_cycle(engine):
+    analysis = weak.analysis
+    counts = dict(analysis.reads.counts)
+    if len(analysis.reads_on_cycles):
+        counts["g"] = len(analysis.reads_on_cycles)
+    elif not analysis.version_ordering.acyclic:
         counts[VERSION_CYCLE] = 1
-    found, triples, exact = _name_triples(engine, ORDERED.index(strongest) + 1)
+    found, triples, exact = _name_triples(weak, ORDERED.index(strongest) + 1)
     return Named(counts | found, triples, exact)
 
 
-def _wr_inside_cycles(engine: WeakEngine) -> int:
-    """How many reads lie on a causal cycle."""
-    component, reads = engine.causal.component, engine.reads
-    if engine.causal.acyclic:
-        return 0
-    readers = np.repeat(np.arange(engine.history.transactions), np.diff(reads.read_start))
-    external = reads.read_source >= 0
-    a, b = component[reads.read_source[external]], component[readers[external]]
-    return int(np.count_nonzero((a >= 0) & (a == b)))
-
-
-def _version_cycle(engine: WeakEngine) -> bool:
-    return not engine.version_ordering.acyclic
-
-
-def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict[str, list[Triple]], bool]:
-    history, reads, groups = engine.history, engine.reads, engine.groups
+def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[str, list[Triple]], bool]:
+    analysis, history = weak.analysis, weak.analysis.history
+    reads, groups = analysis.reads, analysis.groups
     nowhere = np.full(history.transactions, -1, np.int32)
-    components = [engine.commit_order(level).ordering.component for level in ORDERED[:levels]]
+    components = [weak.commit_order(level).ordering.component for level in ORDERED[:levels]]
     components += [nowhere] * (len(ORDERED) - levels)
     accel.prepare(20 * len(reads.read_op), kernels)
     counts = np.zeros(len(NAMES), np.int64)
     found = np.zeros(len(NAMES), np.int64)
-    whole = engine.whole_clocks is not None
+    whole = analysis.whole_clocks is not None
     kept = np.zeros((len(NAMES), KEPT if whole else KEPT_IN_BLOCKS, 4), np.int32)
     budget = BUDGET
-    for block in engine.clocks():
+    for block in analysis.clocks():
         budget = kernels.name_triples(
             history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-            engine.key_writers[1], groups.key_group, groups.group_start, groups.group_session, block,
+            analysis.key_writers[1], groups.key_group, groups.group_start, groups.group_session, block,
             whole, components[0], components[1], components[2], levels, budget, counts, kept, found,
         )  # fmt: skip
         if budget < 0:
@@ -99,19 +86,19 @@ def _name_triples(engine: WeakEngine, levels: int) -> tuple[dict[str, int], dict
     exact = budget >= 0
     if not whole:
         exact = exact and bool(np.all(counts == found))
-        rows = _settle(engine, rows)
+        rows = _settle(analysis, rows)
         counts = np.array([len(rows[name]) for name in NAMES])
     triples = {name: [Triple(*row) for row in found_rows.tolist()] for name, found_rows in rows.items()}
     return {name: int(n) for name, n in zip(NAMES, counts, strict=True) if n}, triples, exact
 
 
-def _settle(engine: WeakEngine, rows: dict[str, Int32s]) -> dict[str, Int32s]:
+def _settle(analysis: Analysis, rows: dict[str, Int32s]) -> dict[str, Int32s]:
     """Split the triples of each level by whether t1 is causally before t2."""
     settled: dict[str, Int32s] = {}
     for causal, forced in map(tuple, TRIPLES.values()):
         triples = rows[causal]
         before = triples[:, 0] == INITIAL
         written = np.flatnonzero(~before)
-        before[written] = engine.before(triples[written, 0], triples[written, 1])
+        before[written] = analysis.before(triples[written, 0], triples[written, 1])
         settled[causal], settled[forced] = triples[before], triples[~before]
     return settled

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import clock_kernels
+from plume_py.checking.graph import clock_kernels, session_kernels
 
 
 def same_cycle(component, a, b):
@@ -64,7 +64,7 @@ def name_triples(
                         level = 0
                     elif (
                         levels > 1
-                        and (reads_t2 or (s == txn_session[t3] and t2 < t3))
+                        and (reads_t2 or session_kernels.precedes(txn_session, t2, t3))
                         and (t1 < 0 or same_cycle(ra, t1, t2))
                     ):
                         level = 1

@@ -5,14 +5,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from plume_py.base.text import shown
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.graph.commit_order import CommitOrder
 from plume_py.checking.graph.paths import causal_path
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.checking.result import INITIAL, Id, Step
-from plume_py.checking.weak.engine import CommitOrder, WeakEngine
+from plume_py.checking.result import INITIAL, Id, ShownTransaction, Step
 from plume_py.history.atoms import Atom
+from plume_py.history.model import STATUS_NAMES
 
 # Elements of a list that a sentence quotes.
 QUOTED = 8
+# Operations of one transaction that are shown.
+SHOWN_OPS = 30
 
 
 def list_text(values: Sequence[Atom]) -> str:
@@ -22,12 +26,12 @@ def list_text(values: Sequence[Atom]) -> str:
 
 
 class StepWriter:
-    """Writes the steps of one engine's graph, and remembers which transactions and keys they speak of."""
+    """Writes the steps of one history's graph, and remembers which transactions and keys they speak of."""
 
-    def __init__(self, engine: WeakEngine) -> None:
-        self.engine = engine
-        self.history = engine.history
-        self.reads = engine.reads
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self.history = analysis.history
+        self.reads = analysis.reads
         self.transactions: set[int] = set()
         self.keys: dict[int, None] = {}  # an ordered set
 
@@ -111,7 +115,7 @@ class StepWriter:
         i = 0
         while i + 1 < len(path):
             end = i
-            while end + 1 < len(path) and self._session_edge(path[end], path[end + 1]):
+            while end + 1 < len(path) and self.analysis.previous_in_session(path[end + 1]) == path[end]:
                 end += 1
             if end > i:
                 steps.append(self.session_step(path[i], path[end]))
@@ -120,9 +124,6 @@ class StepWriter:
                 steps.append(self._edge_step(path[i], path[i + 1], level, order))
                 i += 1
         return steps
-
-    def _session_edge(self, a: int, b: int) -> bool:
-        return b == a + 1 and self.history.txn_session[a] == self.history.txn_session[b]
 
     def _edge_step(self, a: int, b: int, level: str, order: CommitOrder | None) -> Step:
         r = self._read_from(b, a)
@@ -156,9 +157,26 @@ class StepWriter:
             earlier = self._read_from(t3, t2, before=r)
             assert earlier is not None
             return [self.read_step(earlier)]
-        if t2 < t3 and self.history.txn_session[t2] == self.history.txn_session[t3]:
+        if self.analysis.precedes_in_session(t2, t3):
             return [self.session_step(t2, t3)]
         direct = self._read_from(t3, t2)
         if direct is not None:
             return [self.read_step(direct)]
-        return self.path_steps(causal_path(self.history, self.reads, self.engine.causal, t2, t3))
+        return self.path_steps(causal_path(self.history, self.reads, self.analysis.causal, t2, t3))
+
+
+def shown_transaction(writer: StepWriter, t: int) -> ShownTransaction:
+    """A transaction with its operations on the keys that matter."""
+    history = writer.history
+    ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+    relevant = [o for o in ops if int(history.op_key[o]) in writer.keys][:SHOWN_OPS]
+    return ShownTransaction(
+        id=history.txn_label[t],
+        session=history.session_label[int(history.txn_session[t])],
+        place=history.place(t),
+        line=int(history.txn_line[t]) if history.txn_line is not None else 0,
+        status=STATUS_NAMES[history.txn_status[t]],
+        ops=tuple(tuple(history.op(o)) for o in relevant),
+        hidden_ops=len(ops) - len(relevant),
+        index=None if history.txn_index is None else int(history.txn_index[t]),
+    )

@@ -1,0 +1,148 @@
+"""What all levels ask of a history: who read from whom, the causal order and its clocks, the writers of each key."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plume_py.base import accel
+from plume_py.checking.graph import clock_kernels, reads_kernels
+from plume_py.checking.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
+from plume_py.checking.graph.reads import Reads, key_writers, resolve_reads
+from plume_py.history.model import Bools, History, Int32s, Int64s
+
+
+@dataclass(frozen=True)
+class KeyGroups:
+    """The writers of each key split by session."""
+
+    key_group: Int64s
+    group_start: Int64s
+    group_session: Int32s
+
+
+class Analysis:
+    """Everything that the levels share for one history; each part is computed when first asked for."""
+
+    def __init__(
+        self, history: History, clock: ClockKind = "auto", progress: Callable[[str], None] | None = None
+    ) -> None:
+        """``progress`` is called with the name of each phase that begins."""
+        self.history = history
+        self.clock = clock
+        self._progress = progress
+        self.seconds: dict[str, float] = {}
+
+    @cached_property
+    def reads(self) -> Reads:
+        """The resolved reads."""
+        with self.timed("resolve"):
+            return resolve_reads(self.history)
+
+    @cached_property
+    def key_writers(self) -> tuple[Int64s, Int32s]:
+        """The live writers of key x, ascending: ``writers[start[x]:start[x + 1]]`` of (start, writers)."""
+        reads = self.reads
+        with self.timed("resolve"):
+            return key_writers(self.history, reads)
+
+    @cached_property
+    def groups(self) -> KeyGroups:
+        """The writers of each key, split by session."""
+        start, writers = self.key_writers
+        key_group = np.zeros(len(start), np.int64)
+        group_start = np.zeros(len(writers) + 1, np.int64)
+        group_session = np.zeros(len(writers), np.int32)
+        accel.prepare(4 * len(writers), reads_kernels)
+        count = reads_kernels.group_writers(
+            start, writers, self.history.txn_session, key_group, group_start, group_session
+        )
+        return KeyGroups(key_group, group_start[: count + 1].copy(), group_session[:count].copy())
+
+    # Session order. Kernels ask session_kernels, everybody else asks here.
+
+    def precedes_in_session(self, a: int, b: int) -> bool:
+        """Is a before b in session order?"""
+        session = self.history.txn_session
+        return a < b and bool(session[a] == session[b])
+
+    def previous_in_session(self, t: int) -> int:
+        """The transaction right before t in session order, or -1."""
+        return t - 1 if t > 0 and self.precedes_in_session(t - 1, t) else -1
+
+    @property
+    def session_edges(self) -> tuple[Int32s, Int32s]:
+        """(earlier, later): those that follow one another in session order; the rest of it is transitive."""
+        session = self.history.txn_session
+        later = 1 + np.flatnonzero(session[1:] == session[:-1]).astype(np.int32)
+        return later - 1, later
+
+    # Causal order
+
+    @cached_property
+    def causal(self) -> Ordering:
+        """The causal order, SO and WR alone."""
+        reads = self.reads
+        with self.timed("order"):
+            return order_of(self.history, reads, Extra.of(np.empty((0, 4), np.int32), self.history.transactions))
+
+    @cached_property
+    def version_ordering(self) -> Ordering:
+        """The causal order together with the orders of writers that lists fix."""
+        fixed = self.reads.version_order
+        if not len(fixed):
+            return self.causal
+        return order_of(self.history, self.reads, Extra.of(fixed, self.history.transactions))
+
+    @cached_property
+    def reads_on_cycles(self) -> Int64s:
+        """The reads that lie on a causal cycle."""
+        component, reads = self.causal.component, self.reads
+        if self.causal.acyclic:
+            return np.empty(0, np.int64)
+        readers = np.repeat(np.arange(self.history.transactions), np.diff(reads.read_start))
+        source = np.maximum(reads.read_source, 0)
+        inside = (reads.read_source >= 0) & (component[source] >= 0) & (component[source] == component[readers])
+        return np.flatnonzero(inside)
+
+    @cached_property
+    def whole_clocks(self) -> Clocks | None:
+        """The causal clocks of all sessions, if they can be had at once."""
+        reads, causal = self.reads, self.causal
+        with self.timed("clocks"):
+            return whole_clocks(self.history, reads, causal, self.clock)
+
+    def clocks(self) -> Iterator[Clocks]:
+        """The causal clocks, block by block; a block is good until the next one is asked for."""
+        if self.whole_clocks is not None:
+            yield self.whole_clocks
+            return
+        blocks = vector_blocks(self.history, self.reads, self.causal)
+        while True:
+            with self.timed("clocks"):
+                block = next(blocks, None)
+            if block is None:
+                return
+            yield block
+
+    def before(self, early: Int32s, late: Int32s) -> Bools:
+        """Is early[i] causally before late[i]?"""
+        verdict = np.ones(len(early), np.bool_)
+        for block in self.clocks():
+            accel.prepare(20 * len(early), clock_kernels)
+            clock_kernels.not_before(block, early, late, verdict)
+        return ~verdict
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the time of what runs inside to ``seconds[phase]``."""
+        if self._progress is not None:
+            self._progress(phase)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

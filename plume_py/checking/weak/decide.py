@@ -1,0 +1,183 @@
+"""The decision: does a history keep CI, RC, RA, TCC? One set of forced commit-order edges per level.
+
+Nothing that a level forces feeds back into its premise, so the edges are derived once; the level holds if they, with
+the causal order, form no cycle, and then any topological order is a witness.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+
+from plume_py.base import accel
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.graph.causal import Clocks, Extra, Ordering, order_of
+from plume_py.checking.graph.commit_order import CommitOrder, Forced
+from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels
+from plume_py.history.model import Int32s, Int64s
+from plume_py.levels.patterns import BASE
+
+T = TypeVar("T")
+
+# How often a trial order is mended, and how far it may look back per read, before the exact derivation takes over.
+ROUNDS = 8
+STEPS_PER_READ = 20
+
+# Below this many reads a second thread costs more than it saves.
+WORTH_A_THREAD = 100_000
+
+
+class WeakLevels:
+    """The weak levels of one history; what a level forces is derived when first asked for."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.analysis = analysis
+        self._orders: dict[str, CommitOrder] = {}
+        self._trial: Ordering | None = None  # a commit order for TCC, if one was found by trial
+
+    def holds(self, level: str) -> bool:
+        """Does the history keep CI, RC, RA or TCC?"""
+        counts = self.analysis.reads.counts
+        if level == "CI":
+            return "j" not in counts
+        if any(pattern in counts for pattern in BASE) or not self.analysis.causal.acyclic:
+            return False
+        if level == "TCC":
+            self._trial = self._trial or self._search_causal_order()
+            if self._trial is not None:
+                return True
+        return self.commit_order(level).exists
+
+    def witness(self, level: str) -> Int32s:
+        """A commit order that shows RC, RA or TCC, which must hold: the transactions that count, first to last."""
+        if not self.holds(level):
+            raise ValueError(f"{level} does not hold")
+        trial = self._trial if level == "TCC" else None
+        order = (trial or self.commit_order(level).ordering).order
+        return np.compress(self.analysis.reads.live[order] == 1, order)
+
+    def commit_order(self, level: str) -> CommitOrder:
+        """The order that RC, RA or TCC forces."""
+        if level not in self._orders:
+            self._orders[level] = self._commit_order(level)
+        return self._orders[level]
+
+    def _commit_order(self, level: str) -> CommitOrder:
+        analysis, forced = self.analysis, self._forced(level)
+        edges = np.concatenate((forced.edges, analysis.reads.version_order))
+        causal = analysis.causal
+        extra = Extra.of(edges, analysis.history.transactions)
+        with analysis.timed("cycle"):
+            # Mostly every edge already goes forward in the causal order at hand, which then is a witness.
+            forward = causal.acyclic and bool(np.all(causal.position[edges[:, 0]] < causal.position[edges[:, 1]]))
+            ordering = causal if forward else order_of(analysis.history, analysis.reads, extra)
+        return CommitOrder(Forced(edges, forced.stale), extra, ordering)
+
+    # The edges that a level forces
+
+    def _forced(self, level: str) -> Forced:
+        analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
+        if level == "TCC":
+            return self._forced_by_causality()
+        accel.prepare(10 * history.operations, rc_kernels if level == "RC" else ra_kernels)
+        arguments = (
+            history.op_kind, history.op_key, history.txn_start, history.txn_session,
+            reads.read_start, reads.read_op, reads.read_source, *analysis.key_writers,
+        )  # fmt: skip
+        with analysis.timed("edges"):
+            if level == "RC":
+                return _joined(_in_threads(rc_kernels.forced_edges, self._halves(), *arguments))
+            return _joined(_in_threads(ra_kernels.forced_edges, self._halves(), *arguments, reads.live))
+
+    def _forced_by_causality(self) -> Forced:
+        analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
+        groups, writers = analysis.groups, analysis.key_writers[1]
+        accel.prepare(10 * history.operations, tcc_kernels)
+        parts = []
+        for block in analysis.clocks():
+            with analysis.timed("edges"):
+                parts += _in_threads(
+                    tcc_kernels.forced_edges, self._halves(),
+                    history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
+                    writers, groups.key_group, groups.group_start, groups.group_session, block,
+                )  # fmt: skip
+        return _joined(parts)
+
+    def _halves(self) -> list[tuple[int, int]]:
+        """Ranges of transactions, whole sessions each, with about the same number of reads."""
+        history, reads = self.analysis.history, self.analysis.reads
+        threads = 2 if len(reads.read_op) >= WORTH_A_THREAD else 1
+        starts = history.session_start
+        reads_before = reads.read_start[starts]
+        cuts = [
+            int(starts[np.searchsorted(reads_before, part * reads_before[-1] // threads)]) for part in range(1, threads)
+        ]
+        return list(pairwise([0, *cuts, history.transactions]))
+
+    # TCC by trial
+
+    def _search_causal_order(self) -> Ordering | None:
+        """A commit order for TCC found by trial: the causal order at hand, mended where TCC forces the opposite.
+
+        None means that there is none, or that it was not found soon; the exact derivation decides then.
+        """
+        analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
+        ordering = analysis.version_ordering
+        clocks = analysis.whole_clocks
+        if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
+            return None
+        accel.prepare(10 * history.operations, tcc_kernels)
+        edges = reads.version_order
+        for _ in range(ROUNDS):
+            with analysis.timed("edges"):
+                backward, gave_up = self._backward_edges(ordering, clocks)
+            if np.any(backward[:, 1] < 0) or gave_up or not ordering.acyclic:
+                return None
+            if not len(backward):
+                return ordering
+            edges = np.concatenate((edges, backward))
+            with analysis.timed("cycle"):
+                ordering = order_of(history, reads, Extra.of(edges, history.transactions))
+            if not ordering.acyclic:
+                return None
+        return None
+
+    def _backward_edges(self, ordering: Ordering, clocks: Clocks) -> tuple[Int32s, bool]:
+        """What TCC forces against ``ordering``, and whether looking for it was given up."""
+        analysis, history = self.analysis, self.analysis.history
+        edges, left = tcc_kernels.backward_edges(
+            ordering.order, analysis.version_ordering.position, *self._layout,
+            history.txn_session, len(history.key_code), clocks, STEPS_PER_READ * len(analysis.reads.read_op) + 1000,
+        )  # fmt: skip
+        return edges, left < 0
+
+    @cached_property
+    def _layout(self) -> tuple[Int64s, Int64s, Int32s, Int32s, Int32s, Int32s]:
+        """Reads and writes as they follow one another in the causal order (see ``lay_out``)."""
+        history, reads = self.analysis.history, self.analysis.reads
+        slot_read, slot_write = (np.empty(history.transactions + 1, np.int64) for _ in range(2))
+        read_key, read_from, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
+        write_key = np.empty(int(np.count_nonzero(history.op_kind & 1)), np.int32)
+        tcc_kernels.lay_out(
+            self.analysis.version_ordering.order, history.op_kind, history.op_key, history.txn_start, reads.live,
+            reads.read_start, reads.read_op, reads.read_source,
+            slot_read, slot_write, read_key, read_from, read_number, write_key,
+        )  # fmt: skip
+        return slot_read, slot_write, read_key, read_from, read_number, write_key[: slot_write[-1]]
+
+
+def _in_threads(kernel: Callable[..., T], parts: Sequence[tuple[int, ...]], *arguments: object) -> list[T]:
+    """Run ``kernel`` on each part; compiled kernels release Python's lock, so the parts run at the same time."""
+    if len(parts) == 1:
+        return [kernel(*parts[0], *arguments)]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return [future.result() for future in [pool.submit(kernel, *part, *arguments) for part in parts]]
+
+
+def _joined(parts: list[tuple[Int32s, int]]) -> Forced:
+    """What several threads found, as one."""
+    nothing = np.empty((0, 4), np.int32)
+    return Forced(np.concatenate([nothing, *(edges for edges, _ in parts)]), int(sum(stale for _, stale in parts)))

@@ -1,0 +1,63 @@
+"""Read atomic: the edges that it forces (see ``edge_kernels``)."""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+from plume_py.checking.graph import session_kernels
+from plume_py.checking.weak import edge_kernels
+
+
+def forced_edges(
+    low, high, op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers, live,
+):  # fmt: skip
+    """For t3 = low .. high - 1 (whole sessions): t2 is before t3 in it, or t3 read from t2."""
+    edges, count, stale = np.empty((64, 4), np.int32), 0, 0
+    keys = len(key_start) - 1
+    last_writer = np.full(keys, -1, np.int32)  # of the transactions so far
+    stamp = np.full(keys, -1, np.int32)
+    chain = np.empty(keys, np.int32)  # by key: the last read of x in t3; ``previous`` leads to the one before
+    previous = np.empty(len(read_op), np.int32)
+    done = np.full(len(txn_session), -1, np.int32)
+    for t3 in range(low, high):
+        begin, end = read_start[t3], read_start[t3 + 1]
+        for r in range(begin, end):
+            x, t1 = op_key[read_op[r]], read_source[r]
+            previous[r] = chain[x] if stamp[x] == t3 else -1
+            stamp[x] = t3
+            chain[x] = r
+            t2 = last_writer[x]
+            if t2 >= 0 and session_kernels.precedes(txn_session, t2, t3):
+                if t1 < 0:
+                    stale += 1
+                elif t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
+                    edges = edge_kernels.add(edges, count, t2, t1, r)
+                    count += 1
+        for r in range(begin, end):
+            t2 = read_source[r]
+            if t2 < 0 or done[t2] == t3:
+                continue
+            done[t2] = t3
+            # walk the shorter side: what t2 wrote, or what t3 read
+            walk_writes = txn_start[t2 + 1] - txn_start[t2] <= 8 * (end - begin)
+            begin_at, end_at = (txn_start[t2], txn_start[t2 + 1]) if walk_writes else (begin, end)
+            for at in range(begin_at, end_at):
+                x = op_key[at] if walk_writes else op_key[read_op[at]]
+                if stamp[x] != t3 or (walk_writes and not op_kind[at] & 1):
+                    continue
+                if not walk_writes and not edge_kernels.writes_key(key_start, key_writers, x, t2):
+                    continue
+                other = chain[x]
+                while other >= 0:
+                    t1 = read_source[other]
+                    if t1 < 0:
+                        stale += 1
+                    elif t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
+                        edges = edge_kernels.add(edges, count, t2, t1, other)
+                        count += 1
+                    other = previous[other]
+        if live[t3]:
+            for o in range(txn_start[t3], txn_start[t3 + 1]):
+                if op_kind[o] & 1:
+                    last_writer[op_key[o]] = t3
+    return edges[:count], stale

@@ -1,0 +1,138 @@
+"""Transactional causal consistency: the edges that it forces (see ``edge_kernels``).
+
+Either all of them, or, which is mostly nothing, those that contradict an order at hand.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+from plume_py.checking.graph import clock_kernels
+from plume_py.checking.weak import edge_kernels
+
+
+def forced_edges(
+    first, last, op_key, txn_session, read_start, read_op, read_source,
+    key_writers, key_group, group_start, group_session, clocks,
+):  # fmt: skip
+    """For the readers first .. last - 1 and the writers t2 of one block of sessions.
+
+    Within a session clocks only grow, so the last visible writer of x per session is found by a cursor. An edge that
+    the causal order implies anyway (t2 before t1) is left out: in healthy histories that is nearly all of them.
+    """
+    edges, count, stale = np.empty((64, 4), np.int32), 0, 0
+    cursor = np.empty(len(group_session), np.int32)
+    visible = np.empty(len(group_session), np.int32)  # by group: the last visible writer, or -1
+    upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not
+    reader_session = np.full(len(key_group) - 1, -1, np.int32)
+    row = clock_kernels.empty_row(clocks)
+    for t3 in range(first, last):
+        row = clock_kernels.row_of(clocks, t3, t3 == first, row)
+        for r in range(read_start[t3], read_start[t3 + 1]):
+            x, t1 = op_key[read_op[r]], read_source[r]
+            if reader_session[x] != txn_session[t3]:
+                reader_session[x] = txn_session[t3]
+                for g in range(key_group[x], key_group[x + 1]):
+                    cursor[g] = group_start[g]
+                    visible[g] = -1
+                    upcoming[g] = key_writers[group_start[g]]
+            for g in range(key_group[x], key_group[x + 1]):
+                s = group_session[g]
+                if s < clocks.low or s >= clocks.high:
+                    continue
+                horizon = clocks.session_start[s] + row[s - clocks.low]
+                if upcoming[g] < horizon:
+                    advance(g, horizon, cursor, visible, upcoming, group_start, key_writers)
+                t2 = visible[g]
+                if t2 == t3:
+                    # on a causal cycle t3 is before itself; it is no t2, but the writer before it is
+                    t2 = key_writers[cursor[g] - 2] if cursor[g] - 2 >= group_start[g] else -1
+                if t1 < 0:
+                    stale += t2 >= 0
+                elif t2 >= 0 and t2 != t1 and t2 >= clock_kernels.horizon(clocks, t1, s):
+                    edges = edge_kernels.add(edges, count, t2, t1, r)
+                    count += 1
+    return edges[:count], stale
+
+
+def advance(g, horizon, cursor, visible, upcoming, group_start, key_writers):
+    """Move the cursor of a group behind its last writer before ``horizon``."""
+    at, end = cursor[g], group_start[g + 1]
+    while at < end and key_writers[at] < horizon:
+        at += 1
+    cursor[g] = at
+    visible[g] = key_writers[at - 1]
+    upcoming[g] = key_writers[at] if at < end else 0x7FFFFFFF
+
+
+def lay_out(
+    order, op_kind, op_key, txn_start, live, read_start, read_op, read_source,
+    slot_read, slot_write, read_key, read_from, read_number, write_key,
+):  # fmt: skip
+    """Copy reads and writes so that they follow one another as in ``order``; slot i is the i-th transaction there.
+
+    Slot i has the reads slot_read[i] .. slot_read[i + 1] - 1 (key, source and number of each) and the writes
+    slot_write[i] .. likewise.
+    Every later pass, in this order or one close to it, then runs through memory instead of jumping about.
+    """
+    reads = writes = 0
+    for i in range(len(order)):
+        t = order[i]
+        slot_read[i] = reads
+        slot_write[i] = writes
+        for r in range(read_start[t], read_start[t + 1]):
+            read_key[reads] = op_key[read_op[r]]
+            read_from[reads] = read_source[r]
+            read_number[reads] = r
+            reads += 1
+        if live[t]:
+            for o in range(txn_start[t], txn_start[t + 1]):
+                if op_kind[o] & 1:
+                    write_key[writes] = op_key[o]
+                    writes += 1
+    slot_read[len(order)] = reads
+    slot_write[len(order)] = writes
+
+
+def backward_edges(
+    order, slot, slot_read, slot_write, read_key, read_from, read_number, write_key,
+    txn_session, keys, clocks, budget,
+):  # fmt: skip
+    """What TCC forces against a given order of the transactions (a linear extension of the causal order).
+
+    Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
+    the last one placed. A t1 of -1 is the initial state. ``slot`` is where ``lay_out`` put each transaction. Returns
+    also the steps left of ``budget``; negative: gave up.
+    """
+    edges, count = np.empty((64, 4), np.int32), 0
+    last_writer = np.full(keys, -1, np.int32)  # by key, of those placed so far
+    latest = np.full(keys, -1, np.int32)  # by key: its write; ``before`` leads to the write before that
+    before = np.empty(len(write_key), np.int32)
+    owner = np.empty(len(write_key), np.int32)
+    placed = 0
+    for t3 in order:
+        at = slot[t3]
+        for i in range(slot_read[at], slot_read[at + 1]):
+            x = read_key[i]
+            t1 = read_from[i]
+            if last_writer[x] == t1:
+                continue
+            write = latest[x]
+            while write >= 0 and owner[write] != t1:
+                t2 = owner[write]
+                if t2 < clock_kernels.horizon(clocks, t3, txn_session[t2]):
+                    edges = edge_kernels.add(edges, count, t2, t1, read_number[i])
+                    count += 1
+                write = before[write]
+                budget -= 1
+            if budget < 0:
+                return edges[:count], budget
+        for i in range(slot_write[at], slot_write[at + 1]):
+            x = write_key[i]
+            if last_writer[x] != t3:
+                last_writer[x] = t3
+                owner[placed] = t3
+                before[placed] = latest[x]
+                latest[x] = placed
+                placed += 1
+    return edges[:count], budget
