@@ -14,9 +14,9 @@ from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.explain import Explained, explain
 from plume_py.checking.strong.rest import Rest
 from plume_py.checking.weak.engine import WeakEngine
-from plume_py.checking.weak.explain import shown_transaction
 from plume_py.checking.weak.naming import Named
 from plume_py.checking.weak.steps import StepWriter
+from plume_py.checking.weak.violation import complete
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
@@ -89,12 +89,14 @@ class Besides:
         return []
 
     def _shown_whole(self, found: Explained) -> Violation:
-        """With the operations of the whole history."""
+        """With the operations of the whole history, of which the rest has only some."""
         writer = StepWriter(self.engine)
-        writer.keys = dict.fromkeys(found.keys)
-        shown = zip(found.violation.transactions, found.transactions, strict=True)
-        whole = (replace(shown_transaction(writer, t), level=old.level) for old, t in shown)
-        return replace(found.violation, transactions=tuple(whole))
+        writer.keys, writer.transactions = dict.fromkeys(found.keys), set(found.transactions)
+        argument = found.argument.renumbered(self.rest.number_in_whole)
+        old = found.violation
+        whole = complete(writer, old.tap, argument, old.level)
+        levels = zip(whole.transactions, old.transactions, strict=True)
+        return replace(whole, transactions=tuple(replace(new, level=seen.level) for new, seen in levels))
 
 
 def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":

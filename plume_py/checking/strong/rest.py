@@ -21,6 +21,7 @@ class Rest:
 
     def __init__(self, engine: WeakEngine) -> None:
         self.engine = engine  # of what is left
+        self._kept: Int64s | None = None  # the operations of the whole that are left; None: all
 
     @property
     def history(self) -> History:
@@ -30,6 +31,11 @@ class Rest:
     def leave_out(self, gone: Bools) -> None:
         """Leave out these operations, which must be reads."""
         self.engine = WeakEngine(without_operations(self.history, gone), self.engine.clock)
+        self._kept = np.flatnonzero(~gone) if self._kept is None else self._kept[~gone]
+
+    def number_in_whole(self, o: int) -> int:
+        """Which operation of the whole history operation ``o`` of what is left is."""
+        return o if self._kept is None else int(self._kept[o])
 
     def leave_out_reads(self, transactions: Collection[int], keys: Collection[int]) -> None:
         """Leave out what these transactions read of these keys."""
