@@ -7,7 +7,7 @@ import pytest
 from test_strong_explain import explained, history
 
 from plume_py import HistoryBuilder, check, load
-from plume_py.checking.result import Step, Violation
+from plume_py.checking.result import Ends, Step, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import junit, sarif
 from plume_py.report.aliases import CYCLES, aliases, bracketed
@@ -79,7 +79,9 @@ def test_a_cycle_without_a_name_is_named_by_its_steps():
     one = explained(history(["rx0 wx1 wy1"], ["ry0 wx2"], ["rx1"], ["rx1 wz1"]), "PSI")
     assert (one.tap, aliases(one)) == ("cycle", ("G-single",))
     step = lambda relation: Step("a", "a", relation)  # noqa: E731
-    made = lambda *relations: Violation("cycle", "", "SER", (), (), tuple(map(step, relations)), "")  # noqa: E731
+    made = lambda *relations: Violation(  # noqa: E731
+        PATTERNS["cycle"], "SER", (), (), tuple(map(step, relations)), Ends.CLOSED, "", ""
+    )
     assert aliases(made("WR", "RW", "WW", "RW")) == ("G-nonadjacent",)
     assert aliases(made("RW", "WW", "RW")) == ("G2-item",)
     assert aliases(made("WR", "CM", "RW")) == ()  # a commit order is no dependency

@@ -14,7 +14,7 @@ import junitparser
 import pytest
 
 import plume_py
-from plume_py.checking.result import INITIAL, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.checking.result import INITIAL, Ends, LevelVerdict, Result, ShownTransaction, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import github, junit, sarif
 
@@ -297,7 +297,7 @@ def test_sarif_violations_without_examples_still_show():
 
 
 def test_sarif_violation_without_transactions_or_steps():
-    bare = Violation("a", "ThinAirRead", "RC", (), (), (), "nobody wrote it")
+    bare = Violation(PATTERNS["a"], "RC", (), (), (), Ends.OPEN, "nobody wrote it.", "nobody wrote it")
     (found,) = run_of([Result(history="h", levels={"RC": LevelVerdict(False, ("a",))}, violations=(bare,))])["results"]
     assert found["locations"] == [{"physicalLocation": {"artifactLocation": {"uri": "h"}}}]
     assert "codeFlows" not in found and "relatedLocations" not in found
@@ -384,6 +384,7 @@ def test_github_paths_below_the_current_folder_are_relative(tmp_path, monkeypatc
 
 def test_shown_transaction_place_may_be_empty():
     t = ShownTransaction("t", 0, "", 0, "committed", (("r", "x", 1),))
-    violation = Violation("a", "ThinAirRead", "RC", ("x",), (t,), (), "t read x = 1, which nobody wrote")
+    why = "t read x = 1, which nobody wrote"
+    violation = Violation(PATTERNS["a"], "RC", ("x",), (t,), (), Ends.OPEN, f"{why}.", why, ((0, 0),))
     result = Result(history="h", levels={"RC": LevelVerdict(False, ("a",))}, violations=(violation,))
     assert run_of([result])["results"][0]["locations"][0]["logicalLocations"][0]["fullyQualifiedName"] == "t"

@@ -12,8 +12,9 @@ import pytest
 import plume_py
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import shown
-from plume_py.checking.result import Result, ShownTransaction, Step, Violation
+from plume_py.checking.result import Ends, Result, ShownTransaction, Step, Violation
 from plume_py.levels import WEAK
+from plume_py.levels.patterns import PATTERNS
 from plume_py.report import dot
 from plume_py.report.dot_layout import Picture, columns_of, node_of, rows_of
 
@@ -46,10 +47,12 @@ def hostile(text: str) -> Violation:
     """A fractured read in which everything that a history can say is ``text``."""
     writer = ShownTransaction(text, text, text, 1, "committed", (("w", text, text), ("w", "y", 1)))
     reader = ShownTransaction("T2", text, text, 2, "committed", (("r", text, (1, text)), ("r", "y", 1)))
-    read = Step(text, "T2", "WR", "y", text, 1)
-    forced = Step("T2", text, "CM", text, text, reader="T2", evidence=(read,))
-    steps = (Step(text, "T2", "WR", text, text, text), forced)
-    return Violation("k", "FracturedReadCO", "RA", (text, "y"), (writer, reader), steps, text)
+    read = Step(text, "T2", "WR", "y", text, 1, source_op=1, target_op=1)
+    asked = Step(text, "T2", "WR", text, text, text, source_op=0, target_op=0)
+    forced = Step("T2", text, "CM", text, text, reader="T2", evidence=(read,), target_op=0, reader_op=0, question=asked)
+    return Violation(
+        PATTERNS["k"], "RA", (text, "y"), (writer, reader), (asked, forced), Ends.CLOSED, text, text, ((1, 0),)
+    )
 
 
 def drawn(text: str, folder: Path) -> ET.Element:
@@ -123,8 +126,8 @@ def test_many_operations_are_cut_to_those_that_matter() -> None:
     ops = tuple(("w", "x", i) for i in range(30))
     writer = ShownTransaction("T1", 0, "", 0, "committed", ops)
     reader = ShownTransaction("T2", 1, "", 0, "aborted", (("r", "x", 7),))
-    steps = (Step("T1", "T2", "WR", "x", "", 7),)
-    text = dot.render(Violation("f", "IntermediateRead", "RC", ("x",), (writer, reader), steps, "why"))
+    steps = (Step("T1", "T2", "WR", "x", "", 7, source_op=7, target_op=0),)
+    text = dot.render(Violation(PATTERNS["f"], "RC", ("x",), (writer, reader), steps, Ends.OPEN, "why.", "why"))
     assert "w(x, 7)" in text
     assert "w(x, 8)" not in text
     assert "and 29 more" in text

@@ -10,7 +10,7 @@ from edn_format import Keyword
 
 from plume_py import HistoryBuilder
 from plume_py.checking.check import check
-from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
+from plume_py.checking.result import Ends, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.cli.main import cli
 from plume_py.history.load import load
 from plume_py.levels import NAMES
@@ -161,7 +161,7 @@ def test_every_pattern_has_a_name():
     for tap in [*PATTERNS, "torn-append"]:
         for level in (*NAMES, "declared"):
             for steps in ((), (step,), (step, Step("T2", "T1", "SO")), (Step("T1", "T2", "CM"),)):
-                violation = Violation(tap, "Name", level, (), (), steps, "")
+                violation = Violation(PATTERNS[tap], level, (), (), steps, Ends.CLOSED if steps else Ends.OPEN, "", "")
                 assert elle_types(violation)
                 weakest, above = ruled_out([violation])
                 assert weakest | above <= _STRONGER.keys()
@@ -189,7 +189,7 @@ def test_hostile_names(text):
     """Whatever keys, values, sessions and ids are called, the answer is one form, and harmless on a terminal."""
     txn = ShownTransaction(text, text, text, 1, "committed", (("r", text, (text, 1)), ("w", text, text)))
     step = Step(text, text, "WR", text, because=text, value=text)
-    violation = Violation("g", "CyclicCO", "RC", (text,), (txn,), (step,), text)
+    violation = Violation(PATTERNS["g"], "RC", (text,), (txn,), (step,), Ends.CLOSED, text, text)
     result = Result(text, operations=2, levels={"RC": LevelVerdict(False, ("g",))}, violations=(violation,))
     document = elle.document([result, result])
     assert document.replace("\n", "").isprintable()
@@ -203,7 +203,7 @@ def test_hostile_names(text):
 
 def test_huge_numbers():
     txn = ShownTransaction("T1", 2**70, "", 1, "aborted", (("r", -(2**63), 2**63), ("w", None, 5)), 3)
-    violation = Violation("b", "AbortedRead", "RC", (), (txn,), (), "why")
+    violation = Violation(PATTERNS["b"], "RC", (), (txn,), (), Ends.OPEN, "why.", "why", ((0, 0),))
     found = parsed(
         elle.document([Result("", operations=1, levels={"RC": LevelVerdict(False)}, violations=(violation,))])
     )

@@ -28,6 +28,7 @@ INSIDE = (
     ("declared", "result"),
     ("graph",),
     ("steps",),
+    ("violation",),
     ("weak",),
     ("strong",),
     ("check",),

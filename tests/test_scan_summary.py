@@ -10,7 +10,7 @@ from test_html import HOSTILE as HOSTILE_TEXTS
 from test_html import fractured, stale, thin_air
 
 import plume_py
-from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
+from plume_py.checking.result import Ends, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.cli.scan_progress import line as progress_line
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
@@ -86,8 +86,7 @@ def renamed(violation, seed):
         return Step(new(s.source), new(s.target), s.relation, key, "other words", s.value, reader,
                     tuple(map(step, s.evidence)))  # fmt: skip
 
-    closed = violation.steps and violation.steps[-1].target == violation.steps[0].source
-    turn = rng.randrange(len(violation.steps)) if closed else 0
+    turn = rng.randrange(len(violation.steps)) if violation.ends is Ends.CLOSED else 0
     steps = [*violation.steps[turn:], *violation.steps[:turn]]
     txns = [
         ShownTransaction(new(t.id), new(("s", t.session)), "", 0, t.status,
@@ -96,7 +95,8 @@ def renamed(violation, seed):
     ]  # fmt: skip
     rng.shuffle(txns)
     keys = tuple(map(new, violation.keys))
-    return Violation(violation.tap, "", violation.level, keys, tuple(txns), tuple(map(step, steps)), "")
+    steps = tuple(map(step, steps))
+    return Violation(violation.pattern, violation.level, keys, tuple(txns), steps, violation.ends, "", "")
 
 
 def test_names_and_the_first_step_do_not_matter():

@@ -372,7 +372,7 @@ def test_the_excluded_order_is_dotted():
 def test_the_page_has_the_excluded_order():
     (example,) = page_data([lost_update()])["examples"]
     assert any(inner.get("assumed") for step in example["steps"] for inner in step.get("evidence", ()))
-    assert example["end"].startswith("That is, T2 and T3 both read x")
+    assert example["conclusion"].startswith("That is, T2 and T3 both read x")
 
 
 @pytest.mark.parametrize("pattern", STRONG)

@@ -223,10 +223,10 @@ def _check_patterns(weak: WeakLevels, letters: set[str], limits: Limits) -> tupl
     holds, undecided = _weak_levels(weak, levels, limits)
     asked = [letter for letter in TAPS if letter in letters]
     if undecided is not None:
-        return {f"TAP-{letter}": LevelVerdict(None, reason=undecided) for letter in asked}, Named({}, {}, True)
+        return {TAPS[letter].label: LevelVerdict(None, reason=undecided) for letter in asked}, Named({}, {}, True)
     named = _name(weak, levels, [level for level, ok in holds.items() if not ok])
     return {
-        f"TAP-{letter}": LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
+        TAPS[letter].label: LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
         for letter in asked
     }, named
 

@@ -1,13 +1,23 @@
 """What a check finds, as plain data: the renderers and other programs need nothing else."""
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from plume_py.history.atoms import Atom
 from plume_py.history.model import INITIAL_ID
+from plume_py.levels.patterns import Pattern
 
 INITIAL = INITIAL_ID  # stands for the initial state where a transaction's id would
 
 Id = str | int
+
+
+class Ends(Enum):
+    """Where the steps of an argument lead."""
+
+    CLOSED = auto()  # back to where they began
+    BEFORE_START = auto()  # before the initial state, which precedes everything
+    OPEN = auto()  # nowhere: something is wrong by itself, or there are no steps
 
 
 @dataclass(frozen=True)
@@ -19,6 +29,8 @@ class Step:
     ``assumed``, or one of which the opposite is impossible: then ``evidence`` is a cycle that follows if that opposite
     is assumed. A RW step has as its ``evidence`` the read and, unless the initial state was read, the WW step by which
     what was read is older. (A CM step without a reader is assumed or proved like a WW step, but says nothing of a key.)
+
+    The operations are places in ``ShownTransaction.ops``; None means the transaction as a whole, or the initial state.
     """
 
     source: Id
@@ -30,6 +42,16 @@ class Step:
     reader: Id | None = None  # whose read of ``key`` is the reason (CM, WW)
     evidence: tuple["Step", ...] = ()
     assumed: bool = False  # not a fact, but one of the two ways to go
+    source_op: int | None = None
+    target_op: int | None = None
+    reader_op: int | None = None
+    question: "Step | None" = None  # of a step with a reader: its read from ``target``, if that is whom it read from
+    needs_proof: bool = False  # is its evidence worth being told, or does ``because`` say it all?
+
+    @property
+    def has_key(self) -> bool:
+        """Is it about a key, or about transactions as a whole?"""
+        return self.relation != "SO" and (self.relation != "CM" or self.reader is not None)
 
     @property
     def is_proved(self) -> bool:
@@ -54,15 +76,30 @@ class ShownTransaction:
 
 @dataclass(frozen=True)
 class Violation:
-    """One counterexample: the pattern, who takes part, and the steps that end in a contradiction."""
+    """One counterexample, complete: who takes part, the steps, where they lead, and what follows from that.
 
-    tap: str
-    name: str
-    level: str
+    Reports draw it, each in its own way; none of them has to find out anything.
+    """
+
+    pattern: Pattern
+    level: str  # "declared" where each transaction has its own
     keys: tuple[Atom, ...]
     transactions: tuple[ShownTransaction, ...]
     steps: tuple[Step, ...]
-    explanation: str
+    ends: Ends
+    conclusion: str  # the last sentence of the proof
+    explanation: str  # all of it in one sentence
+    culprits: tuple[tuple[int, int], ...] = ()  # (transaction, operation): the reads that are wrong by themselves
+
+    @property
+    def tap(self) -> str:
+        """The letter of its pattern, or the name of one that has none."""
+        return self.pattern.id
+
+    @property
+    def name(self) -> str:
+        """What its pattern is called."""
+        return self.pattern.name
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Edges of the graph as steps of an argument: what they are, and why they are there."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,20 +10,23 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.commit_order import CommitOrder
 from plume_py.checking.graph.paths import causal_path
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.checking.result import INITIAL, Id, ShownTransaction, Step
+from plume_py.checking.result import INITIAL, Id, Step
 from plume_py.history.atoms import Atom
-from plume_py.history.model import STATUS_NAMES
+from plume_py.history.model import Int32s
 
 # Elements of a list that a sentence quotes.
 QUOTED = 8
-# Operations of one transaction that are shown.
-SHOWN_OPS = 30
 
 
 def list_text(values: Sequence[Atom]) -> str:
     """A list for people; of a long one the end."""
     cut = ["…"] if len(values) > QUOTED else []
     return f"[{' '.join([*cut, *(shown(value, 20) for value in values[-QUOTED:])])}]"
+
+
+def whom(name: Id) -> str:
+    """From whom something was read."""
+    return "the initial state" if name == INITIAL else shown(name)
 
 
 class StepWriter:
@@ -56,11 +60,12 @@ class StepWriter:
     def read_step(self, r: int) -> Step:
         """Read ``r`` saw its source."""
         o = int(self.reads.read_op[r])
-        source, reader = self.name(int(self.reads.read_source[r])), self.name(self.reads.reader(r))
+        t1 = int(self.reads.read_source[r])
+        source, reader = self.name(t1), self.name(self.reads.reader(r))
         key, version = self.key(int(self.history.op_key[o])), self.reads.version(self.history, r)
         value = self.history.initial_value if version is None else self.history.value(version)
-        from_whom = "the initial state" if source == INITIAL else shown(source)
-        return Step(source, reader, "WR", key, f"{self.read_text(o)} from {from_whom}", value)
+        because = f"{self.read_text(o)} from {whom(source)}"
+        return Step(source, reader, "WR", key, because, value, source_op=self.write_op(t1, version), target_op=o)
 
     def read_text(self, o: int) -> str:
         """What operation ``o`` read; of a long list the end, and which of its elements are the reader's own."""
@@ -77,19 +82,42 @@ class StepWriter:
 
     def list_writers(self, o: int) -> list[int]:
         """Who appended the elements of the list that operation ``o`` read."""
+        writers: list[int] = self.history.version_writer[self._list_versions(o)].tolist()
+        return writers
+
+    def _list_versions(self, o: int) -> list[int]:
         lists = self.history.lists
         assert lists is not None
         at = int(np.searchsorted(lists.ops, o))
-        writers: list[int] = self.history.version_writer[lists.items[lists.starts[at] : lists.starts[at + 1]]].tolist()
-        return writers
+        versions: list[int] = lists.items[lists.starts[at] : lists.starts[at + 1]].tolist()
+        return versions
+
+    def write_op(self, t: int, version: int | None) -> int | None:
+        """The operation by which t wrote ``version``; None for the initial state."""
+        writes = [] if t == INITIAL_STATE or version is None else self._writes(t, self.history.op_version, version)
+        return writes[0] if writes else None
+
+    def last_write(self, t: int, x: int) -> int | None:
+        """The last write of x by t, which is what others see."""
+        writes = self._writes(t, self.history.op_key, x)
+        return writes[-1] if writes else None
+
+    def _writes(self, t: int, column: Int32s, code: int) -> list[int]:
+        begin, end = int(self.history.txn_start[t]), int(self.history.txn_start[t + 1])
+        is_write = (self.history.op_kind[begin:end] & 1) == 1
+        writes: list[int] = (begin + np.flatnonzero(is_write & (column[begin:end] == code))).tolist()
+        return writes
 
     def forced_step(self, level: str, t2: int, r: int) -> Step:
         """``level`` forces t2 before the source of read ``r``: its reader saw t2, too, as the evidence shows."""
         t3, t1 = self.reads.reader(r), int(self.reads.read_source[r])
-        key = self.key(int(self.history.op_key[self.reads.read_op[r]]))
+        x = int(self.history.op_key[self.reads.read_op[r]])
+        key = self.key(x)
         evidence = self._evidence(level, t2, t3, r)
         first, reader, source = shown(self.name(t2)), shown(self.name(t3)), self.name(t1)
         saw = " and ".join(step.because for step in evidence)
+        although = f"{reader} read {shown(key)} from {whom(source)}, although {first} wrote it too"
+        question = replace(self.read_step(r), because=although)
         if source == INITIAL:
             because = f"{reader} read the initial {shown(key)}, but {first} wrote {shown(key)}, and {saw}"
         else:
@@ -97,17 +125,56 @@ class StepWriter:
                 f"{first} must commit before {shown(source)}: {reader} read {shown(key)} from {shown(source)}, "
                 f"but {first} wrote {shown(key)} too, and {saw}"
             )
-        return Step(self.name(t2), source, "CM", key, because, reader=self.name(t3), evidence=tuple(evidence))
+        return Step(
+            self.name(t2),
+            source,
+            "CM",
+            key,
+            because,
+            reader=self.name(t3),
+            evidence=tuple(evidence),
+            source_op=self.last_write(t2, x),
+            target_op=question.source_op,
+            reader_op=question.target_op,
+            question=question,
+        )
 
     def version_step(self, a: int, b: int, o: int) -> Step:
         """The list that operation ``o`` read shows an append of a before one of b, or a's and not b's."""
         reader = self.name(self.owner(o))
-        names, key = (self.name(a), self.name(b)), self.key(int(self.history.op_key[o]))
+        x = int(self.history.op_key[o])
+        names, key = (self.name(a), self.name(b)), self.key(x)
         late = "before" if b in self.list_writers(o) else "and not"
         because = (
             f"{shown(reader)}'s read of list {shown(key)} shows {shown(names[0])}'s append {late} {shown(names[1])}'s"
         )
-        return Step(*names, "WW", key, because, reader=reader)
+        return Step(
+            *names,
+            "WW",
+            key,
+            because,
+            reader=reader,
+            source_op=self.last_write(a, x),
+            target_op=self._shown_append(b, o),
+            reader_op=o,
+            question=self._read_of_list(b, o),
+        )
+
+    def _shown_append(self, t: int, o: int) -> int | None:
+        """The first append of t in the list that operation ``o`` read; if there is none, the last one it made."""
+        versions = [version for version in self._list_versions(o) if self.history.version_writer[version] == t]
+        return self.write_op(t, versions[0]) if versions else self.last_write(t, int(self.history.op_key[o]))
+
+    def _read_of_list(self, t: int, o: int) -> Step | None:
+        """Operation ``o`` as a read from t, if the list that it saw ends in an append of t."""
+        reader = self.owner(o)
+        others = [version for version in self._list_versions(o) if self.history.version_writer[version] != reader]
+        if not others or self.history.version_writer[others[-1]] != t:
+            return None
+        key, value = self.key(int(self.history.op_key[o])), self.history.value(others[-1])
+        because = f"{self.read_text(o)} from {shown(self.name(t))}"
+        names, wrote = (self.name(t), self.name(reader)), self.write_op(t, others[-1])
+        return Step(*names, "WR", key, because, value, source_op=wrote, target_op=o)
 
     def path_steps(self, path: list[int], level: str = "", order: CommitOrder | None = None) -> list[Step]:
         """The steps along a path; runs of session order become one step."""
@@ -163,20 +230,3 @@ class StepWriter:
         if direct is not None:
             return [self.read_step(direct)]
         return self.path_steps(causal_path(self.history, self.reads, self.analysis.causal, t2, t3))
-
-
-def shown_transaction(writer: StepWriter, t: int) -> ShownTransaction:
-    """A transaction with its operations on the keys that matter."""
-    history = writer.history
-    ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
-    relevant = [o for o in ops if int(history.op_key[o]) in writer.keys][:SHOWN_OPS]
-    return ShownTransaction(
-        id=history.txn_label[t],
-        session=history.session_label[int(history.txn_session[t])],
-        place=history.place(t),
-        line=int(history.txn_line[t]) if history.txn_line is not None else 0,
-        status=STATUS_NAMES[history.txn_status[t]],
-        ops=tuple(tuple(history.op(o)) for o in relevant),
-        hidden_ops=len(ops) - len(relevant),
-        index=None if history.txn_index is None else int(history.txn_index[t]),
-    )

@@ -196,13 +196,13 @@ def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]"
     from plume_py.base.files import write_atomically
     from plume_py.checking.minimize import minimize
     from plume_py.history.formats.json_writer import write_json
+    from plume_py.levels import patterns
 
     small = minimize(history, level, **how)
     if small is not None:
         write_atomically(target, write_json(small.history).chunks)
         size = f"{small.history.transactions} transactions, {small.history.operations} operations"
-        pattern = f"TAP-{small.tap}" if small.tap in PATTERNS else small.tap
-        click.echo(one_line(f"isocheck: wrote {target}: {size}, {pattern}"), err=True)
+        click.echo(one_line(f"isocheck: wrote {target}: {size}, {patterns.PATTERNS[small.tap].label}"), err=True)
 
 
 def _write_report(target: str, results: "list[Result]") -> None:

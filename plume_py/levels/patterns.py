@@ -40,7 +40,17 @@ class Pattern:
     @property
     def label(self) -> str:
         """``TAP-k`` for those that have a letter, else the id."""
-        return f"TAP-{self.id}" if len(self.id) == 1 else self.id
+        return f"TAP-{self.id}" if self.has_letter else self.id
+
+    @property
+    def title(self) -> str:
+        """``TAP-k FracturedReadCO``, or the name alone where there is no letter."""
+        return f"{self.label} {self.name}" if self.has_letter else self.name
+
+    @property
+    def has_letter(self) -> bool:
+        """Is it one of Plume's?"""
+        return len(self.id) == 1
 
 
 TAPS: dict[str, Pattern] = {
@@ -296,6 +306,7 @@ STRONG: dict[str, Pattern] = {
 }
 
 PATTERNS: dict[str, Pattern] = TAPS | STRONG
+LABELS = frozenset(pattern.label for pattern in PATTERNS.values())
 
 # Reads and lists that are wrong by themselves: they spoil every level but CI.
 BASE: tuple[str, ...] = tuple(tap.id for tap in TAPS.values() if tap.kind in (Kind.READ, Kind.LIST))

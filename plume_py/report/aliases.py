@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from plume_py.checking.result import Step, Violation
-from plume_py.levels.patterns import PATTERNS, TRIPLES
+from plume_py.levels.patterns import Kind
 
 # By what they need, the least first.
 CYCLES = ("G0", "G1c", "G-single", "G-nonadjacent", "G2-item")
@@ -16,7 +16,7 @@ CYCLES = ("G0", "G1c", "G-single", "G-nonadjacent", "G2-item")
 
 def aliases(violation: Violation) -> tuple[str, ...]:
     """Other names of this violation; none where none fits."""
-    known = PATTERNS[violation.tap].aliases if violation.tap in PATTERNS else ()
+    known = violation.pattern.aliases
     fixed = tuple(name for name in known if name not in CYCLES)
     cycle = _cycle_name(violation) if len(fixed) < len(known) else None
     return fixed if cycle is None else (*fixed, cycle)
@@ -29,7 +29,7 @@ def bracketed(violation: Violation) -> str:
 
 
 def _cycle_name(violation: Violation) -> str | None:
-    if any(violation.tap in letters for letters in TRIPLES.values()):
+    if violation.pattern.kind is Kind.TRIPLE:
         # t3 read what t2 overwrote, and saw t2: one RW, whichever of the orders of t1 and t2 one looks at
         name: str | None = "G-single"
     else:

@@ -18,7 +18,6 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
 from plume_py.base.text import ELLIPSIS, shown, visible, wrapped
 from plume_py.checking.result import INITIAL, Id, Result, ShownTransaction, Step, Violation
-from plume_py.levels.patterns import PATTERNS, STRONG
 from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
 from plume_py.report.wording import place
 
@@ -29,6 +28,8 @@ INSTALL_HINT = (
 
 # Longest spelling of a key, value or id; a picture has less room than a line of text.
 LIMIT = 24
+# Longest conclusion.
+SENTENCE = 600
 # A transaction with more operations than this shows only those that an edge touches.
 MANY_OPS = 10
 # After this many pictures that failed or took too long, the rest stay .dot files.
@@ -197,7 +198,7 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
         if len(transaction.ops) > MANY_OPS and f"{node}:o{i}" not in picture.cells:
             hidden += 1
             continue
-        rows.append(f'<tr><td port="o{i}" {_cell_colour(picture, transaction, node, i)}>{_operation(op)}</td></tr>')
+        rows.append(f'<tr><td port="o{i}" {_cell_colour(picture, f"{node}:o{i}")}>{_operation(op)}</td></tr>')
     if hidden:
         rows.append(f"<tr><td>{font(f'and {hidden} more', point_size=9, color=PALE)}</td></tr>")
     return _box(rows, 'color="#202020" border="2"' if in_cycle else 'color="#909090" border="1"')
@@ -209,23 +210,10 @@ def _box(rows: list[str], line: str) -> str:
     )
 
 
-def _cell_colour(picture: Picture, transaction: ShownTransaction, node: str, i: int) -> str:
-    if _is_culprit(picture.violation, transaction, transaction.ops[i]):
+def _cell_colour(picture: Picture, cell: str) -> str:
+    if cell in picture.culprits:
         return 'bgcolor="#FFC9C9"'
-    return 'bgcolor="#FFF6DD"' if f"{node}:o{i}" in picture.bold else ""
-
-
-def _is_culprit(violation: Violation, transaction: ShownTransaction, op: tuple[object, ...]) -> bool:
-    """Is this a read that is wrong by itself, that is, the one the explanation speaks of?"""
-    value = op[2]
-    text = f"[{shown(' '.join(map(str, value)))}]" if isinstance(value, tuple | list) else shown(value)
-    said = re.escape(f"{shown(transaction.id)} read {shown(op[1])} = {text}") + "(,|:|;| from|$)"
-    return op[0] == "r" and _is_about_reads(violation) and bool(re.search(said, violation.explanation))
-
-
-def _is_about_reads(violation: Violation) -> bool:
-    """Patterns of single reads have no order that contradicts itself."""
-    return all(step.relation == "WR" for step in violation.steps) and not is_cycle(violation)
+    return 'bgcolor="#FFF6DD"' if cell in picture.bold else ""
 
 
 def _operation(op: tuple[object, ...]) -> str:
@@ -248,12 +236,10 @@ def _initial(picture: Picture) -> str:
 
 
 def _edge(arrow: Arrow, upwards: bool, weight: int) -> str:
-    relation = arrow.step.relation
     look = look_of(arrow.step)
-    no_key = relation == "SO" or (relation == "CM" and arrow.step.reader is None)
-    key = "" if no_key else f"({shown(arrow.step.key, LIMIT)})"
+    key = f"({shown(arrow.step.key, LIMIT)})" if arrow.step.has_key else ""
     lead = f"{arrow.number}. " if arrow.number else "not " if arrow.step.assumed else ""
-    lines = [font(f"{lead}{relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
+    lines = [font(f"{lead}{arrow.step.relation}{key}", color=look.colour, point_size=12 if arrow.number else 10)]
     if arrow.number:
         lines = [f"<b>{lines[0]}</b>", *(font(line, color=look.colour, point_size=10) for line in _reason(arrow.step))]
     head, tail = (look.tail, look.head) if upwards else (look.head, look.tail)
@@ -277,22 +263,10 @@ def _class(arrow: Arrow) -> str:
     return f"{relation} excluded" if arrow.step.assumed else f"{relation} evidence"
 
 
-def is_cycle(violation: Violation) -> bool:
-    """Do the steps lead back to where they began?"""
-    steps = violation.steps
-    return bool(steps) and all(a.target == b.source for a, b in zip(steps, (*steps[1:], steps[0]), strict=True))
-
-
 def _title(violation: Violation, title: str) -> str:
-    tap = PATTERNS.get(violation.tap)
-    label = f"TAP-{violation.tap} {violation.name}" if len(violation.tap) == 1 else violation.name
-    lines = [f"<b>{font(label, point_size=16)}</b>"]
-    if tap is not None:
-        lines.append(font(tap.description, point_size=12))
-    if _is_about_reads(violation):
-        lines.append(font(shown(violation.explanation, 120), point_size=12))
-    elif violation.tap in STRONG:
-        lines += [font(line, point_size=11) for line in wrapped("", shown(violation.explanation, 300), "", 90)]
+    lines = [f"<b>{font(violation.pattern.title, point_size=16)}</b>"]
+    lines.append(font(violation.pattern.description, point_size=12))
+    lines += [font(line, point_size=11) for line in wrapped("", shown(violation.conclusion, SENTENCE), "", 90)]
     if title:
         lines.append(font(shown(title, 80), point_size=10, color=PALE))
     return "<br/>".join(lines)
@@ -341,7 +315,7 @@ def write_pictures(result: Result, folder: Path) -> list[str]:
     numbers: Counter[str] = Counter()
     for violation in result.violations:
         numbers[violation.tap] += 1
-        target = folder / f"{slug(result.history)}-{_pattern(violation)}-{numbers[violation.tap]}.dot"
+        target = folder / f"{slug(result.history)}-{violation.pattern.label.lower()}-{numbers[violation.tap]}.dot"
         text = render(violation, result.history)
         write_atomically(str(target), [text.encode()])
         # What failed a few times would go on to fail, slowly; what is not installed fails the first time.
@@ -349,10 +323,6 @@ def write_pictures(result: Result, folder: Path) -> list[str]:
             hint = draw(text, target.with_suffix(".svg"))
             hints.update([hint] if hint else [])
     return list(hints)
-
-
-def _pattern(violation: Violation) -> str:
-    return f"tap-{violation.tap}" if len(violation.tap) == 1 else violation.tap
 
 
 def slug(name: str) -> str:

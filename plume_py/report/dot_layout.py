@@ -3,13 +3,12 @@
 Nodes and cells get names of their own here ("t0", "t0:o1"), so that nothing from a history is ever a name in a graph.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
-from plume_py.checking.result import INITIAL, Id, ShownTransaction, Step, Violation
+from plume_py.checking.result import INITIAL, Id, Step, Violation
 from plume_py.history.atoms import Atom
+from plume_py.report.evidence import shown_evidence
 
 START = "initial"  # the node of the initial state
 
@@ -34,90 +33,32 @@ class Picture:
 
     def __post_init__(self) -> None:
         self.nodes = {transaction.id: f"t{i}" for i, transaction in enumerate(self.violation.transactions)}
-        self.by_id = {transaction.id: transaction for transaction in self.violation.transactions}
         for number, step in enumerate(self.violation.steps, 1):
             self._add(step, number)
         for step in self.violation.steps:
-            for support in (*_question(self, step), *supports(step)):
+            for support in shown_evidence(step):
                 self._add(support)
         self.arrows = [arrow for arrow in self.arrows if arrow.tail and arrow.head]
-        self.cells = {arrow.tail for arrow in self.arrows} | {arrow.head for arrow in self.arrows}
+        self.culprits = {f"t{txn}:o{op}" for txn, op in self.violation.culprits}
+        self.cells = {end for arrow in self.arrows for end in (arrow.tail, arrow.head)} | self.culprits
         self.bold = {end for arrow in self.arrows if arrow.number for end in (arrow.tail, arrow.head)}
 
     def _add(self, step: Step, number: int = 0) -> None:
         """An edge, unless it is already there."""
-        tail, head = self._end(step, step.source), self._end(step, step.target)
+        tail, head = self._end(step, step.source, step.source_op), self._end(step, step.target, step.target_op)
         kind = step.relation, step.assumed
         if number or all((a.tail, a.head, a.step.relation, a.step.assumed) != (tail, head, *kind) for a in self.arrows):
             self.arrows.append(Arrow(step, tail, head, number))
 
-    def _end(self, step: Step, end: Id) -> str:
+    def _end(self, step: Step, end: Id, op: int | None) -> str:
         """The node or the cell at which the edge of ``step`` begins or ends."""
-        if end == INITIAL and INITIAL not in self.by_id:
+        if end == INITIAL:
             if self.initial_keys.setdefault(step.key, step.value) is None:
                 self.initial_keys[step.key] = step.value  # a CM step knows the key, the read also the value
             return f"{START}:k{list(self.initial_keys).index(step.key)}"
         if end not in self.nodes:
             return ""
-        reads = end == {"WR": step.target, "RW": step.source}.get(step.relation)
-        place = _cell(self.by_id[end], step, reads)
-        return self.nodes[end] if place is None else f"{self.nodes[end]}:o{place}"
-
-
-def supports(step: Step) -> Iterator[Step]:
-    """What a step rests on, and what that rests on in turn.
-
-    Where an order follows from causality alone, its opposite is not worth being shown.
-    """
-    others = [inner for inner in step.evidence if not inner.assumed]
-    plain = all(inner.relation in ("SO", "WR") for inner in others)
-    for inner in others if plain else step.evidence:
-        if not _overwrites_what_it_read(inner):
-            yield inner
-        yield from supports(inner)
-
-
-def _overwrites_what_it_read(step: Step) -> bool:
-    """Is this a version order that a single read shows by itself?"""
-    others = [inner for inner in step.evidence if not inner.assumed]
-    if not step.is_proved or len(others) != 1:
-        return False
-    return others[0].relation == "WR" and (others[0].source, others[0].target) == (step.source, step.target)
-
-
-def _question(picture: Picture, step: Step) -> Iterator[Step]:
-    """The read that is the reason of a CM or WW step, as a step of its own: it is half of the evidence."""
-    reader = picture.by_id.get(step.reader) if step.reader is not None else None
-    if reader is None:
-        return
-    reads = [last_seen(op[2]) for op in reader.ops if op[0] == "r" and op[1] == step.key]
-    if step.target == INITIAL:
-        written = {value for t in picture.violation.transactions for value in _written(t, step.key)}
-        values = [value for value in reads if value not in written] or reads
-    else:
-        written = _written(picture.by_id[step.target], step.key) if step.target in picture.by_id else set()
-        values = [value for value in reads if value in written]
-    for value in values[:1]:
-        yield Step(step.target, reader.id, "WR", step.key, value=value)
-
-
-def _written(transaction: ShownTransaction, key: Atom) -> set[Atom]:
-    return {last_seen(op[2]) for op in transaction.ops if op[0] != "r" and op[1] == key}
-
-
-def _cell(transaction: ShownTransaction, step: Step, reads: bool) -> int | None:
-    """The operation of ``transaction`` that ``step`` speaks of; None where it speaks of the transaction as a whole."""
-    if step.relation == "SO":
-        return None
-    places = [i for i, op in enumerate(transaction.ops) if (op[0] == "r") == reads and op[1] == step.key]
-    exact = [i for i in places if last_seen(transaction.ops[i][2]) == step.value]
-    # Without a value (CM, WW), it is the last write of the key that others see.
-    return exact[0] if exact and (step.relation == "WR" or reads) else places[-1] if places else None
-
-
-def last_seen(value: Any) -> Atom:
-    """What a read saw last: of a list, its last element."""
-    return (value[-1] if value else None) if isinstance(value, tuple | list) else value
+        return self.nodes[end] if op is None else f"{self.nodes[end]}:o{op}"
 
 
 def columns_of(picture: Picture) -> list[list[str]]:

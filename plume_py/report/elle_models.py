@@ -8,16 +8,13 @@ TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 
 from collections.abc import Iterable, Iterator
 
-from plume_py.checking.result import Step, Violation
-from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
+from plume_py.checking.result import Ends, Step, Violation
+from plume_py.levels.patterns import TORN, Kind
 from plume_py.report.aliases import aliases
 
 # Patterns that are no cycles, and how Elle spells our other names for those that are.
-_NO_CYCLES = frozenset((*"abcdefj", DUPLICATE, INCOMPATIBLE, TORN))
+_NO_CYCLES = frozenset((Kind.READ, Kind.REREAD, Kind.LIST))
 _SPELLED = {"G-single": "G-single-item", "G-nonadjacent": "G-nonadjacent-item"}
-
-# Patterns in which a reader missed one writer that it should have seen: a cycle with one rw edge.
-_MISSED = frozenset("hiklmn")
 
 _LOST_UPDATE = "lost-update"
 
@@ -102,7 +99,7 @@ def elle_types(violation: Violation) -> list[str]:
     if violation.tap == TORN:
         return ["incompatible-order"]  # no order of appends shows such a list; to Elle it is G-single, G0 or nothing
     names = [name for name in map(_spelled, aliases(violation)) if name in _MODELS_OF_TYPE]
-    if violation.tap in _NO_CYCLES or any(name != _LOST_UPDATE for name in names):
+    if violation.pattern.kind in _NO_CYCLES or any(name != _LOST_UPDATE for name in names):
         return names
     by_sessions = uses_sessions(violation.steps) or not violation.steps
     return [*names, _CYCLE_OF_LEVEL.get(violation.level, "G2-item") + ("-process" if by_sessions else "")]
@@ -115,13 +112,13 @@ def _spelled(name: str) -> str:
 
 def elle_cycle(violation: Violation) -> tuple[Step, ...]:
     """The steps of a violation as Elle would walk them; empty if they are no cycle."""
-    if violation.tap in _NO_CYCLES or not violation.steps:
+    if violation.ends is Ends.OPEN:
         return ()
     last = violation.steps[-1]
     only_forced = all(step.relation != "CM" for step in violation.steps[:-1])
-    if violation.tap in _MISSED and only_forced and last.reader is not None and last.evidence:
+    if violation.pattern.kind is Kind.TRIPLE and only_forced and last.reader is not None and last.evidence:
         # Who read from t1 although it had seen t2, which came after t1: it comes before t2, and after it.
-        missed = Step(last.reader, last.source, "RW", last.key, because=last.because)
+        missed = Step(last.reader, last.source, "RW", last.key, last.because)
         return missed, *last.evidence
     return violation.steps
 
@@ -142,12 +139,12 @@ def _models(violation: Violation) -> Iterator[str]:
     """The weakest models that one violation rules out."""
     if violation.level not in _MODEL_OF_LEVEL:  # levels per transaction: Elle has no such model
         return
-    by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.tap not in _NO_CYCLES)
+    by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.pattern.kind not in _NO_CYCLES)
     for name in elle_types(violation):
         # A lost update that needs sessions is none to Elle; its cycle speaks for it.
         if name != _LOST_UPDATE or not (by_sessions or violation.level == "SER"):
             yield from _MODELS_OF_TYPE[name]
-    if not by_sessions and violation.tap not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
+    if not by_sessions and violation.pattern.kind not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
         yield _MODEL_OF_LEVEL[violation.level]
 
 

@@ -24,7 +24,7 @@ def _commands(result: Result) -> Iterator[str]:
         return
     for violation in result.violations:
         proof = _proof(result, violation)
-        yield _command("error", result, f"{_label(violation.tap)} {violation.name}", proof, _line(violation))
+        yield _command("error", result, violation.pattern.title, proof, _line(violation))
     shown = {violation.tap for violation in result.violations}
     for name, verdict in result.levels.items():
         if verdict.ok is None:
@@ -84,8 +84,5 @@ def _verdict(name: str, verdict: LevelVerdict) -> str:
         return f"{name} undecided: {verdict.reason}"
     if verdict.ok:
         return f"{name} holds"
-    return f"{name} violated: {', '.join(map(_label, verdict.taps))}" if verdict.taps else f"{name} violated"
-
-
-def _label(tap: str) -> str:
-    return f"TAP-{tap}" if len(tap) == 1 else PATTERNS[tap].name
+    labels = ", ".join(PATTERNS[tap].label for tap in verdict.taps)
+    return f"{name} violated: {labels}" if labels else f"{name} violated"

@@ -18,6 +18,7 @@ from plume_py.levels.patterns import PATTERNS, Pattern
 from plume_py.report.aliases import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
+from plume_py.report.wording import argument
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -87,7 +88,7 @@ def _rule(tap: Pattern) -> Object:
         paragraphs.append(f"Also called: {', '.join(tap.aliases)}.")
         marked.append(f"**Also called:** {', '.join(tap.aliases)}.")
     return {
-        "id": rule_id(tap.id),
+        "id": tap.label,
         "name": tap.name,
         "shortDescription": {"text": _sentence(tap.description)},
         "fullDescription": {"text": f"{_sentence(tap.description)} {forbidden}"},
@@ -113,13 +114,8 @@ def _described(text: str) -> Object:
     return {"shortDescription": {"text": text}, "fullDescription": {"text": text}, "help": {"text": text}}
 
 
-def rule_id(tap: str) -> str:
-    """``TAP-m``; the defects of lists have names instead of letters."""
-    return f"TAP-{tap}" if len(tap) == 1 else tap
-
-
 def _rule_index(rule: str) -> int:
-    return [*map(rule_id, PATTERNS), LEVEL_RULE].index(rule)
+    return [*(pattern.label for pattern in PATTERNS.values()), LEVEL_RULE].index(rule)
 
 
 def _sentence(text: str) -> str:
@@ -170,7 +166,7 @@ def _results(result: Result) -> Iterator[Object]:
     for tap in {tap: None for verdict in result.levels.values() for tap in verdict.taps}:
         if tap not in told:  # no example was asked for
             text = f"{PATTERNS[tap].name}: {PATTERNS[tap].description}."
-            yield _bare_result(result, rule_id(tap), text)
+            yield _bare_result(result, PATTERNS[tap].label, text)
     for name, verdict in result.levels.items():
         if verdict.ok is False and not verdict.taps:
             yield _bare_result(result, LEVEL_RULE, _unexplained(name, verdict))
@@ -194,27 +190,39 @@ def _bare_result(result: Result, rule: str, text: str) -> Object:
 def _result(result: Result, violation: Violation) -> Object:
     main = _main(violation)
     others = [t for t in violation.transactions if t is not main]
-    found = _bare_result(result, rule_id(violation.tap), _told(violation))
+    found = _bare_result(result, violation.pattern.label, _whole(violation))
     found["partialFingerprints"] = _fingerprints(_identity(violation))
     if main is not None:
         found["locations"] = [_place(result, main)]
     related = [{"id": n, **_place(result, t), "message": _message(_operations(t))} for n, t in enumerate(others, 1)]
     if related:
         found["relatedLocations"] = related
+    found["properties"] = _properties(violation)
     if violation.steps:
         found["codeFlows"] = [{"threadFlows": [{"locations": list(_flow(result, violation))}]}]
     return found
 
 
-def _told(violation: Violation) -> str:
+def _whole(violation: Violation) -> str:
     """The pattern, the argument and the usual cause; some viewers show no more than the first sentence."""
-    tap = PATTERNS[violation.tap]
-    name = f"{tap.name}{bracketed(violation)}"
-    return f"{name}: {tap.description}. {violation.explanation}. Usual cause: {tap.cause}."
+    pattern = violation.pattern
+    name = f"{pattern.name}{bracketed(violation)}"
+    return f"{name}: {pattern.description}. {argument(violation)} Usual cause: {pattern.cause}."
+
+
+def _properties(violation: Violation) -> Object:
+    """What other programs may want to know: how the proof ends, and the reads that are wrong by themselves."""
+    members = violation.transactions
+    culprits = [
+        {"transaction": members[t].id, "operation": operation(members[t].ops[op])} for t, op in violation.culprits
+    ]
+    return {"conclusion": violation.conclusion, "culprits": culprits}
 
 
 def _main(violation: Violation) -> ShownTransaction | None:
-    """The transaction whose read gives the violation away: the one that forces the last edge, or is its target."""
+    """The transaction whose read gives the violation away: a culprit, or who forces the last edge, or its target."""
+    if violation.culprits:
+        return violation.transactions[violation.culprits[-1][0]]
     known = {transaction.id: transaction for transaction in violation.transactions}
     for step in reversed(violation.steps):
         for name in (step.reader, step.target):

@@ -2,6 +2,7 @@
 
 from plume_py.checking.result import ShownTransaction, Violation
 from plume_py.levels import LEVELS, weaker_levels
+from plume_py.levels.patterns import Kind
 
 
 def forbidden(violation: Violation) -> str:
@@ -14,6 +15,12 @@ def forbidden(violation: Violation) -> str:
 def counts_against(violation: Violation, level: str) -> bool:
     """Does it break ``level``? Of what is no level of the lattice, every violation is."""
     return level not in LEVELS or violation.level in {level, *weaker_levels(level)}
+
+
+def argument(violation: Violation) -> str:
+    """The whole argument in sentences, where there is no room for its steps one by one."""
+    by_steps = violation.pattern.kind in (Kind.REREAD, Kind.CYCLE, Kind.TRIPLE)  # else the conclusion says it all
+    return f"{violation.explanation}. {violation.conclusion}" if by_steps else violation.conclusion
 
 
 def place(transaction: ShownTransaction) -> str:

@@ -134,7 +134,7 @@ def _example(violation: Example, history: str) -> str:
         for t in violation.transactions
     )
     steps = "".join(f"<li>{_word(step.because)}</li>" for step in violation.steps)
-    why = f"<ol>{steps}</ol>" if steps else f"<p>{_word(violation.explanation)}</p>"
+    why = (f"<ol>{steps}</ol>" if steps else "") + f"<p>{_word(violation.conclusion or violation.explanation)}</p>"
     return (
         f"<details><summary>example</summary><p class='path'>{_word(history)}</p><ul>{transactions}</ul>{why}</details>"
     )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import islice, permutations
 
-from plume_py.checking.result import INITIAL, Id, ShownTransaction, Step, Violation
+from plume_py.checking.result import INITIAL, Ends, Id, ShownTransaction, Step, Violation
 
 _KEYS = "xyzuvw"
 CAUSAL = {"SO", "WR", "CO"}
@@ -30,24 +30,20 @@ def shape_of(violation: Violation) -> tuple[str, str]:
 
 def _tellings(violation: Violation) -> Iterator[str]:
     """The shape, told from wherever one may begin; the names depend on that."""
-    steps = _merged(violation.steps)
+    closed = violation.ends is Ends.CLOSED  # then every step may come first
+    steps = _merged(violation.steps, closed)
     if not steps:
         for order in islice(permutations(violation.transactions), PERMUTATIONS):
             yield _Naming(violation).told([], order)
         return
-    for i in range(min(len(steps), ROTATIONS)) if _closed(steps) else range(1):
+    for i in range(min(len(steps), ROTATIONS)) if closed else range(1):
         yield _Naming(violation).told([*steps[i:], *steps[:i]], ())
 
 
-def _closed(steps: list[Step]) -> bool:
-    """Is it a cycle, of which every step may come first?"""
-    return bool(steps) and all(a.target == b.source for a, b in zip(steps, [*steps[1:], steps[0]], strict=True))
-
-
-def _merged(steps: Iterable[Step]) -> list[Step]:
+def _merged(steps: Iterable[Step], closed: bool) -> list[Step]:
     """Chains of SO and WR as one step CO; a cycle of nothing else stays as it is."""
     steps = list(steps)
-    if _closed(steps):
+    if closed:
         other = [i for i, step in enumerate(steps) if step.relation not in CAUSAL]
         if not other:
             return steps
@@ -88,7 +84,7 @@ class _Naming:
         names = f"{self._transaction(step.source)} -{step.relation}"
         on = f"({self._key(step.key)})" if step.key is not None else ""
         line = f"{names}{on}-> {self._transaction(step.target)}"
-        why = [self._step(inner) for inner in _merged(step.evidence)]
+        why = [self._step(inner) for inner in _merged(step.evidence, step.is_proved)]
         if step.reader is not None:
             why.insert(0, f"{self._transaction(step.reader)} reads")
         return f"{line} [{', '.join(why)}]" if why else line

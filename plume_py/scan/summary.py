@@ -44,6 +44,7 @@ class Example(msgspec.Struct):
     transactions: list[ExampleTransaction]
     steps: list[ExampleStep]
     explanation: str
+    conclusion: str = ""  # which the results of earlier versions do not have
 
 
 _decoder = msgspec.json.Decoder(Example)

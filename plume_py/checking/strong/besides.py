@@ -11,17 +11,19 @@ from dataclasses import replace
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.graph.without import Part
 from plume_py.checking.result import Violation
-from plume_py.checking.steps import StepWriter, shown_transaction
+from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.explain import Explained, explain
 from plume_py.checking.strong.rest import Rest
+from plume_py.checking.violation import complete
 from plume_py.history.model import Int8s
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
 
 # Where weak levels are broken: the rest of the history in which they are not, if there is one.
-HealthyPart = Callable[[Limits], Analysis | None]
+HealthyPart = Callable[[Limits], Part | None]
 
 STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
 
@@ -38,7 +40,7 @@ class Besides:
     def __init__(self, analysis: Analysis, levels: tuple[str, ...] | Int8s, examples: int) -> None:
         """``examples``: how many violations of one pattern are to be kept."""
         self.analysis, self.examples = analysis, examples
-        self.rest = Rest(analysis)
+        self.rest = Rest(Part(analysis))
         self.turns = _turns(levels)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
@@ -94,12 +96,14 @@ class Besides:
         return []
 
     def _shown_whole(self, found: Explained) -> Violation:
-        """With the operations of the whole history."""
+        """With the operations of the whole history, of which the rest has only some."""
         writer = StepWriter(self.analysis)
-        writer.keys = dict.fromkeys(found.keys)
-        shown = zip(found.violation.transactions, found.transactions, strict=True)
-        whole = (replace(shown_transaction(writer, t), level=old.level) for old, t in shown)
-        return replace(found.violation, transactions=tuple(whole))
+        writer.keys, writer.transactions = dict.fromkeys(found.keys), set(found.transactions)
+        argument = found.argument.renumbered(self.rest.part.number_in_whole)
+        old = found.violation
+        whole = complete(writer, old.tap, argument, old.level)
+        levels = zip(whole.transactions, old.transactions, strict=True)
+        return replace(whole, transactions=tuple(replace(new, level=seen.level) for new, seen in levels))
 
 
 def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":

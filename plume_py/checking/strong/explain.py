@@ -1,24 +1,24 @@
 """Counterexamples of strong and mixed levels: from a core that cannot be ordered to a named, minimal violation."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from plume_py.base.limits import Limits
 from plume_py.base.text import shown
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.checking.result import ShownTransaction, Step, Violation
-from plume_py.checking.steps import shown_transaction
+from plume_py.checking.result import Step, Violation
 from plume_py.checking.strong.decision import Decision
 from plume_py.checking.strong.explain_steps import ProofWriter, chain
 from plume_py.checking.strong.naming import broken_level, named
 from plume_py.checking.strong.refute import Levels, Refuter
 from plume_py.checking.strong.refute_graph import Proof
 from plume_py.checking.strong.search_facts import Facts
+from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import Int8s
 from plume_py.levels import NAMES, weaker_levels
-from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, PATTERNS, READ_ONLY_ANOMALY, WRITE_SKEW
+from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 
 # Why the shape of the cycle is a contradiction.
 RULES = {
@@ -33,9 +33,10 @@ RULES = {
 
 @dataclass(frozen=True)
 class Explained:
-    """A violation, and the numbers of the transactions and keys in it."""
+    """A violation, what it was made of, and the numbers of the transactions and keys in it."""
 
     violation: Violation
+    argument: Argument
     transactions: tuple[int, ...]  # as they are shown
     keys: tuple[int, ...]
 
@@ -119,22 +120,9 @@ def _unexplained(engine: Analysis, facts: Facts, levels: Levels) -> Explained:
 def _explained(
     writer: ProofWriter, pattern: str, broken: str, levels: Levels, steps: tuple[Step, ...], words: str
 ) -> Explained:
-    violation = Violation(
-        tap=pattern,
-        name=PATTERNS[pattern].name,
-        level=broken,
-        keys=tuple(writer.history.key(x) for x in writer.keys),
-        transactions=_participants(writer, levels),
-        steps=steps,
-        explanation=words,
-    )
-    return Explained(violation, tuple(sorted(writer.transactions)), tuple(writer.keys))
-
-
-def _participants(writer: ProofWriter, levels: Levels) -> tuple[ShownTransaction, ...]:
-    """Who takes part, each with its level if it has one of its own."""
-    found = [(t, shown_transaction(writer, t)) for t in sorted(writer.transactions)]
-    return tuple(txn if isinstance(levels, str) else replace(txn, level=levels[t]) for t, txn in found)
+    argument = Argument(steps, words)
+    violation = complete(writer, pattern, argument, broken, None if isinstance(levels, str) else levels)
+    return Explained(violation, argument, tuple(sorted(writer.transactions)), tuple(writer.keys))
 
 
 def _turned(proof: Proof) -> Proof:

@@ -52,14 +52,25 @@ class ProofWriter(StepWriter):
         t, b = number[link.source], number[link.target]
         source = INITIAL_STATE if link.via == INITIAL_STATE else number[link.via]
         read = self.read_step(self._read(t, self.facts.key_number[link.key], source))
-        evidence = [read] if link.newer is None else [read, self._ordered(link.newer)]
+        newer = None if link.newer is None else self._ordered(link.newer)
         reader, key, writer = shown(self.name(t)), shown(read.key), shown(self.name(b))
         if read.source == INITIAL:
             because = f"{reader} read the initial {key}, which {writer} overwrote"
         else:
             because = f"{reader} read {key} = {shown(read.value)} from {shown(read.source)}, which {writer} overwrote"
         because += self._by_level_missed(link, earlier)
-        return Step(self.name(t), self.name(b), "RW", read.key, because, value=read.value, evidence=tuple(evidence))
+        return Step(
+            self.name(t),
+            self.name(b),
+            "RW",
+            read.key,
+            because,
+            value=read.value,
+            evidence=(read,) if newer is None else (read, newer),
+            source_op=read.target_op,
+            target_op=self.last_write(b, self.facts.key_number[link.key]),
+            needs_proof=newer is not None and (newer.needs_proof or newer.reader is not None),
+        )
 
     def _ordered(self, link: Link) -> Step:
         """The source's version is older (WW), or it commits first (CM)."""
@@ -70,18 +81,39 @@ class ProofWriter(StepWriter):
         if link.relation == "CM":
             what, back = f"{shown(a)} commits before {shown(b)}", f"{shown(b)} committed first"
         seen = self._by_level_written(link)
+        first, second = self._written(link)
         if link.reason is None:
-            return Step(a, b, link.relation, key, f"suppose that {what}{seen}", assumed=True)
+            because = f"suppose that {what}{seen}"
+            return Step(a, b, link.relation, key, because, assumed=True, source_op=first, target_op=second)
         if isinstance(link.reason, int):
             step = self.version_step(self.facts.number[link.source], self.facts.number[link.target], link.reason)
             return replace(step, because=step.because + seen)
         inner = self.steps(link.reason)
         others = [step for step in inner if not step.assumed]
-        if all(step.relation in CAUSAL for step in others):
+        by_causality = all(step.relation in CAUSAL for step in others)
+        if by_causality:
             because = f"{what}, as {' and '.join(step.because for step in others)}{seen}"
         else:
             because = f"{what}: if {back}, there would be a cycle, {chain(_from_assumed(inner))}{seen}"
-        return Step(a, b, link.relation, key, because, evidence=_from_assumed(inner))
+        proof = _from_assumed(inner)
+        return Step(
+            a,
+            b,
+            link.relation,
+            key,
+            because,
+            evidence=proof,
+            source_op=first,
+            target_op=second,
+            needs_proof=not by_causality,
+        )
+
+    def _written(self, link: Link) -> tuple[int | None, int | None]:
+        """The writes of a WW step; a CM step is about transactions as a whole."""
+        if link.relation == "CM":
+            return None, None
+        x, number = self.facts.key_number[link.key], self.facts.number
+        return self.last_write(number[link.source], x), self.last_write(number[link.target], x)
 
     # Why it matters, when every transaction has a level of its own
 

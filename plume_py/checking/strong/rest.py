@@ -9,16 +9,21 @@ from collections.abc import Collection
 import numpy as np
 
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.without import without_operations
+from plume_py.checking.graph.without import Part
 from plume_py.checking.strong.layout import Layout
 from plume_py.history.model import Bools, History
 
 
 class Rest:
-    """A history without some reads. Transactions, sessions, keys and versions keep their numbers."""
+    """A history without some reads."""
 
-    def __init__(self, analysis: Analysis) -> None:
-        self.analysis = analysis  # of what is left
+    def __init__(self, part: Part) -> None:
+        self.part = part
+
+    @property
+    def analysis(self) -> Analysis:
+        """Of what is left."""
+        return self.part.analysis
 
     @property
     def history(self) -> History:
@@ -27,7 +32,7 @@ class Rest:
 
     def leave_out(self, gone: Bools) -> None:
         """Leave out these operations, which must be reads."""
-        self.analysis = Analysis(without_operations(self.history, gone), self.analysis.clock)
+        self.part = self.part.without(gone)
 
     def leave_out_reads(self, transactions: Collection[int], keys: Collection[int]) -> None:
         """Leave out what these transactions read of these keys."""

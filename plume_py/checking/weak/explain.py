@@ -11,12 +11,13 @@ from plume_py.checking.graph.commit_order import CommitOrder, Forced
 from plume_py.checking.graph.paths import causal_path, cycle_path
 from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.checking.result import Step, Violation
-from plume_py.checking.steps import StepWriter, shown_transaction
+from plume_py.checking.steps import StepWriter
+from plume_py.checking.violation import Argument, complete
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.list_examples import list_argument
 from plume_py.checking.weak.naming import Named, Triple
 from plume_py.history.model import READ_LIST
-from plume_py.levels.patterns import TAPS, TRIPLES, VERSION_CYCLE
+from plume_py.levels.patterns import TRIPLES, VERSION_CYCLE
 
 T = TypeVar("T")
 
@@ -67,13 +68,13 @@ def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
     level = _LEVEL_OF[pattern]
     forced = writer.forced_step(level, triple.t2, triple.r)
     if triple.t1 == INITIAL_STATE:
-        return _violation(writer, pattern, [forced])
+        return complete(writer, pattern, Argument([forced]))
     order = weak.commit_order(level)
     if pattern in "hkm":
         path = causal_path(engine.history, engine.reads, engine.causal, triple.t1, triple.t2)
     else:
         path = cycle_path(engine.history, engine.reads, order.extra, order.ordering, triple.t1, triple.t2)
-    return _violation(writer, pattern, [*writer.path_steps(path, level, order), forced])
+    return complete(writer, pattern, Argument([*writer.path_steps(path, level, order), forced]))
 
 
 def _reads_on_cycles(engine: Analysis) -> list[int]:
@@ -89,7 +90,7 @@ def _causal_cycle(engine: Analysis, r: int) -> Violation:
     reader, source = engine.reads.reader(r), int(engine.reads.read_source[r])
     nothing = Extra.of(np.empty((0, 4), np.int32), engine.history.transactions)
     back = cycle_path(engine.history, engine.reads, nothing, engine.causal, reader, source)
-    return _violation(writer, "g", [writer.read_step(r), *writer.path_steps(back)])
+    return complete(writer, "g", Argument([writer.read_step(r), *writer.path_steps(back)]))
 
 
 def _version_cycle(engine: Analysis) -> Violation:
@@ -101,9 +102,8 @@ def _version_cycle(engine: Analysis) -> Violation:
     extra = Extra.of(rows, engine.history.transactions)
     order = CommitOrder(Forced(rows, 0), extra, engine.version_ordering)
     back = cycle_path(engine.history, engine.reads, extra, engine.version_ordering, b, a)
-    return _violation(
-        writer, VERSION_CYCLE, [writer.version_step(a, b, writer.list_op(i)), *writer.path_steps(back, "", order)]
-    )
+    first = writer.version_step(a, b, writer.list_op(i))
+    return complete(writer, VERSION_CYCLE, Argument([first, *writer.path_steps(back, "", order)]))
 
 
 def _single(engine: Analysis, pattern: str, o: int) -> Violation:
@@ -114,9 +114,9 @@ def _single(engine: Analysis, pattern: str, o: int) -> Violation:
     key, value = writer.key(int(history.op_key[o])), history.value(version)
     reader, source = writer.name(t), int(history.version_writer[version])
     if pattern == "j":
-        return _violation(writer, "j", _two_sources(engine, writer, t, o))
+        return complete(writer, "j", _two_sources(engine, writer, t, o))
     if history.op_kind[o] == READ_LIST:
-        return _violation(writer, pattern, *list_argument(writer, pattern, o))
+        return complete(writer, pattern, list_argument(writer, pattern, o))
     read = writer.read_text(o)
     why = {
         "a": f"{read}, which nobody wrote",
@@ -128,27 +128,16 @@ def _single(engine: Analysis, pattern: str, o: int) -> Violation:
     }[pattern]
     steps = []
     if source >= 0 and source != t and source != history.init_txn:
-        steps = [Step(writer.name(source), reader, "WR", key, read, value)]
-    return _violation(writer, pattern, steps, why)
+        wrote = writer.write_op(source, version)
+        steps = [Step(writer.name(source), reader, "WR", key, read, value, source_op=wrote, target_op=o)]
+    return complete(writer, pattern, Argument(steps, why, [o]))
 
 
-def _two_sources(engine: Analysis, writer: StepWriter, t: int, o: int) -> list[Step]:
+def _two_sources(engine: Analysis, writer: StepWriter, t: int, o: int) -> Argument:
     """The first read of the key, and the one that saw another transaction."""
     reads, key = engine.reads, engine.history.op_key
     span = range(int(reads.read_start[t]), int(reads.read_start[t + 1]))
     of_key = [r for r in span if key[reads.read_op[r]] == key[o]]
     second = next(r for r in of_key if reads.read_op[r] == o)
-    return [writer.read_step(of_key[0]), writer.read_step(second)]
-
-
-def _violation(writer: StepWriter, pattern: str, steps: list[Step], why: str = "") -> Violation:
-    tap = TAPS[pattern]
-    return Violation(
-        tap=pattern,
-        name=tap.name,
-        level=tap.level,
-        keys=tuple(writer.history.key(x) for x in writer.keys),
-        transactions=tuple(shown_transaction(writer, t) for t in sorted(writer.transactions)),
-        steps=tuple(steps),
-        explanation=why or "; ".join(step.because for step in steps),
-    )
+    both = [of_key[0], second]
+    return Argument([writer.read_step(r) for r in both], culprits=[int(reads.read_op[r]) for r in both])

@@ -5,30 +5,32 @@ from plume_py.checking.graph.lists import faults
 from plume_py.checking.graph.reads import version_sources
 from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter, list_text
+from plume_py.checking.violation import Argument
 from plume_py.history.atoms import Atom
 from plume_py.history.model import APPEND
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 
 
-def list_argument(writer: StepWriter, pattern: str, o: int) -> tuple[list[Step], str]:
-    """The steps and the sentence for the list that operation ``o`` read."""
+def list_argument(writer: StepWriter, pattern: str, o: int) -> Argument:
+    """What is wrong with the list that operation ``o`` read."""
     history = writer.history
     assert history.lists is not None
     read, t, x = writer.read_text(o), writer.owner(o), int(history.op_key[o])
     if pattern == INCOMPATIBLE:
         other = writer.list_op(int(writer.reads.list_reference[x]))
         writer.name(writer.owner(other))
-        return [], f"{writer.read_text(other)}, but {read}"
+        return Argument([], f"{writer.read_text(other)}, but {read}", [other, o])
     i = int(history.lists.ops.searchsorted(o))
     place = faults(history, writer.reads.judged, version_sources(history), i)[pattern]
     if pattern in "de":
         own = list_text(_appended(writer, t, x, before=o))
         wrong = "does not end in any of these" if pattern == "d" else "does not end in exactly these"
-        return [], f"{shown(writer.name(t))} had appended {own} to {shown(history.key(x))}, but {read}, which {wrong}"
+        had = f"{shown(writer.name(t))} had appended {own} to {shown(history.key(x))}"
+        return Argument([], f"{had}, but {read}, which {wrong}", [o])
     version = int(history.lists.items[place])
     element, source = shown(history.value(version)), int(history.version_writer[version])
     if pattern in (TORN, "f"):
-        return _incomplete(writer, pattern, o, source, history.value(version))
+        return _incomplete(writer, pattern, o, version)
     aborted = shown(history.txn_label[source]) if pattern == "b" else ""
     why = {
         "a": f"nobody appended {element}",
@@ -36,12 +38,13 @@ def list_argument(writer: StepWriter, pattern: str, o: int) -> tuple[list[Step],
         "c": f"{element} is its own, and it appended it only afterwards",
         DUPLICATE: f"{element} is there more than once",
     }[pattern]
-    return [], f"{read}: {why}"
+    return Argument([], f"{read}: {why}", [o])
 
 
-def _incomplete(writer: StepWriter, pattern: str, o: int, source: int, value: Atom) -> tuple[list[Step], str]:
-    """The list does not show all appends of one writer together and in order."""
+def _incomplete(writer: StepWriter, pattern: str, o: int, version: int) -> Argument:
+    """The list does not show all appends of one writer, among them ``version``, together and in order."""
     history = writer.history
+    source, value = int(history.version_writer[version]), history.value(version)
     appended = _appended(writer, source, int(history.op_key[o]))
     items = history.op(o).value
     assert isinstance(items, tuple)
@@ -57,8 +60,9 @@ def _incomplete(writer: StepWriter, pattern: str, o: int, source: int, value: At
         how = f"{theirs}s {list_text(appended)} apart"
     else:
         how = f"{theirs}s {list_text(appended)} in another order"
-    because = f"{writer.read_text(o)}: that shows {how}"
-    return [Step(*names, "WR", key, because, value)], because
+    read, wrote = writer.read_text(o), writer.write_op(source, version)
+    step = Step(*names, "WR", key, read, value, source_op=wrote, target_op=o)
+    return Argument([step], f"{read}: that shows {how}", [o])
 
 
 def _appended(writer: StepWriter, t: int, x: int, before: int | None = None) -> list[Atom]:

@@ -6,23 +6,24 @@ import numpy as np
 
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.without import without_operations
+from plume_py.checking.graph.without import Part
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.naming import Named, name_patterns
 from plume_py.history.model import READ_LIST, Bools
 
 
-def healthy_part(weak: WeakLevels, level: str, named: Named, limits: Limits) -> Analysis | None:
+def healthy_part(weak: WeakLevels, level: str, named: Named, limits: Limits) -> Part | None:
     """The history without what breaks ``level`` (RC, RA or TCC), for a start what was ``named``; None: no such part."""
+    part = Part(weak.analysis)
     while not weak.holds(level):
         limits.check()
-        analysis = weak.analysis
-        gone = _wrong_reads(analysis, named)
+        gone = _wrong_reads(part.analysis, named)
         if not np.any(gone):
             return None
-        weak = WeakLevels(Analysis(without_operations(analysis.history, gone), analysis.clock))
+        part = part.without(gone)
+        weak = WeakLevels(part.analysis)
         named = name_patterns(weak, level)
-    return weak.analysis
+    return part
 
 
 def _wrong_reads(analysis: Analysis, named: Named) -> Bools:

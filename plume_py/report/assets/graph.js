@@ -132,7 +132,7 @@ function cellsOf(txn, number, used) {
 }
 
 function usedCells(example, edges) {
-  const used = new Set(example.blamed.map((pair) => pair.join(" ")));
+  const used = new Set(example.culprits.map((pair) => pair.join(" ")));
   for (const { step } of edges) {
     used.add(`${step.from} ${step.cells[0]}`).add(`${step.to} ${step.cells[1]}`);
     if (step.reader) used.add(step.reader.join(" "));
@@ -247,7 +247,7 @@ function drawLanes(plan) {
 function drawBox(example, plan, number) {
   const box = plan.boxes[number], txn = example.transactions[number];
   const onCycle = example.cycle && example.steps.some((step) => step.from === number || step.to === number);
-  const blamed = new Set(example.blamed.map((pair) => pair.join(" ")));
+  const blamed = new Set(example.culprits.map((pair) => pair.join(" ")));
   const cells = box.shown.map((cell, at) => {
     const op = txn.ops[cell], id = `${number} ${cell}`, y = box.y + HEAD + CELL * at;
     const kind = `cell ${op[0] === "r" ? "read" : "write"}${plan.used.has(id) ? "" : " aside"}${blamed.has(id) ? " blamed" : ""}`;

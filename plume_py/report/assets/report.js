@@ -131,7 +131,7 @@ function legend(example) {
     svg("svg", { width: 40, height: 12, "aria-hidden": "true" }, svg("g", { class: "edge excluded WW" },
       svg("path", { class: "line", d: "M2,6 L38,6" }))), " not: this order leads to a contradiction") : null,
   example.cycle ? el("span", {}, el("i", { class: "key-cycle" }), " on the cycle") : null,
-  example.blamed.length ? el("span", {}, el("i", { class: "key-blamed" }), " the read in question") : null);
+  example.culprits.length ? el("span", {}, el("i", { class: "key-blamed" }), " the read in question") : null);
 }
 
 // The proof
@@ -151,8 +151,8 @@ function proofOf(example) {
     step.evidence && step.evidence.length ? why(example, step, i) : null));
   if (!items.length) {
     items.push(el("li", { class: "step", "data-step": 0 },
-      el("button", { type: "button", class: "go", onclick: () => select(0) }, el("span", { class: "because" }, example.end))));
-  } else items.push(el("li", { class: "end" }, example.end));
+      el("button", { type: "button", class: "go", onclick: () => select(0) }, el("span", { class: "because" }, example.conclusion))));
+  } else items.push(el("li", { class: "end" }, example.conclusion));
   return el("ol", { class: "proof" }, items);
 }
 
@@ -196,7 +196,7 @@ function showStep(focus) {
   if (step) light(step, String(state.s));
   if (step && step.reader) { lit.add(step.reader[0]); cells.add(step.reader.join(" ")); }
   if (step && state.open.has(state.s)) step.evidence.forEach((inner, j) => light(inner, `${state.s}.${j}`));
-  if (!step && state.s >= 0) example.blamed.forEach((pair) => { lit.add(pair[0]); cells.add(pair.join(" ")); });
+  if (!step && state.s >= 0) example.culprits.forEach((pair) => { lit.add(pair[0]); cells.add(pair.join(" ")); });
   paint(place.detail, { lit, cells, owners, stepping: state.s >= 0 && lit.size > 0 });
   reveal(place.detail.querySelector("figure"));
   showProof(example, focus);

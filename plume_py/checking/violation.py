@@ -1,0 +1,132 @@
+"""The last station of a check: an argument becomes a violation that lacks nothing; reports only have to draw it.
+
+Until then the steps speak of operations by their numbers in the history; here these become places among the operations
+that are shown, which is known only when all steps are.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from plume_py.base.text import shown
+from plume_py.checking.result import INITIAL, Ends, ShownTransaction, Step, Violation
+from plume_py.checking.steps import StepWriter, whom
+from plume_py.history.model import STATUS_NAMES
+from plume_py.levels.patterns import PATTERNS, Kind, Pattern
+
+# Operations of one transaction that are shown, besides those that a step touches.
+SHOWN_OPS = 30
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What is to become a violation; all operations are numbers in the history."""
+
+    steps: Sequence[Step]
+    words: str = ""  # the argument in a sentence, where it is more than its steps
+    culprits: Sequence[int] = ()  # reads that are wrong by themselves
+
+    def renumbered(self, numbers: Callable[[int], int]) -> "Argument":
+        """The same in a history in which the operations have other numbers."""
+        return Argument([_renumbered(s, numbers) for s in self.steps], self.words, [numbers(o) for o in self.culprits])
+
+
+def complete(
+    writer: StepWriter,
+    pattern: str,
+    argument: Argument,
+    level: str | None = None,
+    own_levels: Mapping[int, str] | None = None,
+) -> Violation:
+    """The violation that ``argument`` shows, at ``level`` or the weakest one that forbids its pattern.
+
+    ``own_levels``: the level of each transaction, where each was judged by its own.
+    """
+    known, steps = PATTERNS[pattern], argument.steps
+    touched = {*_operations(steps), *argument.culprits}
+    members = sorted(writer.transactions)
+    ops = {t: _relevant(writer, t, touched) for t in members}
+    place = {o: at for relevant in ops.values() for at, o in enumerate(relevant)}
+    ends = _ends(known, steps)
+    return Violation(
+        pattern=known,
+        level=level or known.level,
+        keys=tuple(writer.history.key(x) for x in writer.keys),
+        transactions=tuple(
+            _shown_transaction(writer, t, ops[t], None if own_levels is None else own_levels[t]) for t in members
+        ),
+        steps=tuple(_renumbered(step, place.__getitem__) for step in steps),
+        ends=ends,
+        conclusion=_conclusion(known, ends, argument),
+        explanation=argument.words or "; ".join(step.because for step in steps),
+        culprits=tuple((members.index(writer.owner(o)), place[o]) for o in argument.culprits),
+    )
+
+
+# How it ends
+
+
+def _ends(pattern: Pattern, steps: Sequence[Step]) -> Ends:
+    if not steps or pattern.kind in (Kind.READ, Kind.REREAD, Kind.LIST):
+        return Ends.OPEN
+    return Ends.BEFORE_START if steps[-1].target == INITIAL else Ends.CLOSED
+
+
+def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
+    steps = argument.steps
+    if pattern.kind is Kind.ARGUMENT:
+        return f"That is, {argument.words}."
+    if pattern.kind is Kind.REREAD:
+        first, second = (whom(step.source) for step in steps)
+        return f"Hence {shown(steps[0].target)} read {shown(steps[0].key)} first from {first} and then from {second}."
+    if ends is Ends.OPEN:
+        return f"{argument.words}."
+    before = "the initial state" if ends is Ends.BEFORE_START else "itself"
+    return f"Hence {shown(steps[0].source)} would have to come before {before}: a contradiction."
+
+
+# The operations that are shown, and their places
+
+
+def _operations(steps: Iterable[Step]) -> Iterator[int]:
+    """All that the steps and what they rest on touch."""
+    for step in steps:
+        yield from (o for o in (step.source_op, step.target_op, step.reader_op) if o is not None)
+        yield from _operations(step.evidence if step.question is None else (step.question, *step.evidence))
+
+
+def _relevant(writer: StepWriter, t: int, touched: set[int]) -> list[int]:
+    """The operations of t on the keys that matter; of very many the first, and whatever a step touches."""
+    history = writer.history
+    ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+    on_keys = [o for o in ops if int(history.op_key[o]) in writer.keys]
+    return [o for at, o in enumerate(on_keys) if at < SHOWN_OPS or o in touched]
+
+
+def _renumbered(step: Step, numbers: Callable[[int], int]) -> Step:
+    def at(o: int | None) -> int | None:
+        return None if o is None else numbers(o)
+
+    return replace(
+        step,
+        source_op=at(step.source_op),
+        target_op=at(step.target_op),
+        reader_op=at(step.reader_op),
+        question=None if step.question is None else _renumbered(step.question, numbers),
+        evidence=tuple(_renumbered(inner, numbers) for inner in step.evidence),
+    )
+
+
+def _shown_transaction(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) -> ShownTransaction:
+    """A transaction with its operations on the keys that matter."""
+    history = writer.history
+    return ShownTransaction(
+        id=history.txn_label[t],
+        session=history.session_label[int(history.txn_session[t])],
+        place=history.place(t),
+        line=int(history.txn_line[t]) if history.txn_line is not None else 0,
+        status=STATUS_NAMES[history.txn_status[t]],
+        ops=tuple(tuple(history.op(o)) for o in ops),
+        hidden_ops=int(history.txn_start[t + 1] - history.txn_start[t]) - len(ops),
+        level=level,
+        index=None if history.txn_index is None else int(history.txn_index[t]),
+    )
