@@ -89,6 +89,20 @@ def test_the_inside_of_checking_imports_one_way():
             assert same_room or b < a, f"{name} imports {target}"
 
 
+def compares_sessions(node):
+    """Is it ``session[a] == session[b]``, whatever the column is called?"""
+    sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    columns = {ast.unparse(side.value) if isinstance(side, ast.Subscript) else "" for side in sides}
+    return len(columns) == 1 and columns.pop().endswith("session")
+
+
+def test_session_order_is_asked_in_one_place():
+    """Of ``session_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
+    checking = [(name, path) for name, path in modules() if package(name) == "checking"]
+    found = {name for name, path in checking if any(map(compares_sessions, ast.walk(ast.parse(path.read_text()))))}
+    assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
+
+
 @pytest.mark.parametrize("name", sorted({package(name) for name in NAMES} - {""}))
 def test_no_two_packages_import_each_other(name):
     direct = {}
