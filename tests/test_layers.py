@@ -1,11 +1,14 @@
 """Packages import one way: the table of docs/architecture.md, checked on every import, lazy and for types included."""
 
 import ast
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "plume_py"
+PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 # Package -> the packages that it may import besides itself.
 LAYERS = {
@@ -115,3 +118,21 @@ def test_no_two_packages_import_each_other(name):
         reached |= new
         todo += new
     assert name not in reached
+
+
+def named_on_the_page():
+    """The files and folders in the first column of the page's table; later ones of a row stand beside the first."""
+    for row in re.findall(r"^\| (`[^|]*) \|", PAGE.read_text(), re.M):
+        first, *others = re.findall(r"`([^`]+)`", row)
+        yield first
+        yield from (f"{Path(first).parent}/{other}" for other in others)
+
+
+def test_the_page_names_what_is_there():
+    named = Counter(name.rstrip("/") for name in named_on_the_page())
+    assert [name for name, times in named.items() if times > 1] == []
+    assert [name for name in named if not (PACKAGE / name).exists()] == []
+    for _, path in modules():
+        place = path.relative_to(PACKAGE)
+        if place.name != "__init__.py":
+            assert any(str(above) in named for above in (place, *place.parents)), place
