@@ -1,11 +1,14 @@
 """Packages import one way: the table of docs/architecture.md, checked on every import, lazy and for types included."""
 
 import ast
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "plume_py"
+PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 # Package -> the packages that it may import besides itself.
 LAYERS = {
@@ -90,6 +93,20 @@ def test_the_inside_of_checking_imports_one_way():
             assert same_room or b < a, f"{name} imports {target}"
 
 
+def compares_sessions(node):
+    """Is it ``session[a] == session[b]``, whatever the column is called?"""
+    sides = [node.left, *node.comparators] if isinstance(node, ast.Compare) else []
+    columns = {ast.unparse(side.value) if isinstance(side, ast.Subscript) else "" for side in sides}
+    return len(columns) == 1 and columns.pop().endswith("session")
+
+
+def test_session_order_is_asked_in_one_place():
+    """Of ``session_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
+    checking = [(name, path) for name, path in modules() if package(name) == "checking"]
+    found = {name for name, path in checking if any(map(compares_sessions, ast.walk(ast.parse(path.read_text()))))}
+    assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
+
+
 @pytest.mark.parametrize("name", sorted({package(name) for name in NAMES} - {""}))
 def test_no_two_packages_import_each_other(name):
     direct = {}
@@ -102,3 +119,21 @@ def test_no_two_packages_import_each_other(name):
         reached |= new
         todo += new
     assert name not in reached
+
+
+def named_on_the_page():
+    """The files and folders in the first column of the page's table; later ones of a row stand beside the first."""
+    for row in re.findall(r"^\| (`[^|]*) \|", PAGE.read_text(), re.M):
+        first, *others = re.findall(r"`([^`]+)`", row)
+        yield first
+        yield from (f"{Path(first).parent}/{other}" for other in others)
+
+
+def test_the_page_names_what_is_there():
+    named = Counter(name.rstrip("/") for name in named_on_the_page())
+    assert [name for name, times in named.items() if times > 1] == []
+    assert [name for name in named if not (PACKAGE / name).exists()] == []
+    for _, path in modules():
+        place = path.relative_to(PACKAGE)
+        if place.name != "__init__.py":
+            assert any(str(above) in named for above in (place, *place.parents)), place

@@ -8,7 +8,7 @@ what a transaction sees, itself included, and has no rows where only prefixes ar
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels
+from plume_py.checking.graph import row_kernels, session_kernels
 from plume_py.checking.strong import node_kernels
 
 
@@ -190,7 +190,7 @@ def static_rows(
                 x, t1 = read_key[r], read_source[r]
                 if level[t3] == node_kernels.RA and last_writer[x] >= 0:
                     t2 = last_writer[x]
-                    if txn_session[t2] == txn_session[t3] and t2 != t1:
+                    if t2 != t1 and session_kernels.precedes(txn_session, t2, t3):
                         rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
                         count += 1
                 end = r if level[t3] == node_kernels.RC else read_start[t3 + 1]

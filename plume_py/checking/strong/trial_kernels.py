@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels
+from plume_py.checking.graph import row_kernels, session_kernels
 from plume_py.checking.strong import node_kernels
 
 # A read whose version was overwritten many times tells enough by its newest contradictions.
@@ -29,7 +29,7 @@ def judge(
     last = -1
     for t in range(transactions):
         if live[t]:
-            previous[t] = last if last >= 0 and txn_session[last] == txn_session[t] else -1
+            previous[t] = last if last >= 0 and session_kernels.precedes(txn_session, last, t) else -1
             last = t
     latest = np.full(keys, -1, np.int32)  # by key: its last write so far; ``before`` leads to the one before
     before = np.empty(len(write_key), np.int32)
@@ -94,7 +94,7 @@ def visible(t2, t3, r, level, place, prefix, seen, txn_session, session_start, r
     """Does t3 see t2 when it does its read r?"""
     kind = level[t3]
     if kind == node_kernels.RC or kind == node_kernels.RA:
-        if kind == node_kernels.RA and t2 < t3 and txn_session[t2] == txn_session[t3]:
+        if kind == node_kernels.RA and session_kernels.precedes(txn_session, t2, t3):
             return True
         end = r if kind == node_kernels.RC else read_start[t3 + 1]
         for k in range(read_start[t3], end):
