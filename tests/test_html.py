@@ -36,7 +36,9 @@ def fractured(n: int, key: str = "x", other: str = "y") -> Violation:
     """t3 sees t2's y beside the x that t2 overwrote: a WR step, and a CM step with its reason."""
     t1, t2, t3 = f"t{n}.1", f"t{n}.2", f"t{n}.3"
     saw = Step(t2, t3, "WR", other, f"{t3} read {other} = 1 from {t2}", 1, source_op=2, target_op=1)
-    asked = Step(t1, t3, "WR", key, f"{t3} read {key} from {t1}, although {t2} wrote it too", 1, source_op=0, target_op=0)
+    asked = Step(
+        t1, t3, "WR", key, f"{t3} read {key} from {t1}, although {t2} wrote it too", 1, source_op=0, target_op=0
+    )
     because = f"{t2} must commit before {t1}"
     steps = (
         Step(t1, t2, "WR", key, f"{t2} read {key} = 1 from {t1}", 1, source_op=0, target_op=0),
