@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import stat
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -77,7 +78,7 @@ def test_every_step_has_its_edge(path: Path) -> None:
         for number, step in enumerate(violation.steps, 1):
             assert text.count(f'class="{step.relation} step-{number}"') == 1
         for transaction in violation.transactions:
-            assert f"      {picture.nodes[transaction.id]} [label=" in text
+            assert f"    {picture.nodes[transaction.id]} [label=" in text
 
 
 def test_edges_join_the_operations_they_speak_of() -> None:
@@ -224,3 +225,22 @@ def test_file_names_are_harmless_and_do_not_collide() -> None:
     assert len(set(slugs)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,80}", slug) for slug in slugs)
     assert dot.slug("h.json") == "h.json"
+
+
+def test_opposite_edges_do_not_share_their_ends() -> None:
+    """Else the head of each covers the tail of the other, as in every ConflictCM of two steps."""
+    picture = Picture(check(HISTORIES / "RA/tap-n-conflict-cm.json").violations[0])
+    first, second = (arrow for arrow in picture.arrows if arrow.number)
+    assert (first.tail, first.head) == ("t0:o0", "t2:o0")
+    assert (second.tail, second.head) == ("t2:h", "t0:h")
+    for violation in violations():
+        ends = [(arrow.tail, arrow.head) for arrow in Picture(violation).arrows]
+        assert not {(head, tail) for tail, head in ends} & {*ends}
+
+
+@needs_dot
+def test_columns_are_in_the_order_of_the_sessions() -> None:
+    for violation in violations():
+        plain = subprocess.run(["dot", "-Tplain"], input=dot.render(violation), capture_output=True, text=True).stdout
+        tops = re.findall(r"(?m)^node top(\d+) ([\d.]+)", plain)
+        assert [int(number) for number, x in sorted(tops, key=lambda top: float(top[1]))] == list(range(len(tops)))

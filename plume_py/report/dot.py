@@ -18,7 +18,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
 from plume_py.base.text import ELLIPSIS, shown, visible, wrapped
 from plume_py.checking.result import INITIAL, Id, Result, ShownTransaction, Step, Violation
-from plume_py.report.dot_layout import START, Arrow, Picture, columns_of, node_of, rows_of
+from plume_py.report.dot_layout import HEADER, START, Arrow, Picture, columns_of, node_of, places_of, rows_of
 from plume_py.report.wording import place
 
 INSTALL_HINT = (
@@ -39,6 +39,7 @@ FONT = "Helvetica,Arial,sans-serif"
 MONO = "Menlo,Consolas,DejaVu Sans Mono,monospace"
 PALE = "#767676"
 STRAIGHT = 100  # the weight of an edge that should be a vertical line
+LINE = "line"  # how the names of the points of a column's line begin
 LANE = 'color="#C8C8C8" border="1"'
 
 
@@ -113,65 +114,78 @@ def render(violation: Violation, title: str = "") -> str:
 
 def _graph(picture: Picture, title: str) -> Iterator[str]:
     yield "digraph counterexample {"
-    yield f'  graph [fontname="{FONT}" labelloc=b nodesep=0.35 ranksep=0.3 newrank=true bgcolor=white pad=0.2]'
+    yield f'  graph [fontname="{FONT}" labelloc=t nodesep=0.35 ranksep=0.3 newrank=true bgcolor=white pad=0.2]'
     yield f'  node [fontname="{FONT}" fontsize=12 shape=plain]'
     yield f'  edge [fontname="{FONT}" arrowsize=0.8]'
-    yield f"  label=<{_legend(picture)}>"
-    yield "  subgraph cluster_all {"
-    yield f"    label=<{_title(picture.violation, title)}> labelloc=t color=none"
+    # Both in one label: around a cluster with a label of its own, Graphviz would forget the order of the columns.
+    head = [_title(picture.violation, title), _legend(picture)]
+    yield f'  label=<<table border="0">{"".join(f"<tr><td>{part}</td></tr>" for part in head)}</table>>'
     columns = columns_of(picture)
-    # Graphviz draws the edges of early nodes first: the lines of the columns go below everything else.
-    yield f"    {'; '.join(f'top{number}' for number in range(len(columns)))}"
-    for number, column in enumerate(columns):
-        yield from _lane(picture, number, column)
     rows = rows_of(picture, columns)
+    # Graphviz draws the edges of early nodes first: the lines of the columns go below everything else.
+    yield f"  {'; '.join(f'top{number}' for number in range(len(columns)))}"
+    steps = {(arrow.tail, arrow.head) for arrow in picture.arrows}
+    grid = [places_of(column, rows, steps) for column in columns]
+    for number, column in enumerate(columns):
+        yield from _lane(picture, number, column, grid[number], steps)
     lines = {pair for column in columns for pair in pairwise(column)}
     for arrow in picture.arrows:
         upwards = rows[node_of(arrow.head)] < rows[node_of(arrow.tail)]
         weight = STRAIGHT if (arrow.tail, arrow.head) in lines else 1
-        yield f"    {_ends(arrow, columns, upwards)} {_edge(arrow, upwards, weight)}"
-    yield from _grid(rows, columns)
-    yield "  }"
+        yield f"  {_ends(arrow, columns, upwards)} {_edge(arrow, upwards, weight)}"
+    yield from _grid(grid)
     yield "}"
 
 
-def _lane(picture: Picture, number: int, column: list[str]) -> Iterator[str]:
-    """A session as in a sequence diagram: its name, and its transactions on a line that goes down.
-
-    The cluster is not seen: it keeps others out of the column.
-    """
+def _lane(
+    picture: Picture, number: int, column: list[str], places: list[str | None], steps: set[tuple[str, str]]
+) -> Iterator[str]:
+    """A session as in a sequence diagram: its name, and its transactions on a line that goes down."""
     by_node = {picture.nodes[transaction.id]: transaction for transaction in picture.violation.transactions}
     top, end, line = f"top{number}", f"end{number}", 'color="#E2E2E2" penwidth=4 arrowhead=none'
-    yield f'    subgraph cluster_{number} {{ label="" style=invis margin=4'
-    yield f'      node [group="lane{number}"]'
+    names = [top, *(_place(number, row, name) for row, name in enumerate(places, 1) if name is not None), end]
+    yield f"  subgraph lane{number} {{"
+    yield f'    node [group="lane{number}"]'
     if column == [START]:
         line = "style=invis"
-        yield f'      {top} [label="" style=invis]'
-        yield f"      {START} {attribute_list(label=_initial(picture), **{'class': 'initial'})}"
+        yield f'    {top} [label="" style=invis group="lane{number}"]'
+        yield f"    {START} {attribute_list(label=_initial(picture), **{'class': 'initial'})}"
     else:
         session = font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
-        yield f"      {top} [label=<{_box([f'<tr><td>{session}</td></tr>'], LANE)}>]"
+        yield f'    {top} [label=<{_box([f"<tr><td>{session}</td></tr>"], LANE)}> group="lane{number}"]'
     for node in (n for n in column if n in by_node):
-        yield f"      {node} {attribute_list(label=_table(picture, by_node[node]), **{'class': 'transaction'})}"
-    yield f'      {end} [label="" style=invis shape=point width=0.01]'
-    steps = {(arrow.tail, arrow.head) for arrow in picture.arrows}
-    for tail, head in pairwise([top, *column, end]):
+        yield f"    {node} {attribute_list(label=_table(picture, by_node[node]), **{'class': 'transaction'})}"
+    yield '    node [label="" style=invis shape=point width=0.01]'
+    yield f"    {'; '.join(name for name in names[1:] if name not in column)}"
+    for tail, head in pairwise(names):
         if (tail, head) not in steps:  # a step of session order is that piece of the line
-            yield f"      {tail}:s -> {head}:n [{line} weight={STRAIGHT}]"
-    yield "    }"
+            ends = f"{tail}{_port(tail, 's')} -> {head}{_port(head, 'n')}"
+            yield f"    {ends} [{line} weight={STRAIGHT} headclip=false tailclip=false]"
+    yield "  }"
 
 
-def _grid(rows: dict[str, int], columns: list[list[str]]) -> Iterator[str]:
-    """Keeps the nodes in their rows; Graphviz orders the columns so that few edges cross."""
-    last = max(rows.values(), default=0) + 1
-    lines = [[f"top{i}" for i in range(len(columns))]]
-    lines += [[node for node in rows if rows[node] == row] for row in range(1, last)]
-    lines += [[f"end{i}" for i in range(len(columns))]]
-    yield '    node [shape=point width=0.01 style=invis label=""]'
-    yield "    edge [style=invis]"
-    yield f"    {' -> '.join(f'row{i}' for i in range(last + 1))}"
+def _place(column: int, row: int, name: str) -> str:
+    """What stands in a column and a row: a transaction, or a point of the column's line."""
+    return name or f"{LINE}{column}_{row}"
+
+
+def _port(name: str, side: str) -> str:
+    """Lines go on through their points, and end at the border of everything else."""
+    return "" if name.startswith(LINE) else f":{side}"
+
+
+def _grid(grid: list[list[str | None]]) -> Iterator[str]:
+    """Keeps the nodes in their rows, and the columns in their order."""
+    middle = [
+        [_place(column, row, name) for column, name in enumerate(names) if name is not None]
+        for row, names in enumerate(zip(*grid, strict=True), 1)
+    ]
+    lines = [[f"top{i}" for i in range(len(grid))], *middle, [f"end{i}" for i in range(len(grid))]]
+    yield '  node [shape=point width=0.01 style=invis label=""]'
+    yield "  edge [style=invis]"
+    yield f"  {' -> '.join(f'row{i}' for i in range(len(lines)))}"
     for i, line in enumerate(lines):
-        yield f"    {{ rank=same; row{i}; {'; '.join(line)} }}"
+        yield f"  {{ rank=same; row{i}; {' -> '.join(line)} }}"
 
 
 def _ends(arrow: Arrow, columns: list[list[str]], upwards: bool) -> str:
@@ -192,7 +206,7 @@ def _table(picture: Picture, transaction: ShownTransaction) -> str:
     if transaction.status != "committed":
         head += " " + font(f"({transaction.status})", color="#B00020")
     where = font(shown(place(transaction), LIMIT), point_size=9, color="#505050")
-    rows = [f'<tr><td bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{where}</td></tr>']
+    rows = [f'<tr><td port="{HEADER}" bgcolor="{"#FFE3A3" if in_cycle else "#E6E6E6"}">{head}<br/>{where}</td></tr>']
     hidden = transaction.hidden_ops
     for i, op in enumerate(transaction.ops):
         if len(transaction.ops) > MANY_OPS and f"{node}:o{i}" not in picture.cells:

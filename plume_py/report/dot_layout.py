@@ -3,7 +3,8 @@
 Nodes and cells get names of their own here ("t0", "t0:o1"), so that nothing from a history is ever a name in a graph.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from plume_py.checking.result import INITIAL, Id, Step, Violation
@@ -11,6 +12,7 @@ from plume_py.history.atoms import Atom
 from plume_py.report.evidence import shown_evidence
 
 START = "initial"  # the node of the initial state
+HEADER = "h"  # the port of a transaction's first line
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Picture:
         for step in self.violation.steps:
             for support in shown_evidence(step):
                 self._add(support)
-        self.arrows = [arrow for arrow in self.arrows if arrow.tail and arrow.head]
+        self.arrows = list(_apart([arrow for arrow in self.arrows if arrow.tail and arrow.head]))
         self.culprits = {f"t{txn}:o{op}" for txn, op in self.violation.culprits}
         self.cells = {end for arrow in self.arrows for end in (arrow.tail, arrow.head)} | self.culprits
         self.bold = {end for arrow in self.arrows if arrow.number for end in (arrow.tail, arrow.head)}
@@ -61,12 +63,27 @@ class Picture:
         return self.nodes[end] if op is None else f"{self.nodes[end]}:o{op}"
 
 
+def _apart(arrows: list[Arrow]) -> Iterator[Arrow]:
+    """Of two edges between the same cells in opposite directions the second joins the transactions' headers.
+
+    Else the head of each would cover the tail of the other. Both are about transactions: commit orders and the like.
+    """
+    before: set[tuple[str, str]] = set()
+    for arrow in arrows:
+        if (arrow.head, arrow.tail) in before and START not in (node_of(arrow.head), node_of(arrow.tail)):
+            tail, head = (f"{node_of(end)}:{HEADER}" for end in (arrow.tail, arrow.head))
+            yield replace(arrow, tail=tail, head=head)
+        else:
+            before.add((arrow.tail, arrow.head))
+            yield arrow
+
+
 def columns_of(picture: Picture) -> list[list[str]]:
-    """The nodes by session; the initial state has a column of its own."""
+    """The nodes by session, in the order of the history; the initial state comes first, in a column of its own."""
     sessions: dict[Id, list[str]] = {}
     for transaction in picture.violation.transactions:
         sessions.setdefault(transaction.session, []).append(picture.nodes[transaction.id])
-    return list(sessions.values()) + ([[START]] if picture.initial_keys else [])
+    return ([[START]] if picture.initial_keys else []) + list(sessions.values())
 
 
 def rows_of(picture: Picture, columns: list[list[str]]) -> dict[str, int]:
@@ -87,6 +104,19 @@ def rows_of(picture: Picture, columns: list[list[str]]) -> dict[str, int]:
         for head in below[node]:
             rows[head] = max(rows[head], rows[node] + 1)
     return rows
+
+
+def places_of(column: list[str], rows: dict[str, int], steps: set[tuple[str, str]]) -> list[str | None]:
+    """What stands in each row of a column: a node, or "" for a point of its line, or nothing (None).
+
+    Nothing stands in the way of a step that leads from one node of the column to the next.
+    """
+    at = {rows[node]: node for node in column}
+    places: list[str | None] = [at.get(row, "") for row in range(1, max(rows.values(), default=0) + 1)]
+    for tail, head in pairwise(column):
+        if (tail, head) in steps:
+            places[rows[tail] : rows[head] - 1] = [None] * (rows[head] - 1 - rows[tail])
+    return places
 
 
 def _reachable(below: dict[str, set[str]], start: str) -> set[str]:
