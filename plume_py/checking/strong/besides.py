@@ -18,10 +18,8 @@ from plume_py.checking.weak.explain import shown_transaction
 from plume_py.checking.weak.naming import Named
 from plume_py.checking.weak.steps import StepWriter
 from plume_py.history.model import Int8s
-from plume_py.levels import weaker_levels
+from plume_py.levels import STRONG, weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
-
-STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
 
 # How many counterexamples are left out, one after the other, and for how long: so many seconds, and more of them for
 # each operation of the history.
@@ -102,6 +100,6 @@ def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
     if not isinstance(levels, tuple):
         return deque([levels])
     asked = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
-    turns = [level for level in STRONGEST_FIRST if level in asked]
+    turns = [level for level in STRONG if level in asked]
     # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
     return deque([turns[0], turns[0], *reversed(turns[1:])])
