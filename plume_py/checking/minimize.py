@@ -20,7 +20,7 @@ from plume_py.checking.strong.checks import first_violation
 from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
-from plume_py.levels import NAMES
+from plume_py.levels import NAMES, floor
 from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
 
 
@@ -130,7 +130,7 @@ class _Ways:
 
     def _strong(self, parts: list[_Part]) -> Violation | None:
         engine = WeakEngine(_build(self.history, parts))
-        return first_violation(engine, self.level, self.limits) if engine.holds("TCC") else None
+        return first_violation(engine, self.level, self.limits) if engine.holds(floor([self.level])) else None
 
 
 def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[_Part]]:

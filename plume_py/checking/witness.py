@@ -22,11 +22,10 @@ from plume_py.checking.strong.layout import Layout
 from plume_py.checking.strong.visibility import visibility
 from plume_py.checking.weak.engine import WeakEngine
 from plume_py.history.model import History, Int8s, Int32s
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST, parse_level
 
 # The levels that are defined by a commit order; cut isolation is a property of single transactions.
-WEAK_ORDERED = ("RC", "RA", "TCC")
-ORDERED = (*WEAK_ORDERED, "PC", "PSI", "SI", "SER", DECLARED)
+ORDERED = (*RUNNABLE, DECLARED)
 
 # Whom everyone sees is written out for at most so many transactions.
 SMALL = 500
@@ -44,10 +43,10 @@ def write_witness(
     """Write the commit order that shows ``level`` to ``path``; the level must hold."""
     name = parse_level(level) or level
     if name not in ORDERED:
-        raise IsocheckError(f"CI is defined without a commit order; --witness works for {', '.join(ORDERED)}")
+        raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")
     engine = WeakEngine(history)
     more: dict[str, Any] = {}
-    if name in WEAK_ORDERED:
+    if name in WEAK:
         if not engine.holds(name):
             raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
         order = engine.witness(name)
@@ -79,7 +78,7 @@ def write_witness(
 
 def _order(engine: WeakEngine, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
     """The commit order that the strong engine finds."""
-    decision = StrongEngine(engine, level, limits=limits).decide() if engine.holds("RC") else None
+    decision = StrongEngine(engine, level, limits=limits).decide() if engine.holds(WEAKEST) else None
     if decision is not None and decision.ok is None:
         raise IsocheckError(f"{name} is undecided: {decision.reason}")
     if decision is None or decision.order is None:

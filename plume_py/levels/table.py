@@ -6,6 +6,7 @@ has to be searched for, and what the kernels ask of a transaction. A transaction
 missed t2; the definitions speak of a read of x by t3 from t1, and of another writer t2 of x.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -140,13 +141,12 @@ LEVELS: dict[str, Level] = {
 NAMES: tuple[str, ...] = tuple(LEVELS)
 WEAK: tuple[str, ...] = tuple(name for name, level in LEVELS.items() if not level.needs_search)
 
-# The levels that a transaction can run at, since they say something about commit orders; and of these the ones that
-# need a search. A level's bits are a larger number than those of all that it implies.
-_RUNNABLE = [level for level in LEVELS.values() if level.sees is not None]
-STRONGEST_FIRST: tuple[str, ...] = tuple(
-    level.name for level in sorted(_RUNNABLE, key=lambda level: level.sees or 0, reverse=True)
-)
+# The levels that a transaction can run at, since they say something about commit orders; the same, strongest first (a
+# level's bits are a larger number than those of all that it implies); and of these the ones that need a search.
+RUNNABLE: tuple[str, ...] = tuple(name for name, level in LEVELS.items() if level.sees is not None)
+STRONGEST_FIRST: tuple[str, ...] = tuple(sorted(RUNNABLE, key=lambda name: LEVELS[name].sees or 0, reverse=True))
 STRONG: tuple[str, ...] = tuple(name for name in STRONGEST_FIRST if LEVELS[name].needs_search)
+STRONGEST, WEAKEST = STRONGEST_FIRST[0], STRONGEST_FIRST[-1]
 
 # What is asked for where nothing is said.
 DEFAULT = "TCC"
@@ -174,6 +174,19 @@ def weaker_levels(name: str) -> set[str]:
 def sees(name: str) -> int:
     """What a transaction at this level sees, as bits."""
     return LEVELS[name].sees or 0
+
+
+def levels_that_see(bits: int, without: int = 0) -> tuple[str, ...]:
+    """The levels at which a transaction sees all of ``bits``, and nothing of ``without``."""
+    return tuple(name for name in RUNNABLE if sees(name) & (bits | without) == bits)
+
+
+def floor(names: Iterable[str]) -> str:
+    """The strongest level below all of these that needs no search."""
+    common = AT_COMMIT | TRANSITIVE
+    for name in names:
+        common &= sees(name)
+    return next(name for name in STRONGEST_FIRST if name in WEAK and not sees(name) & ~common)
 
 
 def sees_of(codes: "NDArray[np.uint8]") -> "NDArray[np.uint8]":

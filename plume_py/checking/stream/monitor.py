@@ -26,7 +26,7 @@ from plume_py.history.atoms import Atom
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import COMMITTED, WRITE, History, Int64s, Labels
-from plume_py.levels import WEAK, parse_level
+from plume_py.levels import DEFAULT, WEAK, parse_level
 from plume_py.levels.patterns import forbidden_at
 
 # So many transactions go to the kernels at once.
@@ -56,7 +56,7 @@ class Monitor:
 
     def __init__(
         self,
-        levels: str | Sequence[str] = "TCC",
+        levels: str | Sequence[str] = DEFAULT,
         *,
         initial: Atom = None,
         declared: bool = True,

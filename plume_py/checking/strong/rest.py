@@ -14,6 +14,7 @@ from plume_py.checking.strong.layout import Layout
 from plume_py.checking.weak.engine import WeakEngine
 from plume_py.checking.weak.naming import Named, name_patterns
 from plume_py.history.model import READ_LIST, Bools, History, Int64s, ListReads
+from plume_py.levels import STRONGEST
 
 
 class Rest:
@@ -40,7 +41,7 @@ class Rest:
 
     def leave_out_contested(self) -> None:
         """Leave out reads of versions that several of their readers overwrite: every one is a lost update."""
-        layout = Layout(self.engine, "SER")
+        layout = Layout(self.engine, STRONGEST)
         updates = np.flatnonzero(layout.first_read & (layout.also_writes == 1))
         readers = np.bincount(layout.read_version[updates], minlength=len(layout.versions))
         contested = readers[layout.read_version] > 1
