@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from plume_py.history.init_txn import InitTxn
+from plume_py.levels import DEFAULT
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -36,7 +37,7 @@ class IsolationError(AssertionError):
 
 def assert_isolation(
     history: "History | str | os.PathLike[str] | Mapping[str, Any] | Sessions",
-    level: str | Sequence[str] = "TCC",
+    level: str | Sequence[str] = DEFAULT,
     *,
     initial: Any = ...,
     format: str | None = None,

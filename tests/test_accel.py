@@ -15,6 +15,7 @@ from plume_py import load
 from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.checking.graph import clock_kernels, row_kernels, session_kernels
+from plume_py.checking.strong import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
@@ -202,6 +203,29 @@ def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) ->
     assert used == [clock_kernels, session_kernels, edge_kernels, row_kernels]  # what it calls, and what those call
     for other in used:
         assert accel._cache_folder((tcc_kernels, other)) != alone
+
+
+def test_a_changed_table_of_levels_leaves_the_cache_of_the_kernels_that_ask_it(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = accel._cache_folder((node_kernels,))
+    monkeypatch.setattr(node_kernels, "PREFIX", 2 * node_kernels.PREFIX)
+    assert accel._cache_folder((node_kernels,)) != before
+
+
+def test_compiled_kernels_follow_a_changed_constant_of_another_module(tmp_path: Path) -> None:
+    (tmp_path / "asking_kernels.py").write_text("from table import BIT\n\n\ndef ask(bits):\n    return bits & BIT\n")
+    code = "from plume_py.base import accel\nimport asking_kernels as k\naccel.prepare(0, k)\nprint(k.ask(3))\n"
+    code += "assert k.ask.py_func\nprint(sum(k.ask.stats.cache_hits.values()))"
+    environment = {**os.environ, "ISOCHECK_COMPILE": "always", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(Path(__file__).parent.parent)])
+    printed = []
+    for bit in (1, 1, 2):
+        (tmp_path / "table.py").write_text(f"BIT = {bit}\n")
+        run = [sys.executable, "-B", "-c", code]
+        found = subprocess.run(run, env=environment, check=True, timeout=120, capture_output=True, text=True)
+        printed.append(found.stdout.split())
+    assert printed == [["1", "0"], ["1", "1"], ["2", "0"]]
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:

@@ -7,8 +7,7 @@ import oracle
 import pytest
 from synth_histories import plain
 
-from plume_py.checking.declared import MIXABLE
-from plume_py.levels import LEVELS, weaker_levels
+from plume_py.levels import LEVELS, RUNNABLE, weaker_levels
 from plume_py.synth import Program, Scope, level, load_definitions, synthesize
 from plume_py.synth.hierarchy import USUAL, hierarchy
 from plume_py.synth.relate import relate
@@ -63,7 +62,7 @@ def test_the_strong_levels_read_as_graphs(name, graph):
     assert relate(name, graph, scope).word == "equivalent"
 
 
-@pytest.mark.parametrize("name", MIXABLE)
+@pytest.mark.parametrize("name", RUNNABLE)
 def test_one_level_for_all_transactions_is_that_level(name):
     for txns in (2, 3, 4):
         programs = [Program(level=name)] * txns

@@ -7,6 +7,8 @@ from plume_py.allocate.pivot_kernels import RW, SO, WR, WW
 from plume_py.allocate.rules import Refined
 from plume_py.allocate.sets import Sets
 from plume_py.history.model import Int32s
+from plume_py.levels import sees
+from plume_py.levels.table import WRITERS
 
 RELATIONS = {RW: "RW", WW: "WW", WR: "WR", SO: "SO"}
 
@@ -63,7 +65,7 @@ def _back_at_once(sets: Sets, p3: int, pivot: int, level: str) -> Edge | None:
     where that matters."""
     written = sets.may.of(pivot)
     ways = [("RW", written & sets.reads.of(p3))]
-    if level not in ("PSI", "SI"):
+    if not sees(level) & WRITERS:
         ways.append(("WW", written & sets.may.of(p3)))
     for relation, cells in ways:
         if cells:

@@ -9,11 +9,12 @@ from plume_py.allocate.explain import Danger, why_not_weaker
 from plume_py.allocate.files import load_workload
 from plume_py.allocate.report import Answer
 from plume_py.allocate.robust import Robustness, robust
-from plume_py.allocate.rules import CODES, simple_rules
+from plume_py.allocate.rules import simple_rules
 from plume_py.allocate.space import Space, of_instances, of_programs, of_templates
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.workload import Instance, Program, Workload
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.levels import sees
 
 # Groups that are explained one by one; of more, one for each program and level.
 EXPLAINED = 40
@@ -116,7 +117,7 @@ def _by_simple_rules(answer: Answer, *, repaired: bool) -> None:
         levels = simple_rules(case.rules.sets, repaired=repaired)
         for p in case.judged:
             g = case.group[p]
-            strongest[g] = max(strongest[g], levels[p], key=CODES.__getitem__)
+            strongest[g] = max(strongest[g], levels[p], key=sees)
     answer.levels = strongest
     if not repaired:
         tested: Robustness = robust(answer.space, strongest)

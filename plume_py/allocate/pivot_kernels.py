@@ -5,27 +5,23 @@ that commits first is entered by an RW edge from a P2 that did not see P3. What 
 most of such edges; an instance for which none is left is safe at that level, whatever the others run at. The way back
 from P3 to P1 avoids P2, so P1 and P3 are the same or lie in one block (see block_kernels) with P2.
 
-Levels come as numbers: 0 RC, 1 RA (and TCC), 2 PC, 3 PSI, 4 SI, 5 SER. What P2 sees:
+Levels come as what P2 ``sees``, bits of levels.table:
 
-- SER: everything that committed before it, so it is never a pivot.
-- PSI, SI: whoever surely wrote a common cell and committed before it, so such a P3 is none.
-- PC, SI: a prefix of the commit order; P3 commits before P1, so a P1 that P2 sees (WR, SO; WW under SI) brings in P3.
-- RA: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; under PSI, by RW only.
-- RC, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's session. An update
-  statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only if P2 sees it.
-- P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only under RC can P2 have read
-  x twice.
-- SI: where P1 surely shares a written cell with P2, and the level of P1 looks out for that (PSI and up), one sees
+- EVERYTHING that committed before it: it is never a pivot.
+- WRITERS: whoever surely wrote a common cell and committed before it, so such a P3 is none.
+- PREFIX: P3 commits before P1, so a P1 that P2 sees (WR, SO; with WRITERS also WW) brings in P3.
+- AT_COMMIT: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; with WRITERS, by RW only.
+- Not even AT_COMMIT, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's
+  session. An update statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only
+  if P2 sees it.
+- P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only without AT_COMMIT can
+  P2 have read x twice.
+- PREFIX and WRITERS: where P1 surely shares a written cell with P2, and its level looks out for WRITERS, too, one sees
   the other, so P1 -RW-> P2 is no way in.
 """
 # mypy: allow-untyped-defs
 
-RC = 0
-RA = 1
-PC = 2
-PSI = 3
-SI = 4
-SER = 5
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, WRITERS
 
 # How an instance guards what it writes: not at all, in update statements, or by its level.
 UNGUARDED = 0
@@ -45,25 +41,25 @@ def safe(g, choices, guarded, mark, found, table):
             table[p, c] = not pivot(g, p, choices[c], guarded, mark, found)
 
 
-def unsafe(g, level, judged, guarded, mark, found):
-    """The first of ``judged`` that is a pivot at its ``level``, told in ``found``; -1 if none is."""
+def unsafe(g, sees, judged, guarded, mark, found):
+    """The first of ``judged`` that is a pivot at its level, told in ``found``; -1 if none is."""
     for i in range(len(judged)):
-        if pivot(g, judged[i], level[judged[i]], guarded, mark, found):
+        if pivot(g, judged[i], sees[judged[i]], guarded, mark, found):
             return judged[i]
     return -1
 
 
-def pivot(g, p, model, guarded, mark, found):
+def pivot(g, p, sees, guarded, mark, found):
     """Is there a critical cycle through p? ``found`` then says: P1, relation, its cell, P3, its cell."""
-    if model == SER:
+    if sees & EVERYTHING:
         return False
     for i in range(g.u_start[p], g.u_start[p + 1]):
         mark[g.u_cell[i]] = p
     for i in range(g.r_start[p], g.r_start[p + 1]):
-        if model == RC and g.how[i] == 0:
+        if not sees & AT_COMMIT and g.how[i] == 0:
             continue
         y = g.r_cell[i]
-        if model >= PSI and g.certain[y] and mark[y] == p:  # every P3 surely writes it, and so does p
+        if sees & WRITERS and g.certain[y] and mark[y] == p:  # every P3 surely writes it, and so does p
             continue
         block = g.cell_block[y]
         if block < 0:
@@ -73,9 +69,9 @@ def pivot(g, p, model, guarded, mark, found):
             p3 = g.kw[j]
             if p3 == p or g.session[p3] == g.session[p]:
                 continue
-            if model >= PSI and conflict(g, p3, p, mark):
+            if sees & WRITERS and conflict(g, p3, p, mark):
                 continue
-            if way_in(g, p, p3, y, block, model, guarded, mark, found):
+            if way_in(g, p, p3, y, block, sees, guarded, mark, found):
                 found[3] = p3
                 found[4] = y
                 return True
@@ -94,7 +90,7 @@ def conflict(g, q, p, mark):
 
 
 def sees_other(g, p1, entry, p, guarded, mark):
-    """p is at SI: does it see p1, or p1 see it, if p overwrites what p1 read there?"""
+    """p sees a prefix with all WRITERS: does it see p1, or p1 see it, if p overwrites what p1 read there?"""
     if guarded[p1] == BY_STATEMENT:
         return g.how[entry] == 0
     return guarded[p1] == BY_LEVEL and conflict(g, p1, p, mark)
@@ -105,27 +101,27 @@ def before(g, q, p):
     return g.session[q] == g.session[p] and g.place[q] < g.place[p]
 
 
-def way_in(g, p, p3, y, block, model, guarded, mark, found):
+def way_in(g, p, p3, y, block, sees, guarded, mark, found):
     """A P1 in this block, other than those that the level rules out."""
-    if by_overwriting(g, p, p3, block, model, guarded, mark, found):
+    if by_overwriting(g, p, p3, block, sees, guarded, mark, found):
         return True
-    if model == PC or model == SI:
+    if sees & PREFIX:
         return False
     for i in range(g.r_start[p], g.r_start[p + 1]):
         x = g.r_cell[i]
-        if x == y and not (model == RC and g.how[i] == 2):
+        if x == y and not (not sees & AT_COMMIT and g.how[i] == 2):
             continue
         if g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block):
             continue
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
-            if g.kw[j] != p and (g.kw[j] != p3 or model == RC):
+            if g.kw[j] != p and (g.kw[j] != p3 or not sees & AT_COMMIT):
                 return told(found, g.kw[j], WR, x)
-    if model != RC and g.place[p] > 0 and g.session_block[g.session[p]] == block:
+    if sees & AT_COMMIT and g.place[p] > 0 and g.session_block[g.session[p]] == block:
         return told(found, g.before[p], SO, -1)
     return False
 
 
-def by_overwriting(g, p, p3, block, model, guarded, mark, found):
+def by_overwriting(g, p, p3, block, sees, guarded, mark, found):
     """A P1 that read or wrote what p overwrites."""
     for i in range(g.w_start[p], g.w_start[p + 1]):
         x = g.w_cell[i]
@@ -135,16 +131,16 @@ def by_overwriting(g, p, p3, block, model, guarded, mark, found):
             p1 = g.kr[j]
             if p1 == p or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
                 continue
-            if (model == PC or model == SI) and before(g, p1, p):
+            if sees & PREFIX and before(g, p1, p):
                 continue
-            if model == SI and sees_other(g, p1, g.kr_place[j], p, guarded, mark):
+            if sees & PREFIX and sees & WRITERS and sees_other(g, p1, g.kr_place[j], p, guarded, mark):
                 continue
             return told(found, p1, RW, x)
-        if model == SI or g.cell_block[x] < 0:
+        if (sees & PREFIX and sees & WRITERS) or g.cell_block[x] < 0:
             continue
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             p1 = g.kw[j]
-            if p1 == p or (model == PSI and p1 == p3) or (model == PC and before(g, p1, p)):
+            if p1 == p or (sees & WRITERS and p1 == p3) or (sees & PREFIX and before(g, p1, p)):
                 continue
             return told(found, p1, WW, x)
     return False

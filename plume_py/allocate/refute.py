@@ -12,6 +12,7 @@ from plume_py.allocate.workload import Instance, Workload
 from plume_py.base.limits import Limits
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
+from plume_py.levels import STRONGEST, WEAKEST
 from plume_py.synth import Program, Scope, synthesize
 from plume_py.synth.concrete import Concrete
 
@@ -46,7 +47,7 @@ def exhaustive(workload: Workload, levels: Sequence[str]) -> bool:
 
     Not at RC, where the order of the reads counts, and each of several reads of a cell by itself.
     """
-    if "RC" in levels:
+    if WEAKEST in levels:
         return False
     ways = 1
     for instance in workload.instances:
@@ -100,7 +101,7 @@ def _search(
         for i in kept
     ]
     scope = Scope(txns=len(kept), keys=len(cells), values=len(kept) + 1)
-    result = synthesize(["declared"], ["SER"], scope, fixed=fixed, limits=limits)
+    result = synthesize(["declared"], [STRONGEST], scope, fixed=fixed, limits=limits)
     if not result.found:
         return None
     return _named(result.found[0].concrete, workload, kept, cells)

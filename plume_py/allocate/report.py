@@ -16,7 +16,7 @@ from plume_py.base.text import shown, wrapped
 from plume_py.base.version import __version__
 from plume_py.checking.check import check
 from plume_py.history.model import History
-from plume_py.levels import NAMES
+from plume_py.levels import NAMES, STRONGEST
 from plume_py.report.json import encode
 from plume_py.report.text import example, operation
 
@@ -127,7 +127,7 @@ def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]
     if answer.history is not None:
         if answer.danger is None or answer.danger.history is None:
             yield from history_lines(answer.history)
-        for violation in check(answer.history, "SER").violations:
+        for violation in check(answer.history, STRONGEST).violations:
             yield ""
             yield from example(violation, style)
 

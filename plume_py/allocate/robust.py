@@ -11,6 +11,7 @@ from plume_py.allocate.explain import Danger, danger, search_history
 from plume_py.allocate.refute import exhaustive
 from plume_py.allocate.space import Case, Space
 from plume_py.history.model import History
+from plume_py.levels import WEAKEST
 
 # Cycles whose instances are searched for a history before the answer is left open.
 MOST_CYCLES = 50
@@ -39,7 +40,7 @@ def robust(space: Space, levels: Sequence[str]) -> Robustness:
         by_instance = [levels[g] for g in case.group]
         found = danger(case, pivot, by_instance[pivot], by_instance)
         first = first or found
-        if found.history is not None and "RC" in found.levels:
+        if found.history is not None and WEAKEST in found.levels:
             return Robustness(None, UNORDERED, found, found.history)
         if found.history is not None:
             return Robustness(False, "a critical cycle happens", found, found.history)

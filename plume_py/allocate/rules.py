@@ -14,17 +14,9 @@ from plume_py.allocate.graph import STEPS, Graph, build
 from plume_py.allocate.sets import Sets
 from plume_py.base import accel
 from plume_py.history.model import Bools, Int8s
+from plume_py.levels import sees
+from plume_py.levels.table import AT_COMMIT, WRITERS
 
-# Numbers of the kernels; TCC asks for as much as RA where serializability is the aim.
-CODES = {
-    "RC": kernels.RC,
-    "RA": kernels.RA,
-    "TCC": kernels.RA,
-    "PC": kernels.PC,
-    "PSI": kernels.PSI,
-    "SI": kernels.SI,
-    "SER": kernels.SER,
-}
 RULES = ("refined", "repaired", "paper")
 
 
@@ -74,7 +66,7 @@ class Refined:
 
     def safe(self, offered: Sequence[str]) -> Bools:
         """For each instance and each level: is it no pivot there, if all others look out for common writes?"""
-        choices = np.array([CODES[name] for name in offered], np.int32)
+        choices = np.array([sees(name) for name in offered], np.int32)
         everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
         table = np.empty((self.sets.instances, len(choices)), np.bool_)
         kernels.safe(self.graph, choices, everybody, self._mark, self.found, table)
@@ -82,13 +74,13 @@ class Refined:
 
     def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
         """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
-        return bool(kernels.pivot(self.graph, p, CODES[level], guarded, self._mark, self.found))
+        return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.found))
 
     def unsafe(self, levels: Sequence[str], judged: Sequence[int]) -> int:
         """The first of ``judged`` that is a pivot at its level, or -1; ``found`` then describes the cycle."""
-        codes = np.array([CODES[level] for level in levels], np.int32)
+        bits = np.array([sees(level) for level in levels], np.int32)
         chosen = np.array(judged, np.int32)
-        return int(kernels.unsafe(self.graph, codes, chosen, guards(levels), self._mark, self.found))
+        return int(kernels.unsafe(self.graph, bits, chosen, guards(levels), self._mark, self.found))
 
     def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> list[int]:
         """All partners in the pairs of RW edges at these pivots."""
@@ -101,5 +93,10 @@ class Refined:
 
 def guards(levels: Sequence[str]) -> Int8s:
     """How instances at these levels guard what they write."""
-    own = {"RC": kernels.BY_STATEMENT, "PSI": kernels.BY_LEVEL, "SI": kernels.BY_LEVEL, "SER": kernels.BY_LEVEL}
-    return np.array([own.get(level, kernels.UNGUARDED) for level in levels], np.uint8)
+    return np.array([_guard(sees(level)) for level in levels], np.uint8)
+
+
+def _guard(bits: int) -> int:
+    if bits & WRITERS:
+        return kernels.BY_LEVEL
+    return kernels.UNGUARDED if bits & AT_COMMIT else kernels.BY_STATEMENT

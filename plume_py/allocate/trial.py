@@ -12,6 +12,8 @@ from plume_py.allocate.space import of_instances
 from plume_py.allocate.workload import Workload
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
+from plume_py.levels import STRONGEST, levels_that_see
+from plume_py.levels.table import PREFIX, WRITERS
 
 ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
 
@@ -37,11 +39,11 @@ def levels_for(workload: Workload, protocol: str, allocation: str, seed: int = 0
     """All SER, the weakest safe of {SI, SER}, the weakest safe that the protocol has, or any."""
     own = PROTOCOLS[protocol].levels
     if allocation == "ser":
-        return ["SER"] * len(workload.instances)
+        return [STRONGEST] * len(workload.instances)
     if allocation == "random":
         rng = random.Random(seed)
         return [rng.choice(own) for _ in workload.instances]
-    offered = {level: level for level in own if allocation == "weakest" or level in ("SI", "SER")}
+    offered = {level: level for level in own if allocation == "weakest" or level in levels_that_see(PREFIX | WRITERS)}
     return allocate(of_instances(workload), Catalogue(protocol, offered, ""))
 
 
@@ -49,7 +51,7 @@ def trials(
     workload: Workload, protocol: str, allocation: str, runs: int, *, seed: int = 0, bug: str = ""
 ) -> Iterator[Trial]:
     """So many runs with seeds from ``seed`` on. What should be serializable as a whole is checked for that, too."""
-    wanted: Sequence[str] = ["declared"] if allocation == "random" else ["declared", "SER"]
+    wanted: Sequence[str] = ["declared"] if allocation == "random" else ["declared", STRONGEST]
     for run in range(runs):
         levels = levels_for(workload, protocol, allocation, seed + run)
         outcome = Simulation(protocol, levels, workload, seed + run, bug).run()

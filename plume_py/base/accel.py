@@ -98,15 +98,22 @@ def _cache_folder(modules: tuple[ModuleType, ...]) -> Path | None:
     """Where numba may keep the compiled kernels of ``modules``; None if nowhere.
 
     Left alone, numba gives up with an exception where neither the package nor a home directory can be written, and it
-    does not notice when a kernel of another module changes. So the folder is ours, and named after all sources.
+    does not notice when a kernel of another module changes, or a constant that was imported and is part of the compiled
+    code by now. So the folder is ours, and named after all sources and constants.
     """
-    digest = hashlib.sha256(b"".join(Path(m.__file__ or "").read_bytes() for m in modules)).hexdigest()
+    digest = hashlib.sha256(b"".join(map(_identity, modules))).hexdigest()
     base = os.environ.get("NUMBA_CACHE_DIR")
     candidates = [Path(base)] if base else [folder for folder in _folders() if _private(folder)]
     for folder in candidates:
         if _writable(folder):
             return folder / f"isocheck-{digest[:16]}"
     return None
+
+
+def _identity(module: ModuleType) -> bytes:
+    """All that the compiled code of a kernel module depends on: its source, and the constants that it imports."""
+    constants = {name: value for name, value in vars(module).items() if isinstance(value, int | float | tuple)}
+    return Path(module.__file__ or "").read_bytes() + repr(sorted(constants.items())).encode()
 
 
 def _folders() -> list[Path]:

@@ -18,19 +18,16 @@ from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
 from plume_py.checking.weak.rest import healthy_part
 from plume_py.history.model import NOBODY, History, Int8s
-from plume_py.levels import NAMES, WEAK, parse_level
+from plume_py.levels import DEFAULT, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
 
 if TYPE_CHECKING:
     from plume_py.checking.strong.checks import StrongVerdicts
 
-# What breaks TCC breaks these, too.
-ABOVE_TCC = ("PC", "PSI", "SI", "SER")
-
 
 def check(
     history: History,
-    levels: str | Sequence[str] = "TCC",
+    levels: str | Sequence[str] = DEFAULT,
     *,
     taps: Iterable[str] = (),
     max_examples: int = 1,
@@ -104,7 +101,7 @@ def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> Named:
     strongest = [level for level in ORDERED if level in levels]
     if not broken:
         return Named({}, {}, True)
-    if not strongest or broken == ["CI"] == levels:
+    if not strongest:  # only cut isolation
         return Named({"j": weak.analysis.reads.counts["j"]}, {}, True)
     with weak.analysis.timed("name"):
         return name_patterns(weak, strongest[-1])
@@ -126,14 +123,15 @@ class _Asked:
 def _check_levels(weak: WeakLevels, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
     declared = _declared_levels(weak, asked) if DECLARED in asked.levels else None
     wanted = {*asked.levels, *([declared.common] if declared is not None else [])}
-    strong = [level for level in ABOVE_TCC if level in wanted]
-    needed = {*wanted, *(["TCC"] if strong else []), *([declared.floor] if declared is not None else [])}
+    strong = [level for level in NAMES if level in wanted and LEVELS[level].needs_search]
+    floors = {level: floor([level]) for level in strong}
+    needed = {*wanted, *floors.values(), *([declared.floor] if declared is not None else [])}
     holds, undecided = _weak_levels(weak, [level for level in WEAK if level in needed], asked.limits)
     named = _name(weak, list(holds), [level for level, ok in holds.items() if not ok])
     found = {level: _weak_verdict(level, ok, named) for level, ok in holds.items()}
     found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
-    if strong:
-        _add_strong(weak, strong, found, named, asked)
+    for base in dict.fromkeys(floors.values()):
+        _add_strong(weak, base, [level for level in strong if floors[level] == base], found, named, asked)
     if declared is not None:
         found[DECLARED] = _declared_verdict(weak, declared, found, named, asked)
     return {level: found[level] for level in asked.levels}, named
@@ -156,18 +154,18 @@ def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
 
 
 def _add_strong(
-    weak: WeakLevels, strong: list[str], found: dict[str, LevelVerdict], named: Named, asked: _Asked
+    weak: WeakLevels, base: str, strong: list[str], found: dict[str, LevelVerdict], named: Named, asked: _Asked
 ) -> None:
-    """The verdicts on strong levels, given those on weak ones; who asks for weak levels only does not import this."""
+    """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
     from plume_py.checking.strong.checks import besides_weak, strong_verdicts
 
-    if found["TCC"].ok:
+    if found[base].ok:
         _add(strong_verdicts(weak.analysis, strong, asked.limits, asked.examples), found, asked)
         return
-    found |= dict.fromkeys(strong, found["TCC"])
-    if found["TCC"].ok is False:
+    found |= dict.fromkeys(strong, found[base])
+    if found[base].ok is False:
         verdicts = {level: found[level] for level in strong}
-        healthy = partial(healthy_part, weak, "TCC", named)
+        healthy = partial(healthy_part, weak, base, named)
         more = besides_weak(weak.analysis, verdicts, tuple(strong), healthy, asked.limits, asked.examples)
         _add(more, found, asked)
 
@@ -194,8 +192,7 @@ def _declared_levels(weak: WeakLevels, asked: _Asked) -> _Declared:
     present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
     missing = missing_levels(weak.analysis.history, codes, live)
     common = next(iter(present)) if len(present) == 1 and missing is None else ""
-    floor = next((level for level in ("RC", "RA") if level in present), "TCC")
-    return _Declared(codes, missing, common, floor)
+    return _Declared(codes, missing, common, floor(present & set(RUNNABLE)))
 
 
 def _declared_verdict(
@@ -207,19 +204,19 @@ def _declared_verdict(
         return found[declared.common]
     from plume_py.checking.strong.checks import besides_weak, declared_verdict
 
-    floor, limits = found[declared.floor], (asked.limits, asked.examples)
-    if floor.ok is False:
+    base, limits = found[declared.floor], (asked.limits, asked.examples)
+    if base.ok is False:
         healthy = partial(healthy_part, weak, declared.floor, named)
-        _add(besides_weak(weak.analysis, {DECLARED: floor}, declared.codes, healthy, *limits), found, asked)
-    elif floor.ok:
+        _add(besides_weak(weak.analysis, {DECLARED: base}, declared.codes, healthy, *limits), found, asked)
+    elif base.ok:
         _add(declared_verdict(weak.analysis, declared.codes, *limits), found, asked)
-    return found.get(DECLARED, floor)
+    return found.get(DECLARED, base)
 
 
 def _check_patterns(weak: WeakLevels, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:
     """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
     strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
-    levels = ["CI", *ORDERED[: strongest + 1]]
+    levels = [level for level in WEAK if level not in ORDERED[strongest + 1 :]]
     holds, undecided = _weak_levels(weak, levels, limits)
     asked = [letter for letter in TAPS if letter in letters]
     if undecided is not None:

@@ -11,13 +11,10 @@ import numpy as np
 from plume_py.base.errors import InputError
 from plume_py.base.text import shown
 from plume_py.history.model import History, Int8s
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import CODES, NAMES, RUNNABLE, parse_level
 
 # What the level is called that each transaction carries itself.
 DECLARED = "declared"
-
-# The levels that a transaction can run at; cut isolation says nothing about commit orders.
-MIXABLE = tuple(name for name in NAMES if name != "CI")
 
 
 @dataclass(frozen=True)
@@ -63,8 +60,8 @@ _FORM = 'use {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}'
 
 def _level(spelled: str, where: str, path: str) -> str:
     level = parse_level(spelled)
-    if level not in MIXABLE:
-        problem = InputError(f"not a level to run at: {spelled!r:.40}", where=where, hint=f"use {' '.join(MIXABLE)}")
+    if level not in RUNNABLE:
+        problem = InputError(f"not a level to run at: {spelled!r:.40}", where=where, hint=f"use {' '.join(RUNNABLE)}")
         raise problem.in_source(path)
     return level
 
@@ -76,7 +73,7 @@ def transaction_levels(history: History, mapping: LevelMap | None = None, assume
     if mapping is not None:
         _apply(history, mapping, codes)
     if assume is not None:
-        codes[codes == 0] = _code(assume)
+        codes[codes == 0] = CODES[assume]
     return codes
 
 
@@ -85,7 +82,7 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
     for s in range(history.sessions) if left else ():
         level = left.pop(str(history.session_label[s]), None)
         if level is not None:
-            codes[history.session_start[s] : history.session_start[s + 1]] = _code(level)
+            codes[history.session_start[s] : history.session_start[s + 1]] = CODES[level]
     if left:
         raise InputError(f"no session is called '{shown(next(iter(left)))}'", hint="correct the mapping to levels")
     wanted = mapping.transactions
@@ -94,15 +91,11 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
         name = str(history.txn_label[t])
         if name in wanted:
             found.add(name)
-            codes[t] = _code(wanted[name])
+            codes[t] = CODES[wanted[name]]
     missing = [name for name in wanted if name not in found]
     if missing:
         problem = f"no transaction has the id '{shown(missing[0])}'"
         raise InputError(problem, hint="correct the mapping to levels")
-
-
-def _code(level: str) -> int:
-    return 1 + NAMES.index(level)
 
 
 def missing_levels(history: History, codes: Int8s, live: Int8s) -> str | None:
@@ -114,8 +107,8 @@ def missing_levels(history: History, codes: Int8s, live: Int8s) -> str | None:
         if len(without) == 1:
             who = f"1 transaction carries no level ({example})"
         return f"{who}; give one with --assume LEVEL or --levels-file FILE"
-    cut = np.flatnonzero((codes == _code("CI")) & (live == 1))
-    if len(cut):
-        example = shown(history.txn_label[int(cut[0])])
-        return f"{example} carries CI, which is no level to run at; give it another with --levels-file FILE"
+    other = np.flatnonzero(~np.isin(codes, [CODES[level] for level in RUNNABLE]) & (live == 1))
+    if len(other):
+        example, level = shown(history.txn_label[int(other[0])]), NAMES[codes[other[0]] - 1]
+        return f"{example} carries {level}, which is no level to run at; give it another with --levels-file FILE"
     return None

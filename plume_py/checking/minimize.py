@@ -21,7 +21,7 @@ from plume_py.checking.strong.checks import first_violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
-from plume_py.levels import NAMES
+from plume_py.levels import NAMES, floor
 from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
 
 
@@ -130,8 +130,8 @@ class _Ways:
         return check(made, self.level, max_examples=0, limits=self.limits).levels[self.level]
 
     def _strong(self, parts: list[_Part]) -> Violation | None:
-        analysis = Analysis(_build(self.history, parts))
-        return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds("TCC") else None
+        analysis, base = Analysis(_build(self.history, parts)), floor([self.level])
+        return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds(base) else None
 
 
 def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[_Part]]:

@@ -23,11 +23,10 @@ from plume_py.checking.strong.layout import Layout
 from plume_py.checking.strong.visibility import visibility
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import History, Int8s, Int32s
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST, parse_level
 
 # The levels that are defined by a commit order; cut isolation is a property of single transactions.
-WEAK_ORDERED = ("RC", "RA", "TCC")
-ORDERED = (*WEAK_ORDERED, "PC", "PSI", "SI", "SER", DECLARED)
+ORDERED = (*RUNNABLE, DECLARED)
 
 # Whom everyone sees is written out for at most so many transactions.
 SMALL = 500
@@ -45,10 +44,10 @@ def write_witness(
     """Write the commit order that shows ``level`` to ``path``; the level must hold."""
     name = parse_level(level) or level
     if name not in ORDERED:
-        raise IsocheckError(f"CI is defined without a commit order; --witness works for {', '.join(ORDERED)}")
+        raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")
     weak = WeakLevels(Analysis(history))
     more: dict[str, Any] = {}
-    if name in WEAK_ORDERED:
+    if name in WEAK:
         if not weak.holds(name):
             raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
         order = weak.witness(name)
@@ -80,7 +79,7 @@ def write_witness(
 
 def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
     """The commit order that the strong engine finds."""
-    decision = StrongEngine(weak.analysis, level, limits=limits).decide() if weak.holds("RC") else None
+    decision = StrongEngine(weak.analysis, level, limits=limits).decide() if weak.holds(WEAKEST) else None
     if decision is not None and decision.ok is None:
         raise IsocheckError(f"{name} is undecided: {decision.reason}")
     if decision is None or decision.order is None:

@@ -11,6 +11,7 @@ from plume_py.base.errors import InputError, TooLargeError
 from plume_py.base.exits import combined, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, assumed_level, bytes_of_memory, reading_options, seconds
+from plume_py.levels import DEFAULT
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -97,7 +98,7 @@ def command(
     Exit code: 0 every level holds for every history, 1 some violation, 2 wrong usage, 3 undecided, 4 some input could
     not be read.
     """
-    options = Options(levels=[level for group in levels for level in group] or ["TCC"], **given)
+    options = Options(levels=[level for group in levels for level in group] or [DEFAULT], **given)
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
     _reject_bad_targets(histories, options, report)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from plume_py.history.formats.registry import FORMATS
-from plume_py.levels import NAMES, WEAK, parse_level
+from plume_py.levels import NAMES, RUNNABLE, WEAK, parse_level
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -64,8 +64,8 @@ def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> 
 def assumed_level(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """The level of transactions that carry none."""
     level = None if value is None else parse_level(value)
-    if value is not None and level in (None, "CI"):
-        raise click.BadParameter(f"{value!r} is not a level to run at; use {' '.join(NAMES[1:])}")
+    if value is not None and level not in RUNNABLE:
+        raise click.BadParameter(f"{value!r} is not a level to run at; use {' '.join(RUNNABLE)}")
     return level
 
 

@@ -8,6 +8,7 @@ from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import seconds
 from plume_py.cli.predict import PROGRAMS, level_option, workload_options
+from plume_py.levels import DEFAULT
 
 if TYPE_CHECKING:
     from plume_py.predict.explore import Exploration
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 @click.command("explore")
 @click.argument("program", metavar="APP", type=click.Choice(PROGRAMS))
 @click.option(
-    "--level", "-l", callback=level_option, default="TCC", show_default=True, help="Of the store: RC RA TCC PC PSI SI."
+    "--level",
+    "-l",
+    callback=level_option,
+    default=DEFAULT,
+    show_default=True,
+    help="Of the store: RC RA TCC PC PSI SI.",
 )
 @click.option("--runs", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
 @click.option(

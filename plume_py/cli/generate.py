@@ -10,14 +10,14 @@ from plume_py.base.errors import ConversionError, InputError, IsocheckError
 from plume_py.base.text import one_line
 from plume_py.cli.convert import WRITABLE, format_by_extension
 from plume_py.history.formats.registry import FORMATS
-from plume_py.levels import NAMES
+from plume_py.levels import STRONGEST, STRONGEST_FIRST
 
 if TYPE_CHECKING:
     from plume_py.history.inject import Injection
     from plume_py.history.model import History
 
 # The strongest first. Cut isolation orders nothing, so there is no store that gives just that.
-GUARANTEES = tuple(name for name in reversed(NAMES) if name != "CI")
+GUARANTEES = STRONGEST_FIRST
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 LETTERS = "abcdefghijklmn"
 
@@ -32,7 +32,7 @@ MAX_INJECTIONS = 1_000_000
 @click.option(
     "--guarantee",
     type=click.Choice(GUARANTEES, case_sensitive=False),
-    default="SER",
+    default=STRONGEST,
     show_default=True,
     help="The level that the history keeps.",
 )

@@ -8,7 +8,7 @@ import click
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.contract import assumed_level, bytes_of_memory, reading_options, seconds
-from plume_py.levels import parse_level
+from plume_py.levels import DEFAULT, parse_level
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -42,7 +42,7 @@ def workload_options(command: Any) -> Any:
 @click.command("predict")
 @click.argument("history", metavar="[HISTORY]", required=False)
 @click.option(
-    "--level", "-l", callback=level_option, default="TCC", show_default=True,
+    "--level", "-l", callback=level_option, default=DEFAULT, show_default=True,
     help="The level that the predicted run keeps: RC RA TCC PC PSI SI, or declared.",
 )  # fmt: skip
 @click.option("--target", type=click.Choice(["SER", "SI"]), default="SER", show_default=True, help="What it breaks.")

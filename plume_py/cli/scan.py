@@ -12,7 +12,7 @@ from plume_py.base.exits import ExitCode, combined
 from plume_py.base.memory import SMALLEST
 from plume_py.base.text import one_line
 from plume_py.cli.contract import LevelChoice, reading_options, seconds
-from plume_py.levels import NAMES
+from plume_py.levels import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from plume_py.scan.run import Engine, Tally
@@ -112,7 +112,7 @@ def command(
     _reject_bad_report(paths, report, results)
     from plume_py.scan.settings import Settings
 
-    asked = {level for group in levels for level in group} or {"TCC"}
+    asked = {level for group in levels for level in group} or {DEFAULT}
     settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
     with _results_file(results) as target, _told_how_to_go_on(results):
         summary, tally = _scan(

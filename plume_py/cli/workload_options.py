@@ -7,6 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
+from plume_py.levels import STRONGEST
 
 if TYPE_CHECKING:
     from plume_py.allocate.driver import Drawing
@@ -84,7 +85,7 @@ def write_dangers(dangers: "Iterable[Danger]", out: str) -> None:
             continue
         pivot = danger.workload.instances[danger.cycle.pivot]
         name = slug(f"{pivot.program}-at-{danger.level}")
-        result = check(danger.history, "SER", name=name)
+        result = check(danger.history, STRONGEST, name=name)
         notes |= set(write_pictures(result, Path(out)))
         write_atomically(str(Path(out) / f"{name}.json"), write_json(danger.history).chunks)
     for note in sorted(notes):

@@ -22,7 +22,7 @@ from plume_py.history.model import (
     Int64s,
     Labels,
 )
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import CODES, NAMES, parse_level
 
 # Pending operations beyond which they become columns, so that a long stream never exists as objects all at once.
 FLUSH_AT = 200_000
@@ -111,7 +111,7 @@ class HistoryBuilder:
             raise InputError(f"unknown isolation level {level!r:.40}", hint=f"use one of {' '.join(NAMES)}")
         self._txn_session.append(self.session(session))
         self._txn_status.append(STATUS[status])
-        self._txn_level.append(0 if name is None else 1 + NAMES.index(name))
+        self._txn_level.append(0 if name is None else CODES[name])
         self._txn_line.append(line)
         if index is not None:
             self._txn_index.append(index)

@@ -27,10 +27,11 @@ from plume_py.history import generate_kernels as kernels
 from plume_py.history.assemble import RawColumns, assemble
 from plume_py.history.atoms import Atoms
 from plume_py.history.model import COMMITTED, History, Int32s
+from plume_py.levels import STRONGEST, STRONGEST_FIRST, sees
 
 Distribution = Literal["uniform", "zipfian", "hotspot"]
 DISTRIBUTIONS: tuple[Distribution, ...] = ("uniform", "zipfian", "hotspot")
-GUARANTEES = ("SER", "SI", "PSI", "PC", "TCC", "RA", "RC")
+GUARANTEES = STRONGEST_FIRST
 
 # Of the hotspot distribution: this share of the operations touches that share of the keys.
 HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
@@ -42,7 +43,7 @@ MAX_LAG = 500
 
 
 def generate(
-    guarantee: str = "SER",
+    guarantee: str = STRONGEST,
     *,
     sessions: int = 25,
     transactions: int = 200,
@@ -69,8 +70,7 @@ def generate(
     op_value = np.empty(count, np.int64)
     accel.prepare(4 * count + sessions * total, kernels)
     salt = int(rng.integers(1, 2**30))
-    level = GUARANTEES.index(guarantee)
-    kernels.execute(level, order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
+    kernels.execute(sees(guarantee), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
     raw = RawColumns(
         op_kind=op_kind,
         op_key=op_key.astype(np.int64),

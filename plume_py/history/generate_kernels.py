@@ -1,15 +1,16 @@
 """A small multi-version store that executes a workload, one transaction after another in commit order.
 
-What a transaction sees depends on the level only; ``generate`` explains why each rule keeps its level.
+What a transaction sees depends on the level only, which comes as bits (levels.table); ``generate`` explains why each
+rule keeps its level.
 """
 
 # mypy: allow-untyped-defs
 
 import numpy as np
 
-SER, SI, PSI, PC, TCC, RA, RC = 0, 1, 2, 3, 4, 5, 6
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
-# RA: how many transactions of another session may be missing from what it shows.
+# AT_COMMIT alone: how many transactions of another session may be missing from what it shows.
 MISSING = 4
 
 
@@ -28,7 +29,7 @@ def join(seen, session, other):
 
 
 def learn_versions(seen, session, op_kind, op_key, begin, end, newest, writer, order, place):
-    """PSI: before it overwrites a version, a transaction must have seen it."""
+    """WRITERS: before it overwrites a version, a transaction must have seen it."""
     for o in range(begin, end):
         if op_kind[o] == 1:
             version = newest[op_key[o]]
@@ -39,7 +40,7 @@ def learn_versions(seen, session, op_kind, op_key, begin, end, newest, writer, o
 
 
 def newest_overwritten(horizon, op_kind, op_key, begin, end, newest, writer):
-    """SI: the horizon, moved past every version that the transaction overwrites."""
+    """WRITERS of a prefix: the horizon, moved past every version that the transaction overwrites."""
     for o in range(begin, end):
         if op_kind[o] == 1:
             version = newest[op_key[o]]
@@ -66,7 +67,7 @@ def first_seen(version, session, seen, previous, writer, order, place):
 
 
 def first_arrived(version, now, session, committed, salt, previous, writer, order, place):
-    """RA: the newest version that arrived: each transaction misses the latest few of every other session."""
+    """AT_COMMIT alone: the newest version that arrived; each transaction misses the last few of every other session."""
     while version >= 0:
         p = order[writer[version]]
         if p == session:
@@ -77,7 +78,7 @@ def first_arrived(version, now, session, committed, salt, previous, writer, orde
     return version
 
 
-def execute(level, order, lag, peer, salt, operations, keys, op_kind, op_key, op_value):
+def execute(sees, order, lag, peer, salt, operations, keys, op_kind, op_key, op_value):
     """Fill ``op_value``: order[c] is the session of commit c, and the operations stand session by session."""
     transactions = len(order)
     sessions = int(order.max()) + 1 if transactions else 0
@@ -88,7 +89,7 @@ def execute(level, order, lag, peer, salt, operations, keys, op_kind, op_key, op
     own = np.full(keys, -1, np.int32)  # the last transaction that wrote the key
     place = np.empty(transactions, np.int32)  # of a commit in its session
     committed, last = np.zeros(sessions, np.int32), np.full(sessions, -1, np.int32)
-    vectors = level in (TCC, PSI)
+    vectors = sees & (TRANSITIVE | PREFIX) == TRANSITIVE
     seen = np.zeros((sessions if vectors else 1, sessions if vectors else 1), np.int32)
     versions = 0
     for c in range(transactions):
@@ -96,15 +97,15 @@ def execute(level, order, lag, peer, salt, operations, keys, op_kind, op_key, op
         place[c] = committed[s]
         begin = (int(s) * per_session + int(committed[s])) * operations
         end = begin + operations
-        horizon = c if level == SER else max(c - int(lag[c]), 0)
+        horizon = c if sees & EVERYTHING else max(c - int(lag[c]), 0)
         if vectors:
             if peer[c] >= 0:
                 join(seen, s, peer[c])
-            if level == PSI:
+            if sees & WRITERS:
                 learn_versions(seen, s, op_kind, op_key, begin, end, newest, writer, order, place)
-        elif level in (PC, SI):
+        elif sees & (PREFIX | EVERYTHING) == PREFIX:
             horizon = max(horizon, int(last[s]) + 1)
-            if level == SI:
+            if sees & WRITERS:
                 horizon = newest_overwritten(horizon, op_kind, op_key, begin, end, newest, writer)
         for o in range(begin, end):
             k = op_key[o]
@@ -117,10 +118,10 @@ def execute(level, order, lag, peer, salt, operations, keys, op_kind, op_key, op
             else:
                 if vectors:
                     version = first_seen(newest[k], s, seen, previous, writer, order, place)
-                elif level == RA:
+                elif sees & (AT_COMMIT | PREFIX) == AT_COMMIT:
                     version = first_arrived(newest[k], c, s, committed, salt, previous, writer, order, place)
                 else:
-                    if level == RC:
+                    if not sees & AT_COMMIT:
                         horizon = min(c, horizon + scramble(o, salt) % (int(lag[c]) // 4 + 2))
                     version = first_before(newest[k], horizon, previous, writer)
                 op_value[o] = made_value[version] if version >= 0 else 0

@@ -1,5 +1,41 @@
-"""What an isolation level is (``table``), and what breaks it (``patterns``)."""
+"""What an isolation level is (``table``), what it shows (``sight``), and what breaks it (``patterns``)."""
 
-from plume_py.levels.table import LEVELS, NAMES, WEAK, Level, parse_level, weaker_levels
+from plume_py.levels.table import (
+    CODES,
+    DEFAULT,
+    LEVELS,
+    NAMES,
+    RUNNABLE,
+    STRONG,
+    STRONGEST,
+    STRONGEST_FIRST,
+    WEAK,
+    WEAKEST,
+    Level,
+    floor,
+    levels_that_see,
+    parse_level,
+    sees,
+    sees_of,
+    weaker_levels,
+)
 
-__all__ = ["LEVELS", "NAMES", "WEAK", "Level", "parse_level", "weaker_levels"]
+__all__ = [
+    "CODES",
+    "DEFAULT",
+    "LEVELS",
+    "NAMES",
+    "RUNNABLE",
+    "STRONG",
+    "STRONGEST",
+    "STRONGEST_FIRST",
+    "WEAK",
+    "WEAKEST",
+    "Level",
+    "floor",
+    "levels_that_see",
+    "parse_level",
+    "sees",
+    "sees_of",
+    "weaker_levels",
+]

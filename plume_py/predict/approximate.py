@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
+from plume_py.levels import STRONGEST
 from plume_py.predict.model import Runs, direct
 from plume_py.predict.observed import INITIAL
 
@@ -67,7 +68,7 @@ class Layers:
         self._limits.check()
         if self.depth:
             self._known = self._causality() if self.depth == 1 else self._closed(self._edges)
-        self._edges = self._serial_edges() if self.target == "SER" else self._snapshot_edges()
+        self._edges = self._serial_edges() if self.target == STRONGEST else self._snapshot_edges()
         self.depth += 1
 
     def _closed(self, edges: Relation) -> Relation:

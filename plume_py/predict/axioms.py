@@ -9,25 +9,24 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal, Order
+from plume_py.levels import sees
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.predict.model import View, direct
 from plume_py.predict.observed import INITIAL, Read
-
-# Levels that are judged without asking who sees whom through others.
-WITHOUT_SIGHT = ("RC", "SER")
-TRANSITIVE, PREFIX, NO_CONFLICT = ("TCC", "PSI"), ("PC", "SI"), ("PSI", "SI")
 
 
 class Sight:
     """Who sees whom under a commit order, each node by its own level."""
 
     def __init__(self, view: View, levels: Sequence[str], order: Order) -> None:
-        self.view, self.levels, self.order = view, levels, order
+        self.view, self.order = view, order
+        self.bits = [sees(level) for level in levels]
         self._formula: Formula = view.formula
         size = view.observed.size
         self._direct = {
             (a, b): literal
             for b in range(size)
-            if levels[b] not in WITHOUT_SIGHT
+            if self.bits[b] & (AT_COMMIT | EVERYTHING) == AT_COMMIT
             for a in range(size)
             if a != b and (literal := direct(view, a, b)) != FALSE
         }
@@ -35,22 +34,21 @@ class Sight:
         self._seen: dict[tuple[int, int], Literal] = {}
         for a, b in self._direct:
             self._sources[b].append(a)
-        if any(level in TRANSITIVE for level in levels):
+        if any(map(_closed, self.bits)):
             self._close()
 
     def sees(self, a: int, b: int) -> Literal:
         """Does b see a?"""
         if a == b:
             return FALSE
-        level = self.levels[b]
-        if level == "SER":
+        if self.bits[b] & EVERYTHING:
             return self.order.before(a, b)
-        if level in TRANSITIVE:
+        if _closed(self.bits[b]):
             return self._seen[a, b]
         known = self._seen.get((a, b))
         if known is None:
             reasons = [self._sees_at_once(a, b)]
-            if level in PREFIX:
+            if self.bits[b] & PREFIX:
                 reasons += [
                     self._formula.all_of((self.order.before(a, s), self._sees_at_once(s, b)))
                     for s in self._candidates(b)
@@ -61,11 +59,11 @@ class Sight:
 
     def _candidates(self, b: int) -> Sequence[int]:
         """Whom b may see without anyone in between."""
-        return range(len(self.levels)) if self.levels[b] in NO_CONFLICT else self._sources[b]
+        return range(len(self.bits)) if self.bits[b] & WRITERS else self._sources[b]
 
     def _sees_at_once(self, a: int, b: int) -> Literal:
         known = self._direct.get((a, b), FALSE)
-        if a == b or self.levels[b] not in NO_CONFLICT:
+        if a == b or not self.bits[b] & WRITERS:
             return known
         conflict = self._formula.all_of((self._both_write(a, b), self.order.before(a, b)))
         return self._formula.any_of((known, conflict))
@@ -79,8 +77,8 @@ class Sight:
 
     def _close(self) -> None:
         """Sight of transitive levels: variables that are true at least where they must be, which is all that counts."""
-        size, formula = len(self.levels), self._formula
-        transitive = [b for b in range(size) if self.levels[b] in TRANSITIVE]
+        size, formula = len(self.bits), self._formula
+        transitive = [b for b in range(size) if _closed(self.bits[b])]
         for b in transitive:
             self._seen |= {(a, b): formula.variable() for a in range(size) if a != b}
         uniform = len(transitive) == size
@@ -99,9 +97,14 @@ class Sight:
 
     def _pass_on(self, sees: Literal, s: int, b: int) -> None:
         """If b sees s, it sees what s sees."""
-        for a in range(len(self.levels)):
+        for a in range(len(self.bits)):
             if a not in (s, b):
                 self._formula.require(-sees, -self.sees(a, s), self._seen[a, b])
+
+
+def _closed(bits: int) -> bool:
+    """Is what those see seen that are seen, but no prefix?"""
+    return bits & (TRANSITIVE | PREFIX) == TRANSITIVE
 
 
 def contradictions(view: View, levels: Sequence[str], order: Order) -> Iterator[tuple[Literal, ...]]:
@@ -126,7 +129,9 @@ def _stale(view: View, sight: Sight, read: Read, writer: int) -> Iterator[tuple[
         earlier = FALSE if writer == INITIAL else sight.order.before(other, writer)
         if earlier == TRUE:
             continue
-        seen = _read_before(view, read, other) if sight.levels[read.node] == "RC" else sight.sees(other, read.node)
+        seen = (
+            _read_before(view, read, other) if not sight.bits[read.node] & AT_COMMIT else sight.sees(other, read.node)
+        )
         if seen != FALSE:
             yield view.selects(read, writer), view.writes(other, read.key), seen, -earlier
 

@@ -9,6 +9,7 @@ from plume_py.base.limits import Limits
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
 from plume_py.history.model import History
+from plume_py.levels import STRONGEST
 from plume_py.predict.program import Program, Workload, run
 from plume_py.predict.store import RandomLegal, ReadRequest
 
@@ -42,7 +43,7 @@ def explore(
     seed: int = 0,
     sessions: int = 3,
     transactions: int = 4,
-    target: str = "SER",
+    target: str = STRONGEST,
     same_plan: bool = False,
     limits: Limits | None = None,
 ) -> Exploration:

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 
 from plume_py.checking.declared import DECLARED
 from plume_py.history.builder import HistoryBuilder
-from plume_py.levels import NAMES
+from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, sees
+from plume_py.levels.sight import seen
+from plume_py.levels.table import AT_COMMIT
 from plume_py.predict.store import INITIAL, Key, Record, Rules, Store
-
-WEAK: tuple[str, ...] = ("RC", "RA", "TCC")
 
 
 def rules_for(level: str) -> Rules:
     """The rules of a store at this level."""
-    if level in WEAK:
+    if level in WeakRules.levels:
         return WeakRules()
-    if level == "SER":
+    if level == STRONGEST:
         return SerialRules()
     return CheckedRules()
 
@@ -44,7 +44,7 @@ class SerialRules:
 class WeakRules:
     """RC, RA and TCC: the orders that reads force must have no cycle."""
 
-    levels = WEAK
+    levels = tuple(level for level in WEAK if level in RUNNABLE)
 
     def __init__(self) -> None:
         self._sees: list[int] = []  # transaction -> whom it sees, as bits
@@ -82,28 +82,20 @@ class WeakRules:
         return seen
 
     def _sight(self, txn: Record, reads: list[tuple[Key, int]]) -> int:
-        seen = self._near(txn, reads)
-        if txn.level != "TCC":
-            return seen
-        todo = seen
-        while todo:
-            lowest = todo & -todo
-            more = self._sees[lowest.bit_length() - 1] & ~seen
-            seen |= more
-            todo = (todo ^ lowest) | more
-        return seen
+        return seen(sees(txn.level), self._near(txn, reads), 0, -1, self._sees)
 
     def _forced(self, txn: Record, reads: list[tuple[Key, int]]) -> Iterator[tuple[int, int]]:
         """(others, writer): the others, as bits, must commit before the writer."""
-        seen = 0 if txn.level == "RC" else self._sight(txn, reads)
+        at_commit = sees(txn.level) & AT_COMMIT
+        visible = self._sight(txn, reads) if at_commit else 0
         for key, writer in reads:
-            others = seen & self._writers.get(key, 0)
+            others = visible & self._writers.get(key, 0)
             if writer != INITIAL:
                 others &= ~(1 << writer)
             if others:
                 yield others, writer
-            if txn.level == "RC" and writer != INITIAL:
-                seen |= 1 << writer
+            if not at_commit and writer != INITIAL:
+                visible |= 1 << writer
 
     def _acyclic(self, forced: list[tuple[int, int]]) -> bool:
         extra: dict[int, int] = {}

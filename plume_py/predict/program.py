@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from plume_py.history.model import History
+from plume_py.levels import STRONGEST
 from plume_py.predict.store import Latest, Policy, Store, Transaction
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
@@ -68,7 +69,7 @@ def step_id(session: int, index: int, step: Step) -> str:
     return f"s{session + 1}.{index + 1} {step.name}"
 
 
-def run(workload: Workload, level: str = "SER", policy: Policy | None = None, seed: int | None = None) -> Store:
+def run(workload: Workload, level: str = STRONGEST, policy: Policy | None = None, seed: int | None = None) -> Store:
     """Run the whole plan, sessions interleaved at random (by ``seed``, else that of the workload)."""
     plan = workload.plan()
     store = workload.store(level, policy or Latest())

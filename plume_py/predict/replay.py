@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
 from plume_py.history.model import History
+from plume_py.levels import STRONGEST
 from plume_py.predict.prediction import Prediction, running_order
 from plume_py.predict.program import Workload, step_id
 from plume_py.predict.store import INITIAL, Conflict, ReadRequest, Store
@@ -76,7 +77,7 @@ class Scripted:
 
 
 def replay(
-    workload: Workload, observed: History, prediction: Prediction, level: str, target: str = "SER"
+    workload: Workload, observed: History, prediction: Prediction, level: str, target: str = STRONGEST
 ) -> Validation:
     """Run the transactions of the prediction again, in an order in which writers come before their readers.
 

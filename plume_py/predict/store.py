@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
-from plume_py.levels import parse_level
+from plume_py.levels import STRONGEST, parse_level
 
 INITIAL = -1
 
@@ -192,7 +192,7 @@ class Store:
 
     def __init__(
         self,
-        level: str = "SER",
+        level: str = STRONGEST,
         policy: Policy | None = None,
         initial: Callable[[Key], Any] = lambda key: None,
         rules: Rules | None = None,

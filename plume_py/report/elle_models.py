@@ -9,7 +9,9 @@ TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 from collections.abc import Iterable, Iterator
 
 from plume_py.checking.result import Ends, Step, Violation
+from plume_py.levels import LEVELS, sees
 from plume_py.levels.patterns import TORN, Kind
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 from plume_py.report.aliases import aliases
 
 # Patterns that are no cycles, and how Elle spells our other names for those that are.
@@ -17,9 +19,6 @@ _NO_CYCLES = frozenset((Kind.READ, Kind.REREAD, Kind.LIST))
 _SPELLED = {"G-single": "G-single-item", "G-nonadjacent": "G-nonadjacent-item"}
 
 _LOST_UPDATE = "lost-update"
-
-# What a history that breaks a level shows, whatever the order of its writes, or worse.
-_CYCLE_OF_LEVEL = {"PC": "G-nonadjacent-item", "PSI": "G-single-item", "SI": "G-nonadjacent-item", "SER": "G2-item"}
 
 # The weakest of Elle's models that an anomaly rules out by itself; cycles are judged by our level instead.
 _MODELS_OF_TYPE: dict[str, tuple[str, ...]] = {
@@ -45,18 +44,6 @@ _MODELS_OF_TYPE: dict[str, tuple[str, ...]] = {
 
 # Cycles without rw: RC forbids them, and so does Elle's weaker read committed, or even less.
 _BELOW_ALL = ("g", "version-order-cycle")
-
-# Elle's name for what our levels forbid, where no session order is needed.
-_MODEL_OF_LEVEL = {
-    "CI": "read-atomic",
-    "RC": "monotonic-atomic-view",
-    "RA": "read-atomic",
-    "TCC": "causal-cerone",
-    "PC": "prefix",
-    "PSI": "parallel-snapshot-isolation",
-    "SI": "snapshot-isolation",
-    "SER": "serializable",
-}
 
 # Who is directly above whom: a history that is not the first is none of the others.
 _STRONGER: dict[str, tuple[str, ...]] = {
@@ -102,7 +89,15 @@ def elle_types(violation: Violation) -> list[str]:
     if violation.pattern.kind in _NO_CYCLES or any(name != _LOST_UPDATE for name in names):
         return names
     by_sessions = uses_sessions(violation.steps) or not violation.steps
-    return [*names, _CYCLE_OF_LEVEL.get(violation.level, "G2-item") + ("-process" if by_sessions else "")]
+    return [*names, _cycle_at(violation.level) + ("-process" if by_sessions else "")]
+
+
+def _cycle_at(level: str) -> str:
+    """What a history that breaks a level shows, whatever the order of its writes, or worse."""
+    bits = LEVELS[level].sees or 0 if level in LEVELS else 0
+    if bits & (PREFIX | EVERYTHING) == PREFIX:
+        return "G-nonadjacent-item"
+    return "G-single-item" if bits & (WRITERS | EVERYTHING) == WRITERS else "G2-item"
 
 
 def _spelled(name: str) -> str:
@@ -137,15 +132,15 @@ def ruled_out(violations: Iterable[Violation]) -> tuple[set[str], set[str]]:
 
 def _models(violation: Violation) -> Iterator[str]:
     """The weakest models that one violation rules out."""
-    if violation.level not in _MODEL_OF_LEVEL:  # levels per transaction: Elle has no such model
+    if violation.level not in LEVELS:  # levels per transaction: Elle has no such model
         return
     by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.pattern.kind not in _NO_CYCLES)
     for name in elle_types(violation):
         # A lost update that needs sessions is none to Elle; its cycle speaks for it.
-        if name != _LOST_UPDATE or not (by_sessions or violation.level == "SER"):
+        if name != _LOST_UPDATE or not (by_sessions or sees(violation.level) & EVERYTHING):
             yield from _MODELS_OF_TYPE[name]
     if not by_sessions and violation.pattern.kind not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
-        yield _MODEL_OF_LEVEL[violation.level]
+        yield LEVELS[violation.level].jepsen
 
 
 def _above(model: str) -> set[str]:

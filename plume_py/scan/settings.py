@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from plume_py.base.version import __version__
+from plume_py.levels import DEFAULT
 
 # What can become of a history. The last two never reach the results: nothing was checked.
 HOLDS, VIOLATED, UNDECIDED, UNREADABLE = OUTCOMES = ("holds", "violated", "undecided", "unreadable")
@@ -35,7 +36,7 @@ class Answer(NamedTuple):
 class Settings:
     """The question put to every history; plain values, since it travels to other processes and machines."""
 
-    levels: tuple[str, ...] = ("TCC",)
+    levels: tuple[str, ...] = (DEFAULT,)
     max_examples: int = 1
     input_format: str | None = None
     init_txn: str = "auto"

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 
 from plume_py.base.logic import FALSE, TRUE, Literal
+from plume_py.levels import levels_that_see, sees
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import INITIAL, View
@@ -44,15 +46,26 @@ def _with_conflicts(h: View, co: Relation) -> Relation:
     return h.base | (co & h.conflict)
 
 
-# What a transaction sees if it sees no more than its level asks for, given the commit order.
+def _sight(bits: int) -> Callable[[View, Relation], Relation]:
+    """What a transaction sees if it sees no more than these bits ask for, given the commit order."""
+
+    def sight(h: View, co: Relation) -> Relation:
+        if bits & EVERYTHING:
+            return co
+        at_once = _with_conflicts(h, co) if bits & WRITERS else h.base
+        if bits & PREFIX:
+            return upto(co, at_once)
+        if bits & TRANSITIVE:
+            return at_once.closure() if bits & WRITERS else h.causal
+        return at_once
+
+    return sight
+
+
+# The levels that are told apart by what is seen; update atomic is one that the checker does not have.
+_BITS = {name: sees(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
 SIGHTS: dict[str, Callable[[View, Relation], Relation]] = {
-    "RA": lambda h, co: h.base,
-    "TCC": lambda h, co: h.causal,
-    "PC": lambda h, co: upto(co, h.base),
-    "UA": _with_conflicts,
-    "PSI": lambda h, co: _with_conflicts(h, co).closure(),
-    "SI": lambda h, co: upto(co, _with_conflicts(h, co)),
-    "SER": lambda h, co: co,
+    name: _sight(bits) for name, bits in sorted(_BITS.items(), key=lambda level: level[1])
 }
 
 
@@ -112,7 +125,11 @@ def _no_lost_update(h: View, w: Witness) -> Literal:
 
 # -- a level per transaction -------------------------------------------------------------------------------------
 
-_SEES_CONFLICTS, _SEES_CLOSED, _SEES_PREFIX = ("PSI", "SI"), ("TCC", "PSI"), ("PC", "SI")
+_SEES_CONFLICTS = levels_that_see(WRITERS, without=EVERYTHING)
+_SEES_CLOSED = levels_that_see(TRANSITIVE, without=PREFIX)
+_SEES_PREFIX = levels_that_see(PREFIX, without=EVERYTHING)
+_SEES_ALL = levels_that_see(EVERYTHING)
+_SEES_SO_FAR = levels_that_see(0, without=AT_COMMIT)
 
 
 def _one_of(h: View, t: int, levels: tuple[str, ...]) -> Literal:
@@ -127,7 +144,7 @@ def _declared(h: View, w: Witness) -> Literal:
         for a in h.txns:
             if a == t:
                 continue
-            parts.append(h.any((-h.at(t, "SER"), -w.ar[a, t], w.vis[a, t])))
+            parts.append(h.any((-_one_of(h, t, _SEES_ALL), -w.ar[a, t], w.vis[a, t])))
             parts.append(h.any((-conflicts, -h.conflict[a, t], -w.ar[a, t], w.vis[a, t])))
             for s in h.txns:
                 if s not in (a, t):
@@ -138,8 +155,8 @@ def _declared(h: View, w: Witness) -> Literal:
 
 def _declared_premise(h: View, vis: Relation) -> Premise:
     def premise(t1: int, t2: int, t3: int, x: int) -> Literal:
-        """RC looks at what was read before, the others at what is visible."""
-        committed = h.at(t3, "RC")
+        """Without AT_COMMIT it counts what was read before, else what is visible."""
+        committed = _one_of(h, t3, _SEES_SO_FAR)
         if committed == FALSE:
             return vis[t2, t3]
         return h.any((h.all((-committed, vis[t2, t3])), h.all((committed, h.read_before(t3, t2, x, t1)))))
@@ -157,7 +174,7 @@ def declared_sight(h: View) -> Relation:
         for a in range(t - 1, -1, -1):  # those between a and t are settled by now
             through = [h.all((closed, rows[a][s], rows[s][t])) for s in range(a + 1, t)]
             before = [h.all((prefix, direct[s])) for s in range(a + 1, t)]
-            rows[a][t] = h.any((direct[a], h.at(t, "SER"), *through, *before))
+            rows[a][t] = h.any((direct[a], _one_of(h, t, _SEES_ALL), *through, *before))
     return Relation(h.formula, rows)
 
 

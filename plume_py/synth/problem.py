@@ -7,6 +7,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
 from plume_py.base.logic.cegis import Search
+from plume_py.levels import WEAKEST
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition, Witness, forced
 from plume_py.synth.levels import SIGHTS, declared_sight
@@ -105,7 +106,7 @@ class Problem:
     def _ordered(self) -> bool:
         """Can some level in question tell one read of a key from two, or one order of reads from another?"""
         programs = self.programs or ()
-        committed = not programs or any(program.level in (None, "RC") for program in programs)
+        committed = not programs or any(program.level in (None, WEAKEST) for program in programs)
         return any(level.ordered or (level.name == "declared" and committed) for level in (*self.allow, *self.forbid))
 
     def _rereads(self) -> bool:

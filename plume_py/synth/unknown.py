@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal, TotalOrder
-from plume_py.checking.declared import MIXABLE
+from plume_py.levels import RUNNABLE
 from plume_py.synth.concrete import Concrete, Txn
 from plume_py.synth.scope import Program, Scope
 from plume_py.synth.view import INITIAL, View
@@ -72,7 +72,7 @@ class Unknown(View):
     def _levels(self) -> list[dict[str, Literal]]:
         """A level for each transaction, once it is asked for."""
         given = {program.level for program in self.programs or ()}
-        names = [level for level in MIXABLE if level in given] if given and None not in given else MIXABLE
+        names = [level for level in RUNNABLE if level in given] if given and None not in given else RUNNABLE
         chosen = [{level: self.formula.variable() for level in names} for _ in self.txns]
         for t, levels in enumerate(chosen):
             _exactly_one(self.formula, list(levels.values()))

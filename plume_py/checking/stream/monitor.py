@@ -26,7 +26,7 @@ from plume_py.history.atoms import Atom
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import COMMITTED, WRITE, History, Int64s, Labels
-from plume_py.levels import WEAK, parse_level
+from plume_py.levels import DEFAULT, RUNNABLE, WEAK, parse_level
 from plume_py.levels.patterns import forbidden_at
 
 # So many transactions go to the kernels at once.
@@ -56,7 +56,7 @@ class Monitor:
 
     def __init__(
         self,
-        levels: str | Sequence[str] = "TCC",
+        levels: str | Sequence[str] = DEFAULT,
         *,
         initial: Atom = None,
         declared: bool = True,
@@ -209,10 +209,10 @@ class Monitor:
     def _own_verdict(self, level: str) -> LevelVerdict:
         if level not in self.holding:
             return LevelVerdict(False, tuple(tap for tap in forbidden_at(level) if tap in self._shown))
-        if self.pending and (level != "CI" or self._forgotten):
+        if self.pending and (level in RUNNABLE or self._forgotten):
             gone = "were forgotten or " if self._forgotten else ""
             return LevelVerdict(None, reason=f"{self.pending:,} reads saw values that {gone}nobody wrote")
-        if self._latecomers and level != "CI":
+        if self._latecomers and level in RUNNABLE:
             return LevelVerdict(None, reason=f"{self._latecomers:,} sessions began after the first was forgotten")
         if self._state.n[tables.INITIAL_WRITTEN]:
             return LevelVerdict(None, reason="an initial value was written after it had been read")
@@ -376,7 +376,7 @@ class Monitor:
         """Two engines judged the same history: if they differ, neither is to be believed."""
         for i, level in enumerate(WEAK):
             if level in self.levels:
-                broken = bool(self._state.broken[i]) or (bool(self.pending) and level != "CI")
+                broken = bool(self._state.broken[i]) or (bool(self.pending) and level in RUNNABLE)
                 if broken is not (result.levels[level].ok is False):
                     raise IsocheckError(f"{level}: the monitor and the check of the whole history disagree")
 

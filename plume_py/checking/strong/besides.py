@@ -19,13 +19,11 @@ from plume_py.checking.strong.explain import Explained, explain
 from plume_py.checking.strong.rest import Rest
 from plume_py.checking.violation import complete
 from plume_py.history.model import Int8s
-from plume_py.levels import weaker_levels
+from plume_py.levels import STRONG, weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
 
 # Where weak levels are broken: the rest of the history in which they are not, if there is one.
 HealthyPart = Callable[[Limits], Part | None]
-
-STRONGEST_FIRST = ("SER", "SI", "PSI", "PC")
 
 # How many counterexamples are left out, one after the other, and for how long: so many seconds, and more of them for
 # each operation of the history.
@@ -111,6 +109,6 @@ def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
     if not isinstance(levels, tuple):
         return deque([levels])
     asked = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
-    turns = [level for level in STRONGEST_FIRST if level in asked]
+    turns = [level for level in STRONG if level in asked]
     # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
     return deque([turns[0], turns[0], *reversed(turns[1:])])

@@ -5,13 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plume_py.checking.strong import node_kernels
 from plume_py.checking.strong.known import SO, WR, WW
 from plume_py.checking.strong.layout import Layout
 from plume_py.history.model import Int32s
-
-CONFLICT_FREE = (node_kernels.PSI, node_kernels.SI)
-PREFIX = (node_kernels.PC, node_kernels.SI)
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 
 class Link(NamedTuple):
@@ -34,12 +31,13 @@ class Chains:
 
     def chain(self, t2: int, t3: int) -> list[Link]:
         """A shortest chain of links by which t3 sees t2; the first link may start behind t2, in a prefix with it."""
+        sees = self.layout.sees
         parent: dict[int, Link] = {}
         queue = deque([t3])
         while queue:
             b = queue.popleft()
             for link in self._links(b, int(self.place[t2])):
-                prefix = self.layout.level[b] in PREFIX or self.layout.level[link.a] == node_kernels.SER
+                prefix = sees[b] & (PREFIX | EVERYTHING) == PREFIX or sees[link.a] & EVERYTHING
                 if link.a == t2 or prefix:
                     return self._followed(link, t3, parent)
                 if link.a not in parent and link.a != t3:
@@ -65,7 +63,7 @@ class Chains:
         for r in range(layout.reads.read_start[b], layout.reads.read_start[b + 1]):
             if layout.read_source[r] >= 0:
                 found.append(Link(int(layout.read_source[r]), b, WR, int(layout.read_key[r]), r))
-        if layout.level[b] in CONFLICT_FREE:
+        if layout.sees[b] & (WRITERS | EVERYTHING) == WRITERS:
             start, key, _ = layout.writes
             for x in key[start[b] : start[b + 1]].tolist():
                 writers = layout.key_writers[layout.key_start[x] : layout.key_start[x + 1]]

@@ -6,12 +6,12 @@ from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Violation
-from plume_py.checking.strong.besides import STRONGEST_FIRST, Besides, HealthyPart
+from plume_py.checking.strong.besides import Besides, HealthyPart
 from plume_py.checking.strong.decision import Decision
 from plume_py.checking.strong.engine import StrongEngine
 from plume_py.checking.strong.explain import Explained, explain
 from plume_py.history.model import Int8s
-from plume_py.levels import weaker_levels
+from plume_py.levels import STRONG, weaker_levels
 
 
 @dataclass
@@ -26,12 +26,12 @@ class StrongVerdicts:
 def strong_verdicts(analysis: Analysis, wanted: list[str], limits: Limits, examples: int) -> StrongVerdicts:
     """Verdicts on PC, PSI, SI, SER, as far as wanted; TCC holds."""
     decisions: dict[str, Decision] = {}
-    for level in STRONGEST_FIRST:
+    for level in STRONG:
         if level in wanted:
             above = [other for other in decisions if level in weaker_levels(other) and decisions[other].ok]
             decisions[level] = decisions[above[0]] if above else StrongEngine(analysis, level, limits=limits).decide()
     found: list[Explained] = []
-    for level in reversed(STRONGEST_FIRST):
+    for level in reversed(STRONG):
         # A counterexample of a weaker level speaks for this one, too.
         if level in wanted and not any(_counts_against(level, each.violation) for each in found):
             found += _explained(analysis, decisions[level], level)

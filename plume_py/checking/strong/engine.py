@@ -17,10 +17,12 @@ from plume_py.checking.strong.pairs import Pairs
 from plume_py.checking.strong.reasons import core_of_known, core_of_search
 from plume_py.checking.strong.solve import Outcome, Search
 from plume_py.history.model import Int8s, Int32s
+from plume_py.levels import STRONG, sees, weaker_levels
 from plume_py.levels.patterns import BASE
+from plume_py.levels.table import PREFIX, WRITERS
 
-# A search at PSI that takes so many rounds is put aside for one at SI, of at most so many.
-ROUNDS_BEFORE_SI, ROUNDS_AT_SI = 20, 400
+# A search at a level without prefixes that takes so many rounds is put aside for one with them, of at most so many.
+ROUNDS_BEFORE_PREFIX, ROUNDS_WITH_PREFIX = 20, 400
 
 
 class StrongEngine:
@@ -82,25 +84,25 @@ class StrongEngine:
         return Decision(False, core=core, stats=self._stats())
 
     def _outcome(self, search: Search) -> Outcome:
-        """What the search finds. An order for SI is one for PSI, too, and where much is left open easier to find."""
-        parallel = isinstance(self.level, str) and self.level == "PSI"
-        outcome = search.run(ROUNDS_BEFORE_SI) if parallel else None
-        if outcome is None and parallel:
-            order = self._order_at_si()
+        """What the search finds. Where much is left open, an order for a level with prefixes is easier to find."""
+        stronger = _with_prefix(self.level) if isinstance(self.level, str) else None
+        outcome = search.run(ROUNDS_BEFORE_PREFIX) if stronger is not None else None
+        if outcome is None and stronger is not None:
+            order = self._order_at(stronger)
             if order is not None and not len(search.judge(order)):
                 outcome = Outcome(order, [])
         while outcome is None:
             outcome = search.run()
         return outcome
 
-    def _order_at_si(self) -> Int32s | None:
-        """A commit order for SI if one is found soon."""
-        inference = Inference(Layout(self.analysis, "SI"), self.limits)
+    def _order_at(self, level: str) -> Int32s | None:
+        """A commit order for another level if one is found soon."""
+        inference = Inference(Layout(self.analysis, level), self.limits)
         if inference.run().contradiction:
             return None
         search = Search(inference.layout, inference, self.limits)
         try:
-            outcome = search.run(ROUNDS_AT_SI)
+            outcome = search.run(ROUNDS_WITH_PREFIX)
         finally:
             search.close()
         return None if outcome is None else outcome.order
@@ -117,3 +119,10 @@ class StrongEngine:
                 yield
             finally:
                 self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def _with_prefix(level: str) -> str | None:
+    """The weakest level above this one at which prefixes are seen, if the search is for its writers alone."""
+    if sees(level) & (PREFIX | WRITERS) != WRITERS:
+        return None
+    return next(name for name in reversed(STRONG) if sees(name) & PREFIX and level in weaker_levels(name))

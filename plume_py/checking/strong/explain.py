@@ -17,18 +17,11 @@ from plume_py.checking.strong.refute_graph import Proof
 from plume_py.checking.strong.search_facts import Facts
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import Int8s
-from plume_py.levels import NAMES, weaker_levels
+from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels
 from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 
 # Why the shape of the cycle is a contradiction.
-RULES = {
-    "TCC": "at TCC a transaction sees all that those saw whom it sees",
-    "PC": "at PC a transaction sees a prefix of the commit order, so all that it saw comes before all that it missed",
-    "PSI": "at PSI a transaction sees every earlier writer of what it writes, and all that those saw",
-    "SI": "at SI a transaction sees a prefix of the commit order that holds every earlier writer of what it writes",
-    "SER": "at SER a transaction sees all that comes before it, so it comes before whatever it missed",
-    DECLARED: "each by the level it runs at",
-}
+RULES = {name: level.rule for name, level in LEVELS.items()} | {DECLARED: "each by the level it runs at"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +65,8 @@ def explain(
 def _weaker(levels: Levels) -> list[str]:
     if not isinstance(levels, str):
         return []
-    return [level for level in ("PSI", "PC", "SI") if level in weaker_levels(levels)]
+    below = [level for level in STRONG if level in weaker_levels(levels)]
+    return sorted(below, key=lambda level: sees(level).bit_count())
 
 
 class _Codes(Mapping[int, str]):

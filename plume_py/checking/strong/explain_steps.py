@@ -11,6 +11,7 @@ from plume_py.checking.result import INITIAL, Step
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.refute_graph import CAUSAL, Link, Proof
 from plume_py.checking.strong.search_facts import Facts
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 
 class ProofWriter(StepWriter):
@@ -122,9 +123,9 @@ class ProofWriter(StepWriter):
             return ""
         level = self.facts.level[link.source]
         t, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
-        if level == "SER":
-            return f"; {t} runs at SER, so it comes before {b}"
-        if level in ("PC", "SI") and earlier is not None:
+        if self.facts.sees[link.source] & EVERYTHING:
+            return f"; {t} runs at {level}, so it comes before {b}"
+        if self.facts.sees[link.source] & PREFIX and earlier is not None:
             s = shown(self.name(self.facts.number[earlier.source]))
             if earlier.source == link.target:
                 return f"; {t} runs at {level} and saw {b}, so it should have read {b}'s write"
@@ -135,14 +136,16 @@ class ProofWriter(StepWriter):
         """Whoever sees a prefix also sees those that come before the one it saw."""
         level = self.facts.level[link.target]
         seen_on = later.relation in CAUSAL and earlier.relation not in CAUSAL
-        if not self.mixed or link.relation not in CAUSAL or level not in ("PC", "SI", "SER") or not seen_on:
+        prefix = self.facts.sees[link.target] & PREFIX
+        if not self.mixed or link.relation not in CAUSAL or not prefix or not seen_on:
             return ""
         a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw all that comes before {a}"
 
     def _by_level_written(self, link: Link) -> str:
         level = self.facts.level[link.target]
-        if not self.mixed or level not in ("PSI", "SI") or link.relation != "WW":
+        writers = self.facts.sees[link.target] & (WRITERS | EVERYTHING) == WRITERS
+        if not self.mixed or not writers or link.relation != "WW":
             return ""
         a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw {a}, which wrote {shown(self._key(link))} before it"

@@ -1,7 +1,8 @@
 """Kernels that infer what every commit order must obey. Rows are (a, b, relation, key, read), see ``node_kernels``.
 
 ``clock[v][s - low]`` counts the transactions of session s that commit at node v or before it; ``seen`` is the same for
-what a transaction sees, itself included, and has no rows where only prefixes are seen.
+what a transaction sees, itself included, and has no rows where only prefixes are seen. ``sees`` are bits, see
+levels.table.
 """
 
 # mypy: allow-untyped-defs
@@ -10,6 +11,7 @@ import numpy as np
 
 from plume_py.checking.graph import row_kernels, session_kernels
 from plume_py.checking.strong import node_kernels
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
 def add(rows, count, a, b, relation, key, read):
@@ -35,7 +37,7 @@ def last_below(writers, begin, end, bound):
 
 
 def seen_writers(
-    level, view, read_start, read_key, read_source, txn_session, session_start,
+    sees, view, read_start, read_key, read_source, txn_session, session_start,
     writers, key_group, group_start, group_session, low, clock, seen,
 ):  # fmt: skip
     """WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be seen by t3.
@@ -45,7 +47,7 @@ def seen_writers(
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for t3 in range(len(read_start) - 1):
-        if level[t3] < node_kernels.TCC:
+        if not sees[t3] & TRANSITIVE:
             continue
         for r in range(read_start[t3], read_start[t3 + 1]):
             x, t1 = read_key[r], read_source[r]
@@ -54,9 +56,9 @@ def seen_writers(
                 if j < 0 or j >= width:
                     continue
                 known = 0
-                if view[t3] != t3 or level[t3] == node_kernels.SER:  # else there are no prefixes to be seen
+                if view[t3] != t3 or sees[t3] & EVERYTHING:  # else there are no prefixes to be seen
                     known = clock[view[t3], j]
-                if level[t3] == node_kernels.TCC or level[t3] == node_kernels.PSI:
+                if not sees[t3] & PREFIX:
                     known = max(known, seen[t3, j])
                 if known == 0:
                     continue
@@ -75,15 +77,18 @@ def seen_writers(
 
 
 def earlier_writers(
-    level, view, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
+    sees, view, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
     low, clock, seen,
 ):  # fmt: skip
-    """WW(a, b) for a level without conflicts (PSI, SI): a, a writer of the same key, is known to commit before b."""
+    """WW(a, b) where b sees all earlier writers of its keys: a, a writer of the same key, is known to commit before b.
+
+    Who sees EVERYTHING sees them anyway.
+    """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for i in range(len(key_writers)):
         b = key_writers[i]
-        if level[b] != node_kernels.PSI and level[b] != node_kernels.SI:
+        if sees[b] & (WRITERS | EVERYTHING) != WRITERS:
             continue
         x = writer_key[i]
         for g in range(key_group[x], key_group[x + 1]):
@@ -97,7 +102,7 @@ def earlier_writers(
             if at == group_start[g]:
                 continue
             a = key_writers[at - 1]
-            known = clock[view[b], j] if level[b] == node_kernels.SI else seen[b, j]
+            known = clock[view[b], j] if sees[b] & PREFIX else seen[b, j]
             if a >= first + known:
                 rows = add(rows, count, a, b, node_kernels.WW, x, -1)
                 count += 1
@@ -116,13 +121,13 @@ def first_after(t1, j, begin, end, first, writers, clock):
 
 
 def overwriters(
-    level, txn_session, session_start, version_start, version_txn, version_key, version_read,
+    sees, txn_session, session_start, version_start, version_txn, version_key, version_read,
     read_txn, read_also_writes, writers, key_group, group_start, group_session, low, clock,
 ):  # fmt: skip
     """RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
 
     Of the writers in one session the first one stands for all, and writers behind another such one are left out. If t3
-    writes x as well and its level has no conflicts, it commits before t2: then the row is WW(t3, t2).
+    writes x as well and sees all earlier writers of x, it commits before t2: then the row is WW(t3, t2).
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
@@ -161,10 +166,10 @@ def overwriters(
                 r = version_read[k]
                 t3 = read_txn[r]
                 # t3 itself may be before t2 because of this very row
-                if t3 == t2 or level[t3] < node_kernels.TCC or (behind >= 0 and behind != t3):
+                if t3 == t2 or not sees[t3] & TRANSITIVE or (behind >= 0 and behind != t3):
                     continue
                 relation = node_kernels.RW
-                if read_also_writes[r] and (level[t3] == node_kernels.PSI or level[t3] == node_kernels.SI):
+                if read_also_writes[r] and sees[t3] & (WRITERS | EVERYTHING) == WRITERS:
                     relation = node_kernels.WW
                     s = txn_session[t3] - low
                     if 0 <= s < width and t3 - session_start[s + low] < clock[t2, s]:
@@ -175,25 +180,26 @@ def overwriters(
 
 
 def static_rows(
-    level, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
+    sees, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
 ):  # fmt: skip
-    """WW(t2, t1) for readers t3 at RC and RA, whose premises need no commit order.
+    """WW(t2, t1) for readers t3 that see nobody through others, so that it needs no commit order to say whom.
 
-    RC: t3 read from t2 before it read x from t1. RA: t2 is before t3 in its session, or t3 read from t2.
+    AT_COMMIT: t2 is before t3 in its session, or t3 read from t2. Else t3 read from t2 before it read x from t1.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     keys = len(key_start) - 1
     last_writer = np.full(keys, -1, np.int32)
     for t3 in range(len(read_start) - 1):
-        if level[t3] == node_kernels.RC or level[t3] == node_kernels.RA:
+        if not sees[t3] & TRANSITIVE:
+            at_commit = sees[t3] & AT_COMMIT != 0
             for r in range(read_start[t3], read_start[t3 + 1]):
                 x, t1 = read_key[r], read_source[r]
-                if level[t3] == node_kernels.RA and last_writer[x] >= 0:
+                if at_commit and last_writer[x] >= 0:
                     t2 = last_writer[x]
                     if t2 != t1 and session_kernels.precedes(txn_session, t2, t3):
                         rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
                         count += 1
-                end = r if level[t3] == node_kernels.RC else read_start[t3 + 1]
+                end = read_start[t3 + 1] if at_commit else r
                 for k in range(read_start[t3], end):
                     t2 = read_source[k]
                     if t2 < 0 or t2 == t1 or t2 == t3:

@@ -16,6 +16,7 @@ from plume_py.checking.strong import infer_kernels, node_kernels
 from plume_py.checking.strong.arrays import among
 from plume_py.checking.strong.layout import Layout
 from plume_py.history.model import Int32s, Int64s
+from plume_py.levels.table import EVERYTHING, TRANSITIVE, WRITERS
 
 SO, WR, WW, RW = range(4)
 RELATIONS = ("SO", "WR", "WW", "RW")
@@ -57,7 +58,7 @@ def node_edges(layout: Layout, rows: Int32s) -> tuple[Int32s, Int32s, Int32s]:
     size = 2 * len(rows) if layout.views else len(rows)
     source, target, row = (np.empty(size, np.int32) for _ in range(3))
     count = node_kernels.node_edges(
-        rows[:, 0], rows[:, 1], rows[:, 2], layout.level, layout.view, layout.views, source, target, row
+        rows[:, 0], rows[:, 1], rows[:, 2], layout.sees, layout.view, layout.views, source, target, row
     )
     return source[:count], target[:count], row[:count]
 
@@ -75,10 +76,9 @@ def commit_graph(layout: Layout, rows: Int32s) -> Graph:
 
 
 def visibility_graph(layout: Layout, rows: Int32s) -> Graph:
-    """Who sees whom: the graph behind TCC and PSI."""
-    level = layout.level[rows[:, 1]]
-    conflicts = (level == node_kernels.PSI) | (level == node_kernels.SI) | (level == node_kernels.SER)
-    row = np.flatnonzero((rows[:, 2] <= WR) | ((rows[:, 2] == WW) & conflicts)).astype(np.int32)
+    """Who sees whom: the graph behind levels without prefixes."""
+    writers = layout.sees[rows[:, 1]] & WRITERS != 0
+    row = np.flatnonzero((rows[:, 2] <= WR) | ((rows[:, 2] == WW) & writers)).astype(np.int32)
     return Graph.of(layout.transactions, rows[row, 0].copy(), rows[row, 1].copy(), row)
 
 
@@ -164,10 +164,10 @@ class Inference:
 
     def _static_rows(self) -> Int32s:
         layout, history = self.layout, self.layout.history
-        if not layout.present & {node_kernels.RC, node_kernels.RA}:
+        if not layout.has(0, without=TRANSITIVE):
             return np.empty((0, 5), np.int32)
         rows: Int32s = infer_kernels.static_rows(
-            layout.level, layout.reads.live, history.txn_start, history.op_kind, history.op_key, history.txn_session,
+            layout.sees, layout.reads.live, history.txn_start, history.op_kind, history.op_key, history.txn_session,
             layout.reads.read_start, layout.read_key, layout.read_source, layout.key_start, layout.key_writers,
         )  # fmt: skip
         return np.unique(rows, axis=0)
@@ -181,16 +181,16 @@ class Inference:
         for low, clock, seen in self._clocks(graph, order):
             self.limits.check(self.progress)
             ordered.append(infer_kernels.seen_writers(
-                layout.level, layout.view, layout.reads.read_start, layout.read_key, layout.read_source,
+                layout.sees, layout.view, layout.reads.read_start, layout.read_key, layout.read_source,
                 history.txn_session, history.session_start, layout.key_writers, *by_key, low, clock, seen,
             ))  # fmt: skip
-            if layout.present & {node_kernels.PSI, node_kernels.SI}:
+            if layout.has(WRITERS, without=EVERYTHING):
                 ordered.append(infer_kernels.earlier_writers(
-                    layout.level, layout.view, history.txn_session, history.session_start,
+                    layout.sees, layout.view, history.txn_session, history.session_start,
                     layout.key_writers, layout.writer_key, *by_key, low, clock, seen,
                 ))  # fmt: skip
             overwritten.append(infer_kernels.overwriters(
-                layout.level, history.txn_session, history.session_start, start, layout.version_txn,
+                layout.sees, history.txn_session, history.session_start, start, layout.version_txn,
                 layout.version_key, reads, layout.read_txn, layout.also_writes, layout.key_writers, *by_key, low, clock,
             ))  # fmt: skip
         return np.concatenate(ordered), np.concatenate(overwritten)

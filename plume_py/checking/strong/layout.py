@@ -5,12 +5,10 @@ from functools import cached_property
 import numpy as np
 
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong import node_kernels as nodes
 from plume_py.checking.strong.arrays import among, distinct
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
-from plume_py.levels import NAMES
-
-CODE = {name: 1 + i for i, name in enumerate(NAMES)}
+from plume_py.levels import sees, sees_of
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
 class Layout:
@@ -24,7 +22,7 @@ class Layout:
         self.analysis, self.history, self.reads = analysis, history, reads
         self.transactions = history.transactions
         self.keys = len(history.key_code)
-        self.level = self._levels(level)
+        self.sees = self._sees(level)
         counted = np.diff(reads.read_start)
         self.read_txn = np.repeat(np.arange(self.transactions, dtype=np.int32), counted)
         self.read_key: Int32s = history.op_key[reads.read_op]
@@ -32,31 +30,36 @@ class Layout:
         self.key_start, self.key_writers = analysis.key_writers
         self.writer_key = np.repeat(np.arange(self.keys, dtype=np.int32), np.diff(self.key_start))
 
-    def _levels(self, level: str | Int8s) -> Int8s:
-        """By transaction; those that do not count keep their place in the session, and ask nothing."""
-        codes = np.full(self.transactions, CODE[level], np.uint8) if isinstance(level, str) else level.copy()
-        codes[self.reads.live == 0] = nodes.RA
-        return codes
+    def _sees(self, level: str | Int8s) -> Int8s:
+        """Bits by transaction; those that do not count keep their place in the session, and ask nothing."""
+        bits = np.full(self.transactions, sees(level), np.uint8) if isinstance(level, str) else sees_of(level)
+        bits[self.reads.live == 0] = AT_COMMIT
+        return bits
 
     @cached_property
-    def present(self) -> set[int]:
-        """The levels that occur among transactions that count."""
-        return set(np.unique(self.level[self.reads.live == 1]).tolist())
+    def _present(self) -> list[int]:
+        """What transactions that count see."""
+        bits: list[int] = np.unique(self.sees[self.reads.live == 1]).tolist()
+        return bits
+
+    def has(self, bits: int, without: int = 0) -> bool:
+        """Does some transaction that counts see all of ``bits``, and nothing of ``without``?"""
+        return any(present & (bits | without) == bits for present in self._present)
 
     @cached_property
     def by_session(self) -> bool:
-        """Are there levels for which what is seen is no prefix (TCC, PSI)?"""
-        return bool(self.present & {nodes.TCC, nodes.PSI})
+        """Does someone see no prefix, but whom others see?"""
+        return self.has(TRANSITIVE, without=PREFIX)
 
     @cached_property
     def views(self) -> bool:
         """Do prefixes reach levels without prefixes, through what they see?"""
-        return self.by_session and bool(self.present & {nodes.PC, nodes.SI, nodes.SER})
+        return self.by_session and self.has(PREFIX)
 
     @cached_property
     def nodes(self) -> int:
         """How many nodes there are: commits, then views."""
-        only_commits = not self.views and not self.present & {nodes.PC, nodes.SI}
+        only_commits = not self.views and not self.has(PREFIX, without=EVERYTHING)
         return self.transactions if only_commits else 2 * self.transactions
 
     @cached_property
@@ -65,7 +68,7 @@ class Layout:
         commits = np.arange(self.transactions, dtype=np.int32)
         if self.nodes == self.transactions:
             return commits
-        return np.where(self.level == nodes.SER, commits, commits + self.transactions).astype(np.int32)
+        return np.where(self.sees & EVERYTHING, commits, commits + self.transactions).astype(np.int32)
 
     @cached_property
     def versions(self) -> Int64s:
@@ -118,9 +121,9 @@ class Layout:
     @cached_property
     def read_counts(self) -> Int8s:
         """By read: should its version not be overwritten before it?"""
-        level = self.level[self.read_txn]
-        prefix = (level == nodes.PC) | (level == nodes.SI) | (level == nodes.SER)
-        counts: Int8s = (self.first_read & (prefix | ((level == nodes.PSI) & (self.also_writes == 1)))).astype(np.uint8)
+        bits = self.sees[self.read_txn]
+        overwrites = (bits & WRITERS != 0) & (self.also_writes == 1)
+        counts: Int8s = (self.first_read & ((bits & PREFIX != 0) | overwrites)).astype(np.uint8)
         return counts
 
     @cached_property

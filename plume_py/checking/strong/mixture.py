@@ -52,7 +52,7 @@ class Mixture:
         accel.prepare(8 * (graph.nodes + len(graph.target)), node_kernels, trial_kernels)
         order = np.empty(graph.nodes, np.int32)
         placed = trial_kernels.guess(
-            graph.nodes, graph.start, graph.edges, graph.target, layout.level, layout.reads.live, layout.view,
+            graph.nodes, graph.start, graph.edges, graph.target, layout.sees, layout.reads.live, layout.view,
             layout.reads.read_start, layout.read_key, layout.read_version, layout.read_counts,
             *layout.writes, layout.initial_version, len(layout.versions), order,
         )  # fmt: skip

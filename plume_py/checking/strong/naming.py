@@ -10,10 +10,9 @@ from itertools import pairwise
 
 from plume_py.checking.strong.refute_graph import CAUSAL, Link, Proof, Reason
 from plume_py.checking.strong.search_facts import Facts
-from plume_py.levels import weaker_levels
+from plume_py.levels import STRONG, sees, weaker_levels
 from plume_py.levels.patterns import CAUSALITY, CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
-
-STRONG = ("PC", "PSI", "SI", "SER")
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 Cycle = tuple[Link, ...]
 Order = tuple[str, int, int, int]  # relation, key, earlier, later
@@ -30,8 +29,8 @@ class Named:
 def broken_level(proof: Proof, level: str) -> str:
     """The weakest level, up to the one that was asked, that the argument contradicts."""
     cycles = [part.cycle for part in proof.within()]
-    for weaker in STRONG:
-        if weaker in weaker_levels(level) and all(_forbidden(cycle, weaker) for cycle in cycles):
+    for weaker in reversed(STRONG):
+        if weaker in weaker_levels(level) and all(_forbidden(cycle, sees(weaker)) for cycle in cycles):
             return weaker
     return level
 
@@ -47,28 +46,28 @@ def named(facts: Facts, proof: Proof) -> Named:
 
 
 def _rank(cycle: Cycle) -> int:
-    """How strong a level must be to forbid a cycle of this shape: none, TCC, PC or PSI, SI, SER."""
+    """How strong a level must be to forbid a cycle of this shape: none, TRANSITIVE, and one bit more, two, or all."""
     relations = [link.relation for link in cycle]
     missed = relations.count("RW")
     if not missed:
         return 0
     if missed == 1 and set(relations) <= {"RW", *CAUSAL}:
         return 1
-    if _forbidden(cycle, "PC") or _forbidden(cycle, "PSI"):
+    if _forbidden(cycle, PREFIX) or _forbidden(cycle, WRITERS):
         return 2
-    return 3 if _forbidden(cycle, "SI") else 4
+    return 3 if _forbidden(cycle, PREFIX | WRITERS) else 4
 
 
-def _forbidden(cycle: Cycle, level: str) -> bool:
-    """Does ``level`` rule out a cycle of this shape?"""
+def _forbidden(cycle: Cycle, sees: int) -> bool:
+    """Does a level of which transactions see this rule out a cycle of this shape?"""
     relations = [link.relation for link in cycle]
     before = [relations[-1], *relations[:-1]]
     missed = [earlier for earlier, relation in zip(before, relations, strict=True) if relation == "RW"]
-    if level == "SER" or (level != "PC" and _is_lost_update(cycle)):
+    if sees & EVERYTHING or (sees & WRITERS and _is_lost_update(cycle)):
         return True
-    if level == "PSI":
+    if not sees & PREFIX:
         return len(missed) <= 1
-    return all(earlier in CAUSAL or (level == "SI" and earlier == "WW") for earlier in missed)
+    return all(earlier in CAUSAL or (sees & WRITERS and earlier == "WW") for earlier in missed)
 
 
 def _pattern(facts: Facts, cycle: Cycle) -> str:

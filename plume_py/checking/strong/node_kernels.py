@@ -1,11 +1,11 @@
 """Kernels for graphs of nodes: the commit of transaction t is node t, what it can see (its view) is node ``view[t]``.
 
 The view of a SER transaction is its commit: there ``view[t]`` is t. Edges between transactions (rows) become edges
-between nodes here, the same for all levels:
+between nodes here. No kernel knows a level by its name; ``sees[t]`` are the bits of levels.table:
 
-- SO, WR, a -> b: b commits after a. The view of b contains a, and with it all that committed before a if b reads from a
-  prefix (PC, SI, SER), or else all that a's own view contains.
-- WW, a -> b: b commits after a; and a level without conflicts (PSI, SI, SER) sees it.
+- SO, WR, a -> b: b commits after a. The view of b contains a, and with it all that committed before a if b sees a
+  PREFIX, or else all that a's own view contains.
+- WW, a -> b: b commits after a, and sees it if it sees all WRITERS of its keys.
 - RW, a -> b: a does not see b, so b commits after whatever prefix a sees.
 """
 
@@ -13,27 +13,26 @@ between nodes here, the same for all levels:
 
 import numpy as np
 
-# Levels, as in History.txn_level: 1 + index into levels.NAMES.
-RC, RA, TCC, PC, PSI, SI, SER = 2, 3, 4, 5, 6, 7, 8
+from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+
 SO, WR, WW, RW = 0, 1, 2, 3
 
 
-def node_edges(source, target, relation, level, view, views, out_from, out_to, out_row):
+def node_edges(source, target, relation, sees, view, views, out_from, out_to, out_row):
     """The node edges of rows; ``views``: do views of levels without prefixes matter? Returns how many edges."""
     count = 0
     for i in range(len(source)):
         a, b = source[i], target[i]
         kind = relation[i]
         if kind == RW:
-            if level[a] >= PC or (views and level[a] >= TCC):
-                if level[a] != PSI or views:
-                    out_from[count] = view[a]
-                    out_to[count] = b
-                    out_row[count] = i
-                    count += 1
+            if sees[a] & PREFIX or (views and sees[a] & TRANSITIVE):
+                out_from[count] = view[a]
+                out_to[count] = b
+                out_row[count] = i
+                count += 1
             continue
-        seen = kind != WW or level[b] == SI
-        if seen and (level[b] == PC or level[b] == SI):
+        brings = kind != WW or sees[b] & WRITERS != 0  # does it make a visible to b?
+        if brings and sees[b] & (PREFIX | EVERYTHING) == PREFIX:
             out_from[count] = a
             out_to[count] = view[b]
             out_row[count] = i
@@ -43,17 +42,12 @@ def node_edges(source, target, relation, level, view, views, out_from, out_to, o
         out_to[count] = b
         out_row[count] = i
         count += 1
-        if views and level[b] != SER and level[b] != PC and (kind != WW or level[b] == PSI):
+        if views and brings and not sees[b] & PREFIX:
             out_from[count] = view[a]
             out_to[count] = view[b]
             out_row[count] = i
             count += 1
     return count
-
-
-def sees(kind, level_b):
-    """Does an edge a -> b of this kind make a visible to b?"""
-    return kind == SO or kind == WR or (kind == WW and (level_b == PSI or level_b == SI or level_b == SER))
 
 
 def successors(nodes, source, target, start, order):

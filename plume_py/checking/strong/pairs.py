@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from plume_py.checking.strong import node_kernels
 from plume_py.checking.strong.known import RW, WW
 from plume_py.checking.strong.layout import Layout
 from plume_py.history.model import Int32s
+from plume_py.levels.table import EVERYTHING, TRANSITIVE, WRITERS
 
 
 class Pairs:
@@ -60,9 +60,9 @@ class Pairs:
         for version in layout.version_of(np.full(len(keys), a, np.int32), keys).tolist():
             for r in reads[start[version] : start[version + 1]].tolist() if version >= 0 else ():
                 t3, key = int(layout.read_txn[r]), int(layout.read_key[r])
-                level = int(layout.level[t3])
-                if t3 == b or level < node_kernels.TCC:
+                bits = int(layout.sees[t3])
+                if t3 == b or not bits & TRANSITIVE:
                     continue
-                no_conflict = level in (node_kernels.PSI, node_kernels.SI) and layout.also_writes[r]
+                no_conflict = bits & (WRITERS | EVERYTHING) == WRITERS and layout.also_writes[r]
                 rows.append((t3, b, WW if no_conflict else RW, key, r))
         return np.array(rows, np.int32)

@@ -1,13 +1,13 @@
 """Contradictions among a few transactions: cycles of SO, WR, WW and RW that their levels do not allow.
 
 ``a -WW(x)-> b``: b's version of x is newer. ``t -RW(x)-> b``: t read a version of x that b overwrote, so it did not see
-b. What a level adds is when t's not having seen b says something about the order:
+b. What a level adds is when t's not having seen b says something about the order; by its bits (levels.table):
 
-- At SER, t comes before b.
-- At PC and SI, t saw a prefix: all that it saw comes before b. It saw whom it read from and its session's past, and at
-  SI also all earlier writers of what it writes.
-- At TCC and PSI, it is a contradiction if t saw b after all: directly (at PSI also as an earlier writer of what it
-  writes), or through someone it saw. At RA only directly, at RC only if t had read from b before.
+- EVERYTHING: t comes before b.
+- PREFIX: all that t saw comes before b. It saw whom it read from and its session's past, and with WRITERS also all
+  earlier writers of what it writes.
+- Else it is a contradiction if t saw b after all: directly (with WRITERS also as an earlier writer of what it writes)
+  or, if TRANSITIVE, through someone it saw; if not even AT_COMMIT, only if t had read from b before.
 
 A search goes backwards from t, through whom it sees or who comes before it, and looks for t itself or for b.
 """
@@ -20,7 +20,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from plume_py.checking.graph.reads import INITIAL
-from plume_py.checking.strong.search_facts import SNAPSHOT, SPLIT, TRANSITIVE, Facts, members
+from plume_py.checking.strong.search_facts import Facts, members
+from plume_py.levels.sight import looks_first
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 # How a node was reached, going backwards: it comes BEFORE the start; it MISSED the next one, so what it saw counts;
 # or it is SEEN by the start.
@@ -123,7 +125,7 @@ class Case:
                 if b not in (t, t1):
                     link = Link(t, b, "RW", x, None, t1, newer)
                     self.into[b].append(link)
-                    if self.facts.level[t] not in SNAPSHOT:
+                    if not self.facts.sees[t] & PREFIX:
                         self.missed.append(link)
 
     def open_pairs(self) -> Iterator[tuple[int, int, int]]:
@@ -146,11 +148,11 @@ class Case:
     def _seen_after_all(self, link: Link) -> list[Link] | None:
         """Does the reader see, as its level has it, whom it missed?"""
         t, b = link.source, link.target
-        level = self.facts.level[t]
-        if level in TRANSITIVE:
+        sees = self.facts.sees[t]
+        if sees & TRANSITIVE:
             path = self._back(t, SEEN, b)
             return None if path is None else [*path, link]
-        if level == "RA":
+        if sees & AT_COMMIT:
             direct = [seen for seen in self.into[t] if seen.source == b and seen.relation in CAUSAL]
             return [direct[0], link] if direct else None
         reads = self.facts.reads[t]
@@ -180,22 +182,20 @@ class Case:
 
     def _leads_to(self, t: int, how: int) -> Iterator[tuple[Link, int]]:
         """The links by which one goes on, and how their sources are reached."""
-        level = self.facts.level[t]
-        if how == SEEN and level in SPLIT:
-            how = MISSED
-        if how == SEEN and level == "SER":
-            how = BEFORE
+        sees = self.facts.sees
+        if how == SEEN and sees[t] & PREFIX:
+            how = MISSED if looks_first(sees[t]) else BEFORE
         for link in self.into[t]:
-            direct = link.relation in CAUSAL or (link.relation == "WW" and level in ("PSI", "SI"))
+            direct = link.relation in CAUSAL or (link.relation == "WW" and sees[t] & WRITERS)
             if how == SEEN:
                 if direct:
                     yield link, SEEN
             elif how == MISSED:
                 if direct:
                     yield link, BEFORE
-            elif link.relation != "RW" or self.facts.level[link.source] == "SER":
+            elif link.relation != "RW" or sees[link.source] & EVERYTHING:
                 yield link, BEFORE
-            elif self.facts.level[link.source] in SPLIT:
+            elif sees[link.source] & PREFIX:
                 yield link, MISSED
 
 
@@ -214,7 +214,7 @@ def unordered(case: Case) -> Iterator[tuple[int, int]]:
         for t, links in enumerate(case.into):
             known = before[t]
             for link in links:
-                if link.relation != "RW" or case.facts.level[link.source] == "SER":
+                if link.relation != "RW" or case.facts.sees[link.source] & EVERYTHING:
                     known |= before[link.source] | 1 << link.source
             if known != before[t]:
                 before[t], changed = known, True

@@ -12,6 +12,7 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.without import Part
 from plume_py.checking.strong.layout import Layout
 from plume_py.history.model import Bools, History
+from plume_py.levels import STRONGEST
 
 
 class Rest:
@@ -43,7 +44,7 @@ class Rest:
 
     def leave_out_contested(self) -> None:
         """Leave out reads of versions that several of their readers overwrite: every one is a lost update."""
-        layout = Layout(self.analysis, "SER")
+        layout = Layout(self.analysis, STRONGEST)
         updates = np.flatnonzero(layout.first_read & (layout.also_writes == 1))
         readers = np.bincount(layout.read_version[updates], minlength=len(layout.versions))
         contested = readers[layout.read_version] > 1

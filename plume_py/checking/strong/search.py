@@ -1,10 +1,10 @@
 """The second engine: a search for a commit order, with memory of the states from which there is none.
 
-Transactions are placed one after the other. One at PC or SI is placed in two steps, its snapshot and its commit; what
-it sees is what was committed at its snapshot. A state is how far each session has come: as a version cannot be
+Transactions are placed one after the other. One that looks first is placed in two steps, its snapshot and its commit;
+what it sees is what was committed at its snapshot. A state is how far each session has come: as a version cannot be
 overwritten while someone has yet to read it in a snapshot, all that matters for the rest follows from it. Only where
-visibility is no prefix of the commit order (TCC, PSI), the version orders and what each transaction sees belong to the
-state, too.
+visibility is transitive but no prefix of the commit order, the version orders and what each transaction sees belong to
+the state, too.
 
 Shares nothing with the main engine but the history and its resolved reads.
 """
@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume_py.checking.graph.reads import INITIAL, Reads
-from plume_py.checking.strong.search_facts import FIRST_WINS, SNAPSHOT, SPLIT, TRANSITIVE, Facts, bits, gather, members
+from plume_py.checking.strong.search_facts import Facts, bits, gather
 from plume_py.checking.strong.search_order import saturate
 from plume_py.checking.strong.search_versions import VersionSearch
 from plume_py.history.model import History
+from plume_py.levels.sight import looks_first, seen
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class SearchResult:
 def search(history: History, level: str | Mapping[int, str], budget: int, reads: Reads | None = None) -> SearchResult:
     """Does ``history`` keep ``level``? At most ``budget`` states are looked at.
 
-    ``level`` is one of RC, RA, TCC, PC, PSI, SI, SER, or a mapping from transactions to them.
+    ``level`` is one that a transaction can run at, or a mapping from transactions to such levels.
     """
     facts = gather(history, level, reads)
     return SearchResult(False) if facts.broken else search_facts(facts, budget)
@@ -42,7 +44,7 @@ def search_facts(facts: Facts, budget: int) -> SearchResult:
     before = saturate(facts)
     if before is None:
         return SearchResult(False)
-    if set(facts.level) == {"PSI"}:
+    if all(sees & (TRANSITIVE | PREFIX | WRITERS) == TRANSITIVE | WRITERS for sees in facts.sees):
         versions = VersionSearch(facts, before)
         ok, order = versions.run(budget)
         return SearchResult(ok, [facts.number[t] for t in order] if ok else None, versions.states)
@@ -55,7 +57,9 @@ class _Search:
     def __init__(self, facts: Facts, before: list[int]) -> None:
         self.facts = facts
         self.before = before  # per event, as bits: the events that must come first
-        self.whole = any(level in TRANSITIVE for level in facts.level)  # is more than the frontier part of the state?
+        # Is more than the frontier part of the state?
+        self.whole = any(sees & (TRANSITIVE | PREFIX) == TRANSITIVE for sees in facts.sees)
+        self.split = [looks_first(sees) for sees in facts.sees]
         self.placed = 0
         self.order: list[int] = []
         self.place = [-1] * facts.count
@@ -65,7 +69,7 @@ class _Search:
         # Readers of the current version that take a snapshot and have not yet; and all reads still to come.
         self.waiting = [0] * facts.keys
         self.to_read = [sum(map(len, readers.values())) for readers in facts.readers]
-        self.open_snapshots = 0  # transactions at SI between snapshot and commit, as bits
+        self.open_snapshots = 0  # of those that see all writers, the ones between snapshot and commit, as bits
         self.done = 0  # transactions that are committed, as bits
         self.next = [0] * len(facts.sessions)
         self.at = [s for t in range(facts.count) for s, session in enumerate(facts.sessions) if t in session]
@@ -128,7 +132,7 @@ class _Search:
         for at, session in zip(self.next, self.facts.sessions, strict=True):
             if at < len(session):
                 t = session[at]
-                snapshot = self.facts.level[t] in SPLIT and not self.placed >> 2 * t & 1
+                snapshot = self.split[t] and not self.placed >> 2 * t & 1
                 events.append(2 * t + (not snapshot))
         return events
 
@@ -142,15 +146,15 @@ class _Search:
     def _fits(self, event: int) -> bool | None:
         """May the event come next? None: it never will."""
         t, facts = event >> 1, self.facts
-        level = facts.level[t]
+        sees = facts.sees[t]
         if event & 1 == 0:
-            clash = level == "SI" and facts.conflicts[t] & self.open_snapshots
+            clash = sees & WRITERS and facts.conflicts[t] & self.open_snapshots
             return not clash and self._reads_current(t)
-        if level == "SER" and not self._reads_current(t):
+        if sees & EVERYTHING and not self._reads_current(t):
             return False
-        if level not in SNAPSHOT and not self._reads_well(t, self._visible(t)):
+        if not sees & PREFIX and not self._reads_well(t, self._visible(t)):
             return None  # what it sees can only grow
-        own = {x for x, t1 in facts.reads[t] if level == "SER"}
+        own = {x for x, t1 in facts.reads[t] if sees & EVERYTHING}
         blocked = any(self.waiting[x] > (x in own) for x in facts.writes[t])
         return not blocked and not facts.conflicts[t] & self.open_snapshots & ~(1 << t)
 
@@ -161,7 +165,7 @@ class _Search:
         facts = self.facts
         for position, (x, t1) in enumerate(facts.reads[t]):
             premise = seen
-            if facts.level[t] == "RC":
+            if not facts.sees[t] & AT_COMMIT:
                 premise = bits(s for _, s in facts.reads[t][:position] if s != INITIAL)
             at = -1 if t1 == INITIAL else self.place[t1]
             for t2 in facts.writers[x]:
@@ -171,31 +175,19 @@ class _Search:
 
     def _visible(self, t: int) -> int:
         """What t sees if it comes next: of those placed, the least set that its level allows."""
-        facts, level = self.facts, self.facts.level[t]
-        if level in SNAPSHOT:
-            return bits(self.order)
-        seen = facts.direct[t]
-        if level in FIRST_WINS:
-            seen |= bits(s for s in self.order if facts.conflicts[t] >> s & 1)
-        while level in TRANSITIVE:
-            more = seen
-            for s in members(seen):
-                more |= self.sees[s]
-            if more == seen:
-                break
-            seen = more
-        return seen
+        facts = self.facts
+        return seen(facts.sees[t], facts.direct[t], facts.conflicts[t], self.done, self.sees)
 
     def _harmless(self, event: int) -> bool:
         """Is there, if any completion exists, one in which this event comes next?
 
-        A snapshot only makes room for others, except that at SI others may not commit before its own commit. A commit
-        cannot disturb anyone if nobody else is still to write its keys, or to read another version of them.
+        A snapshot only makes room for others, except that with WRITERS others may not commit before its own commit. A
+        commit cannot disturb anyone if nobody else is still to write its keys, or to read another version of them.
         """
         t, facts = event >> 1, self.facts
         if event & 1 == 0:
-            return facts.level[t] == "PC" or not facts.conflicts[t] & ~self.done
-        own = [x for x, _ in facts.reads[t]] if facts.level[t] not in SPLIT else []
+            return not facts.sees[t] & WRITERS or not facts.conflicts[t] & ~self.done
+        own = [x for x, _ in facts.reads[t]] if not self.split[t] else []
         for x in facts.writes[t]:
             if self.open_writers[x] > 1 or self.to_read[x] > own.count(x) + len(facts.readers[x].get(t, ())):
                 return False
@@ -205,14 +197,13 @@ class _Search:
         t, facts = event >> 1, self.facts
         trail.append(event)
         self.placed |= 1 << event
-        level = facts.level[t]
         if event & 1 == 0:
             self.sees[t] = self._visible(t)
             self._count_reads(t, -1)
-            if level == "SI":
+            if facts.sees[t] & WRITERS:
                 self.open_snapshots |= 1 << t
             return
-        if level not in SPLIT:
+        if not self.split[t]:
             self.sees[t] = self._visible(t)
             self._count_reads(t, -1)
         self.open_snapshots &= ~(1 << t)
@@ -228,20 +219,19 @@ class _Search:
     def _undo(self, event: int) -> None:
         t, facts = event >> 1, self.facts
         self.placed &= ~(1 << event)
-        level = facts.level[t]
         if event & 1:
             self.order.pop()
             self.place[t] = -1
             self.done &= ~(1 << t)
             self.next[self.at[t]] -= 1
-            if level == "SI":
+            if self.split[t] and facts.sees[t] & WRITERS:
                 self.open_snapshots |= 1 << t
             for x in facts.writes[t]:
                 self.open_writers[x] += 1
                 placed = [w for w in facts.writers[x] if self.place[w] >= 0]
                 self.current[x] = max(placed, key=self.place.__getitem__, default=INITIAL)
                 self._recount(x)
-        if event & 1 == 0 or level not in SPLIT:
+        if event & 1 == 0 or not self.split[t]:
             self._count_reads(t, 1)
             self.sees[t] = 0
             self.open_snapshots &= ~(1 << t)
@@ -253,8 +243,8 @@ class _Search:
 
     def _recount(self, x: int) -> None:
         readers = self.facts.readers[x].get(self.current[x], ())
-        self.waiting[x] = sum(self.facts.level[r] in SNAPSHOT and not self._has_read(r) for r in readers)
+        self.waiting[x] = sum(self.facts.sees[r] & PREFIX != 0 and not self._has_read(r) for r in readers)
 
     def _has_read(self, t: int) -> bool:
-        event = 2 * t if self.facts.level[t] in SPLIT else 2 * t + 1
+        event = 2 * t if self.split[t] else 2 * t + 1
         return bool(self.placed >> event & 1)

@@ -8,13 +8,9 @@ import numpy as np
 
 from plume_py.checking.graph.reads import INITIAL, Reads, resolve_reads
 from plume_py.history.model import History
+from plume_py.levels import sees
 from plume_py.levels.patterns import BASE
-
-# What a level asks of the transaction that runs at it.
-SPLIT = frozenset({"PC", "SI"})  # a snapshot, and later a commit
-SNAPSHOT = frozenset({"PC", "SI", "SER"})  # sees a prefix of the commit order
-TRANSITIVE = frozenset({"TCC", "PSI"})  # sees what those that it sees, see
-FIRST_WINS = frozenset({"PSI", "SI"})  # sees all earlier writers of what it writes
+from plume_py.levels.table import AT_COMMIT
 
 
 @dataclass
@@ -24,6 +20,7 @@ class Facts:
     number: list[int]  # what the history calls each transaction
     level: list[str]
     session_of: list[int]
+    sees: list[int] = field(init=False)  # the bits of each transaction's level
     key_number: list[int] = field(default_factory=list)  # what the history calls each key
     broken: bool = False  # by a single read or list: no order can help
     sessions: list[list[int]] = field(default_factory=list)
@@ -34,6 +31,9 @@ class Facts:
     versions: list[tuple[int, int]] = field(default_factory=list)  # (earlier, later), as lists show
     direct: list[int] = field(default_factory=list)  # earlier in the session, or read from
     conflicts: list[int] = field(default_factory=list)  # those that write a common key
+
+    def __post_init__(self) -> None:
+        self.sees = [sees(level) for level in self.level]
 
     @property
     def count(self) -> int:
@@ -67,8 +67,8 @@ def gather(
     for i, t in enumerate(number):
         facts.writes.append([keys.setdefault(x, len(keys)) for x in _written(history, t)])
         found = [(keys.setdefault(x, len(keys)), index[t1]) for x, t1 in _read(history, reads, t) if t1 in index]
-        # Each read once; but at RC, what was read in between matters.
-        facts.reads.append(found if facts.level[i] == "RC" else list(dict.fromkeys(found)))
+        # Each read once; but where a read sees whom was read from so far, what was read in between matters.
+        facts.reads.append(list(dict.fromkeys(found)) if facts.sees[i] & AT_COMMIT else found)
     facts.key_number = list(keys)
     facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only) if a != b]
     _relate(facts)

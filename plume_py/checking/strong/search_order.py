@@ -1,13 +1,15 @@
 """What must come before what, whatever is chosen: it spares the search most of its choices.
 
-Events, not transactions, are ordered: one at PC or SI has a snapshot (event 2t) and a commit (2t + 1); for all others
-both are the commit.
+Events, not transactions, are ordered: one that looks first has a snapshot (event 2t) and a commit (2t + 1); for all
+others both are the commit.
 """
 
 from itertools import pairwise
 
 from plume_py.checking.graph.reads import INITIAL
-from plume_py.checking.strong.search_facts import FIRST_WINS, SNAPSHOT, SPLIT, TRANSITIVE, Facts, bits, members
+from plume_py.checking.strong.search_facts import Facts, bits, members
+from plume_py.levels.sight import looks_first
+from plume_py.levels.table import AT_COMMIT, PREFIX, TRANSITIVE, WRITERS
 
 
 def saturate(facts: Facts) -> list[int] | None:
@@ -39,7 +41,7 @@ class _Order:
                 self.near[b].add(a)
 
     def snapshot(self, t: int) -> int:
-        return 2 * t + (self.facts.level[t] not in SPLIT)
+        return 2 * t + (not looks_first(self.facts.sees[t]))
 
     def add(self, a: int, b: int) -> None:
         """Event a before event b."""
@@ -79,7 +81,7 @@ class _Order:
             for a, b in pairwise(session):
                 self.add(2 * a + 1, self.snapshot(b))
         for t in range(facts.count):
-            if facts.level[t] in SPLIT:
+            if looks_first(facts.sees[t]):
                 self.add(2 * t, 2 * t + 1)
             for _, t1 in facts.reads[t]:
                 if t1 != INITIAL:
@@ -92,16 +94,16 @@ class _Order:
         facts = self.facts
         sees = self._must_see()
         for t in range(facts.count):
-            if facts.level[t] == "SI":
+            if facts.sees[t] & WRITERS and looks_first(facts.sees[t]):
                 self._keep_writers_apart(t)
             for position, (x, t1) in enumerate(facts.reads[t]):
                 for t2 in facts.writers[x]:
                     if t2 in (t1, t) or self.cyclic:
                         continue
-                    if facts.level[t] == "RC":
-                        seen = any(t2 == s for _, s in facts.reads[t][:position])
-                    else:
+                    if facts.sees[t] & AT_COMMIT:
                         seen = bool(sees[t] >> (2 * t2 + 1) & 1)
+                    else:
+                        seen = any(t2 == s for _, s in facts.reads[t][:position])
                     self._read_instead(t, t1, t2, seen)
 
     def _read_instead(self, t: int, t1: int, t2: int, seen: bool) -> None:
@@ -110,7 +112,7 @@ class _Order:
             self.cyclic = True
         elif seen:
             self.add(2 * t2 + 1, 2 * t1 + 1)
-        elif self.facts.level[t] in SNAPSHOT and (t1 == INITIAL or self.precedes(2 * t1 + 1, 2 * t2 + 1)):
+        elif self.facts.sees[t] & PREFIX and (t1 == INITIAL or self.precedes(2 * t1 + 1, 2 * t2 + 1)):
             self.add(self.snapshot(t), 2 * t2 + 1)
 
     def _keep_writers_apart(self, t: int) -> None:
@@ -125,15 +127,14 @@ class _Order:
         """Per transaction, as bits of commits: whom it sees in every order that fits, as far as is known."""
         facts, sees = self.facts, [0] * self.facts.count
         for t in sorted(range(facts.count), key=lambda t: self.before[2 * t + 1].bit_count()):
-            level = facts.level[t]
-            if level in SNAPSHOT:
+            if facts.sees[t] & PREFIX:
                 sees[t] = self.before[self.snapshot(t)] & self.commits
                 continue
             near = list(self.near[t])
-            if level in FIRST_WINS:
+            if facts.sees[t] & WRITERS:
                 near += [s for s in members(facts.conflicts[t]) if self.precedes(2 * s + 1, 2 * t + 1)]
             sees[t] = self.past[t] | bits(2 * s + 1 for s in near)
-            if level in TRANSITIVE:
+            if facts.sees[t] & TRANSITIVE:
                 for s in near:
                     sees[t] |= sees[s]
         return sees

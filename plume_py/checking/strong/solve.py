@@ -74,7 +74,7 @@ class Search:
         self.limits.reserve(4 * shape[0] * shape[1], self.progress)
         start, key, _ = layout.writes
         rows: Int32s = trial_kernels.judge(
-            order, layout.level, layout.reads.live, history.txn_session, history.session_start,
+            order, layout.sees, layout.reads.live, history.txn_session, history.session_start,
             layout.reads.read_start, layout.read_key, layout.read_source, start, key, layout.keys,
             np.zeros(shape, np.int32),
         )  # fmt: skip

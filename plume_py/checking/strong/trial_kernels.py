@@ -5,24 +5,25 @@
 import numpy as np
 
 from plume_py.checking.graph import row_kernels, session_kernels
-from plume_py.checking.strong import node_kernels
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 # A read whose version was overwritten many times tells enough by its newest contradictions.
 PER_READ = 4
 
 
 def judge(
-    order, level, live, txn_session, session_start, read_start, read_key, read_source, write_start, write_key,
+    order, sees, live, txn_session, session_start, read_start, read_key, read_source, write_start, write_key,
     keys, seen,
 ):  # fmt: skip
     """What contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads x from t1, sees t2.
 
-    ``order`` extends SO and WR. ``seen`` has a row per transaction if some level has no prefixes (TCC, PSI), else none.
-    What t3 sees is the least that its level and the levels of those it sees ask for: the first ``prefix[t3]``
-    transactions of the order and, for TCC and PSI, what ``seen`` counts by session.
+    ``order`` extends SO and WR. ``sees`` are bits, see levels.table. ``seen`` has a row per transaction if someone sees
+    no prefix but whom others see (TRANSITIVE), else none. What t3 sees is the least that its level and the levels of
+    those it sees ask for: the first ``prefix[t3]`` transactions of the order and, without PREFIX, what ``seen`` counts
+    by session.
     """
     rows, count = np.empty((64, 4), np.int32), 0
-    transactions = len(level)
+    transactions = len(sees)
     place = np.full(transactions, -1, np.int32)
     prefix = np.zeros(transactions, np.int32)
     previous = np.full(len(txn_session), -1, np.int32)  # in the session: the last live one before
@@ -38,19 +39,19 @@ def judge(
     for at in range(len(order)):
         t3 = order[at]
         place[t3] = at
-        kind = level[t3]
-        own = see(previous[t3], t3, level, place, prefix, seen, txn_session, session_start)
+        bits = sees[t3]
+        own = see(previous[t3], t3, sees, place, prefix, seen, txn_session, session_start)
         for r in range(read_start[t3], read_start[t3 + 1]):
-            own = max(own, see(read_source[r], t3, level, place, prefix, seen, txn_session, session_start))
-        if kind == node_kernels.SER:
+            own = max(own, see(read_source[r], t3, sees, place, prefix, seen, txn_session, session_start))
+        if bits & EVERYTHING:
             own = at
-        elif kind == node_kernels.SI or kind == node_kernels.PSI:
+        elif bits & WRITERS:
             for i in range(write_start[t3], write_start[t3 + 1]):
                 write = latest[write_key[i]]
                 while write >= 0:
                     t2 = owner[write]
-                    own = max(own, see(t2, t3, level, place, prefix, seen, txn_session, session_start))
-                    if kind == node_kernels.SI or level[t2] >= node_kernels.PSI:
+                    own = max(own, see(t2, t3, sees, place, prefix, seen, txn_session, session_start))
+                    if bits & PREFIX or sees[t2] & WRITERS:
                         break  # t2 saw all the writers before it, or is the end of the prefix
                     write = before[write]
         prefix[t3] = own
@@ -60,7 +61,7 @@ def judge(
             told = 0
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
-                if visible(t2, t3, r, level, place, prefix, seen, txn_session, session_start, read_start, read_source):
+                if visible(t2, t3, r, sees, place, prefix, seen, txn_session, session_start, read_start, read_source):
                     rows = add(rows, count, t1, t2, t3, r)
                     count += 1
                     told += 1
@@ -75,7 +76,7 @@ def judge(
     return rows[:count]
 
 
-def see(a, t, level, place, prefix, seen, txn_session, session_start):
+def see(a, t, sees, place, prefix, seen, txn_session, session_start):
     """Let t see a; returns the prefix of the order that t sees then."""
     if a < 0:
         return 0
@@ -85,25 +86,25 @@ def see(a, t, level, place, prefix, seen, txn_session, session_start):
                 seen[t, j] = seen[a, j]
         s = txn_session[a]
         seen[t, s] = max(seen[t, s], a - session_start[s] + 1)
-    if level[t] == node_kernels.PC or level[t] == node_kernels.SI or level[a] == node_kernels.SER:
+    if sees[t] & (PREFIX | EVERYTHING) == PREFIX or sees[a] & EVERYTHING:
         return place[a] + 1
     return prefix[a]
 
 
-def visible(t2, t3, r, level, place, prefix, seen, txn_session, session_start, read_start, read_source):
+def visible(t2, t3, r, sees, place, prefix, seen, txn_session, session_start, read_start, read_source):
     """Does t3 see t2 when it does its read r?"""
-    kind = level[t3]
-    if kind == node_kernels.RC or kind == node_kernels.RA:
-        if kind == node_kernels.RA and session_kernels.precedes(txn_session, t2, t3):
+    bits = sees[t3]
+    if not bits & TRANSITIVE:
+        if bits & AT_COMMIT and session_kernels.precedes(txn_session, t2, t3):
             return True
-        end = r if kind == node_kernels.RC else read_start[t3 + 1]
+        end = read_start[t3 + 1] if bits & AT_COMMIT else r
         for k in range(read_start[t3], end):
             if read_source[k] == t2:
                 return True
         return False
     if place[t2] < prefix[t3]:
         return True
-    if kind == node_kernels.TCC or kind == node_kernels.PSI:
+    if not bits & PREFIX:
         s = txn_session[t2]
         return t2 - session_start[s] < seen[t3, s]
     return False
@@ -126,20 +127,18 @@ LOOK_THROUGH = 64  # how many transactions that were put off are looked at befor
 
 
 def commits_with_view(
-    t, degree, level, read_start, read_version, read_counts, write_start, write_key, pending, current, lock,
+    t, degree, read_start, read_version, read_counts, write_start, write_key, pending, current, lock,
 ):  # fmt: skip
     """Could t commit as soon as it has looked? Then nothing but its view holds it back, and no key does."""
     return (
         degree[t] == 1
-        and blocking_key(
-            t, level, read_start, read_version, read_counts, True, write_start, write_key, pending, current, lock
-        )
+        and blocking_key(t, read_start, read_version, read_counts, True, write_start, write_key, pending, current, lock)
         < 0
     )
 
 
 def guess(
-    nodes, start, edges, target, level, live, view, read_start, read_key, read_version, read_counts,
+    nodes, start, edges, target, sees, live, view, read_start, read_key, read_version, read_counts,
     write_start, write_key, write_version, initial_version, versions, order,
 ):  # fmt: skip
     """Fill ``order`` with an order of the nodes that extends the edges, and in which reads mostly see the last version.
@@ -148,13 +147,13 @@ def guess(
     commits does so as late as it can. Where all wait, the one that waits longest is let through; the judge will tell
     what that breaks. Returns how many nodes found a place: fewer than there are mean a cycle.
     """
-    transactions = len(level)
+    transactions = len(sees)
     degree = np.zeros(nodes, np.int32)
     for i in range(len(target)):
         degree[target[i]] += 1
     owner = np.full(nodes, -1, np.int32)  # of a view from which a prefix is read
     for t in range(transactions):
-        if view[t] != t and view[t] < nodes and (level[t] == node_kernels.PC or level[t] == node_kernels.SI):
+        if view[t] != t and view[t] < nodes and sees[t] & (PREFIX | EVERYTHING) == PREFIX:
             owner[view[t]] = t
     pending = np.zeros(versions, np.int32)  # who has not looked yet, by version
     for r in range(len(read_key)):
@@ -191,7 +190,6 @@ def guess(
                 if commits_with_view(
                     t,
                     degree,
-                    level,
                     read_start,
                     read_version,
                     read_counts,
@@ -206,13 +204,13 @@ def guess(
             if best < 0:
                 for i in range(min(delayed, LOOK_THROUGH)):
                     if wanted(owner[put_off[i]], read_start, read_key, read_counts, waiting) and may_lock(
-                        owner[put_off[i]], level, write_start, write_key, lock
+                        owner[put_off[i]], sees, write_start, write_key, lock
                     ):
                         best = i
                         break
             if best < 0:
                 for i in range(min(delayed, LOOK_THROUGH)):
-                    if may_lock(owner[put_off[i]], level, write_start, write_key, lock):
+                    if may_lock(owner[put_off[i]], sees, write_start, write_key, lock):
                         best = i
                         break
             best = max(best, 0)
@@ -231,7 +229,7 @@ def guess(
         t = owner[v]
         if t >= 0:
             together = commits_with_view(
-                t, degree, level, read_start, read_version, read_counts, write_start, write_key, pending, current, lock
+                t, degree, read_start, read_version, read_counts, write_start, write_key, pending, current, lock
             )
             if not together and not forced:
                 state[v] = PUT_OFF
@@ -239,9 +237,9 @@ def guess(
                 delayed += 1
                 continue
         elif v < transactions and live[v] and not forced:
-            looks = level[v] != node_kernels.PC and level[v] != node_kernels.SI
+            looks = sees[v] & (PREFIX | EVERYTHING) != PREFIX
             x = blocking_key(
-                v, level, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock
+                v, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock
             )
             if x >= 0:
                 if many_blocked == nodes:  # make room: drop those that wait no more
@@ -274,9 +272,7 @@ def guess(
                     queued += 1
                     state[w] = QUEUED
             looker = owner[v] if owner[v] >= 0 else v
-            is_look = owner[v] >= 0 or (
-                v < transactions and level[v] != node_kernels.PC and level[v] != node_kernels.SI
-            )
+            is_look = owner[v] >= 0 or (v < transactions and sees[v] & (PREFIX | EVERYTHING) != PREFIX)
             if is_look and looker < transactions:
                 for r in range(read_start[looker], read_start[looker + 1]):
                     if read_counts[r]:
@@ -291,7 +287,7 @@ def guess(
                                     tail = (tail + 1) % nodes
                                     queued += 1
                                 w = next_waiting[w]
-            if owner[v] >= 0 and level[looker] == node_kernels.SI:
+            if owner[v] >= 0 and sees[looker] & WRITERS:
                 for i in range(write_start[looker], write_start[looker + 1]):
                     lock[write_key[i]] = looker
             if v < transactions:
@@ -312,9 +308,7 @@ def guess(
     return placed
 
 
-def blocking_key(
-    t, level, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock
-):  # fmt: skip
+def blocking_key(t, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock):
     """A key that t must not write yet, or -1; ``looks``: t looks at the same moment, so its own reads do not count."""
     if looks:
         for r in range(read_start[t], read_start[t + 1]):
@@ -339,9 +333,9 @@ def wanted(t, read_start, read_key, read_counts, waiting):
     return False
 
 
-def may_lock(t, level, write_start, write_key, lock):
+def may_lock(t, sees, write_start, write_key, lock):
     """Are the keys that t writes free?"""
-    if level[t] == node_kernels.SI:
+    if sees[t] & WRITERS:
         for i in range(write_start[t], write_start[t + 1]):
             if lock[write_key[i]] >= 0:
                 return False

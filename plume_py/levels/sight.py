@@ -1,0 +1,41 @@
+"""What the bits of a level mean: whom a transaction sees. For small histories; the kernels restate it in columns.
+
+A set of transactions is an integer, bit t standing for transaction t.
+"""
+
+from collections.abc import Sequence
+
+from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+
+
+def seen(sees: int, direct: int, rivals: int, before: int, seen_by: Sequence[int], *, placed: bool = False) -> int:
+    """The least set that a transaction sees of those ``before`` it.
+
+    ``direct``: its session's past, and whom it read from; ``rivals``: those that write a key that it writes;
+    ``seen_by``: what each of those before it sees. ``placed`` says that transactions are numbered in commit order: then
+    a prefix ends with its last member. Else it is taken to be all that came before.
+    """
+    if sees & EVERYTHING or (sees & PREFIX and not placed):
+        return before
+    found = direct & before
+    if sees & WRITERS:
+        found |= rivals & before
+    if sees & PREFIX:
+        return (1 << found.bit_length()) - 1
+    return closure(found, seen_by) if sees & TRANSITIVE else found
+
+
+def closure(found: int, seen_by: Sequence[int]) -> int:
+    """These, whom they see, and so on."""
+    todo = found
+    while todo:
+        lowest = todo & -todo
+        more = seen_by[lowest.bit_length() - 1] & ~found
+        found |= more
+        todo = (todo ^ lowest) | more
+    return found
+
+
+def looks_first(sees: int) -> bool:
+    """Does it take a snapshot, of a prefix, and commit later? Who sees EVERYTHING looks when it commits."""
+    return sees & (PREFIX | EVERYTHING) == PREFIX
