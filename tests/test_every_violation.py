@@ -1,6 +1,7 @@
 """Every violation that is reported is confirmed by ``verify``, on random histories with failed transactions."""
 
 import random
+from pathlib import Path
 
 import oracle
 import oracle_mixed
@@ -8,11 +9,12 @@ import pytest
 from list_histories import random_list_history
 from test_weak import build
 
-from plume_py import HistoryBuilder, check
+from plume_py import HistoryBuilder, check, load
 from plume_py.base.errors import InputError
 from plume_py.report.json import line
 from plume_py.verify import read_claim, verify_entry
 
+ROOT = Path(__file__).parent.parent
 ALL = ("CI", "RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 DECLARED = "declared"
 
@@ -88,6 +90,14 @@ def test_many_random_histories(make, initial):
 
 def committed(*ops):
     return "committed", list(ops)
+
+
+def test_every_broken_level_has_a_violation_to_show():
+    """PC and PSI are broken in ways of one name, and neither level implies the other."""
+    history = load(ROOT / "histories" / "TCC" / "forced-edges-do-not-feed-back.json")
+    (entry,) = read_claim(line(check(history, ALL, name="h")).encode())
+    assert {claim.level for claim in entry.violations} == {"PC", "PSI"}
+    assert not verify_entry(history, entry)
 
 
 def test_an_aborted_transaction_takes_no_part_in_an_argument():

@@ -44,10 +44,10 @@ class Besides:
         self.counts: Counter[str] = Counter()
 
     def add(self, found: Explained) -> None:
-        """Keep a violation, unless there are enough of its pattern."""
-        tap = found.violation.tap
+        """Keep a violation, unless there are enough of its pattern at its level: every broken level has one to show."""
+        tap, level = found.violation.tap, found.violation.level
         self.counts[tap] += 1
-        if self.counts[tap] <= self.examples:
+        if sum(each.tap == tap and each.level == level for each in self.violations) < self.examples:
             self.violations.append(self._shown_whole(found))
 
     def search(self, found: list[Explained], limits: Limits, healthy: HealthyPart | None = None) -> None:
