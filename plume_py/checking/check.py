@@ -16,7 +16,6 @@ from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
-from plume_py.checking.weak.rest import healthy_part
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import NAMES, WEAK, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
@@ -160,6 +159,7 @@ def _add_strong(
 ) -> None:
     """The verdicts on strong levels, given those on weak ones; who asks for weak levels only does not import this."""
     from plume_py.checking.strong.checks import besides_weak, strong_verdicts
+    from plume_py.checking.weak.rest import healthy_part
 
     if found["TCC"].ok:
         _add(strong_verdicts(weak.analysis, strong, asked.limits, asked.examples), found, asked)
@@ -206,6 +206,7 @@ def _declared_verdict(
     if declared.common:
         return found[declared.common]
     from plume_py.checking.strong.checks import besides_weak, declared_verdict
+    from plume_py.checking.weak.rest import healthy_part
 
     floor, limits = found[declared.floor], (asked.limits, asked.examples)
     if floor.ok is False:
