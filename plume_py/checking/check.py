@@ -16,7 +16,6 @@ from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
-from plume_py.checking.weak.rest import healthy_part
 from plume_py.history.model import NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
@@ -158,6 +157,7 @@ def _add_strong(
 ) -> None:
     """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
     from plume_py.checking.strong.checks import besides_weak, strong_verdicts
+    from plume_py.checking.weak.rest import healthy_part
 
     if found[base].ok:
         _add(strong_verdicts(weak.analysis, strong, asked.limits, asked.examples), found, asked)
@@ -203,6 +203,7 @@ def _declared_verdict(
     if declared.common:
         return found[declared.common]
     from plume_py.checking.strong.checks import besides_weak, declared_verdict
+    from plume_py.checking.weak.rest import healthy_part
 
     base, limits = found[declared.floor], (asked.limits, asked.examples)
     if base.ok is False:

@@ -19,7 +19,10 @@ def forced_edges(
     chain = np.empty(keys, np.int32)  # by key: the last read of x in t3; ``previous`` leads to the one before
     previous = np.empty(len(read_op), np.int32)
     done = np.full(len(txn_session), -1, np.int32)
+    head = low  # the first transaction of the session at hand
     for t3 in range(low, high):
+        if session_kernels.previous(txn_session, t3) < 0:
+            head = t3
         begin, end = read_start[t3], read_start[t3 + 1]
         for r in range(begin, end):
             x, t1 = op_key[read_op[r]], read_source[r]
@@ -27,7 +30,7 @@ def forced_edges(
             stamp[x] = t3
             chain[x] = r
             t2 = last_writer[x]
-            if t2 >= 0 and session_kernels.precedes(txn_session, t2, t3):
+            if t2 >= head:  # before t3 in its session
                 if t1 < 0:
                     stale += 1
                 elif t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
