@@ -28,19 +28,6 @@ def note(counts, examples, pattern, o):
     counts[pattern] += 1
 
 
-def external(t, o, x, w, count, seen_stamp, seen_source, seen_twice, ext_op, ext_source, counts, examples):
-    """Operation o of t read x from w: note that, and whether t has read x from another; returns how many there are."""
-    if seen_stamp[x] != t:
-        seen_stamp[x] = t
-        seen_source[x] = w
-    elif seen_source[x] != w and seen_twice[x] != t:
-        seen_twice[x] = t
-        note(counts, examples, J, o)
-    ext_op[count] = o
-    ext_source[count] = w
-    return count + 1
-
-
 def resolve(
     op_kind, op_key, op_version, txn_start, judged, writer, source, version_final, written, list_op, list_last,
     own_stamp, own_version, seen_stamp, seen_source, seen_twice, ext_start, ext_op, ext_source, counts, examples,
@@ -68,28 +55,32 @@ def resolve(
                 while list_op[at] < o:
                     at += 1
                 w = source[list_last[at]] if list_last[at] >= 0 else INITIAL
-                if w > THIN_AIR:
-                    count = external(
-                        t, o, x, w, count, seen_stamp, seen_source, seen_twice, ext_op, ext_source, counts, examples
-                    )
-                continue
-            if writer[v] == t:
-                if not written[v]:
-                    note(counts, examples, C, o)
-                elif own_version[x] != v:
-                    note(counts, examples, E, o)
-                continue
-            w = source[v]
-            if w <= THIN_AIR:
-                note(counts, examples, A if w == THIN_AIR else B, o)
-                continue
-            if w >= 0 and not version_final[v]:
-                note(counts, examples, F, o)
-            if own_stamp[x] == t:
-                note(counts, examples, D, o)
-            count = external(
-                t, o, x, w, count, seen_stamp, seen_source, seen_twice, ext_op, ext_source, counts, examples
-            )
+                if w <= THIN_AIR:
+                    continue
+            else:
+                if writer[v] == t:
+                    if not written[v]:
+                        note(counts, examples, C, o)
+                    elif own_version[x] != v:
+                        note(counts, examples, E, o)
+                    continue
+                w = source[v]
+                if w <= THIN_AIR:
+                    note(counts, examples, A if w == THIN_AIR else B, o)
+                    continue
+                if w >= 0 and not version_final[v]:
+                    note(counts, examples, F, o)
+                if own_stamp[x] == t:
+                    note(counts, examples, D, o)
+            if seen_stamp[x] != t:
+                seen_stamp[x] = t
+                seen_source[x] = w
+            elif seen_source[x] != w and seen_twice[x] != t:
+                seen_twice[x] = t
+                note(counts, examples, J, o)
+            ext_op[count] = o
+            ext_source[count] = w
+            count += 1
     ext_start[len(txn_start) - 1] = count
     return count
 

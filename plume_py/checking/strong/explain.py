@@ -35,7 +35,7 @@ class Explained:
 
 
 def explain(
-    engine: Analysis,
+    analysis: Analysis,
     decision: Decision,
     level: "str | Mapping[int, str] | Int8s",
     limits: Limits | None = None,
@@ -48,18 +48,18 @@ def explain(
     if decision.ok is not False or decision.core is None:
         return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
-    position = engine.causal.position
-    facts, proof = Refuter(engine.history, engine.reads, levels, position, limits).argue(decision.core.transactions)
+    position = analysis.causal.position
+    facts, proof = Refuter(analysis.history, analysis.reads, levels, position, limits).argue(decision.core.transactions)
     for weaker in _weaker(levels):
         # What breaks a weaker level, too, is better told at that one.
-        refuter = Refuter(engine.history, engine.reads, weaker, position, limits)
+        refuter = Refuter(analysis.history, analysis.reads, weaker, position, limits)
         if refuter.broken(facts.number):
             facts, proof = refuter.argue(facts.number)
             levels = weaker
             break
     if proof is None:
-        return [_unexplained(engine, facts, levels)]
-    return [_violation(engine, facts, proof, levels)]
+        return [_unexplained(analysis, facts, levels)]
+    return [_violation(analysis, facts, proof, levels)]
 
 
 def _weaker(levels: Levels) -> list[str]:
@@ -85,20 +85,20 @@ class _Codes(Mapping[int, str]):
         return len(self.codes)
 
 
-def _violation(engine: Analysis, facts: Facts, proof: Proof, levels: Levels) -> Explained:
+def _violation(analysis: Analysis, facts: Facts, proof: Proof, levels: Levels) -> Explained:
     broken = broken_level(proof, levels) if isinstance(levels, str) else DECLARED
     name = named(facts, proof)
     pattern, proof = name.pattern, _turned(name.proof)
-    writer = ProofWriter(engine, facts, broken == DECLARED)
+    writer = ProofWriter(analysis, facts, broken == DECLARED)
     steps = writer.steps(proof)
     words = f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}"
     return _explained(writer, pattern, broken, levels, steps, words)
 
 
-def _unexplained(engine: Analysis, facts: Facts, levels: Levels) -> Explained:
+def _unexplained(analysis: Analysis, facts: Facts, levels: Levels) -> Explained:
     """The set is right, but its argument is too long to be told."""
     level = levels if isinstance(levels, str) else DECLARED
-    writer = ProofWriter(engine, facts, level == DECLARED)
+    writer = ProofWriter(analysis, facts, level == DECLARED)
     for t in facts.number:
         writer.name(t)
     for x, writers in enumerate(facts.writers):

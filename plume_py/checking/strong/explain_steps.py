@@ -17,8 +17,8 @@ from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 class ProofWriter(StepWriter):
     """Writes the steps of a proof; with ``mixed`` levels, each says whose level makes it so."""
 
-    def __init__(self, engine: Analysis, facts: Facts, mixed: bool) -> None:
-        super().__init__(engine)
+    def __init__(self, analysis: Analysis, facts: Facts, mixed: bool) -> None:
+        super().__init__(analysis)
         self.facts = facts
         self.mixed = mixed
 

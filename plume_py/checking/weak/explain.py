@@ -29,19 +29,19 @@ _LEVEL_OF = {letter: level for level, letters in TRIPLES.items() for letter in l
 
 def examples(weak: WeakLevels, named: Named, pattern: str, limit: int) -> list[Violation]:
     """Up to ``limit`` instances of ``pattern``, the smallest first."""
-    engine = weak.analysis
+    analysis = weak.analysis
     if limit == 0:
         return []
     if pattern in named.triples:
         triples = _spread(named.triples[pattern], max(TRIED, limit))
         made = [_triple(weak, pattern, triple) for triple in triples]
     elif pattern == "g":
-        made = [_causal_cycle(engine, r) for r in _spread(_reads_on_cycles(engine), max(TRIED, limit))]
+        made = [_causal_cycle(analysis, r) for r in _spread(_reads_on_cycles(analysis), max(TRIED, limit))]
     elif pattern == VERSION_CYCLE:
-        made = [_version_cycle(engine)]
+        made = [_version_cycle(analysis)]
     else:
-        ops = sorted(engine.reads.examples[pattern], key=lambda o: _length(engine, o))
-        made = [_single(engine, pattern, o) for o in ops[:limit]]
+        ops = sorted(analysis.reads.examples[pattern], key=lambda o: _length(analysis, o))
+        made = [_single(analysis, pattern, o) for o in ops[:limit]]
     return sorted(made, key=_size)[:limit]
 
 
@@ -55,66 +55,66 @@ def _size(violation: Violation) -> tuple[int, int, int]:
     return len(violation.transactions), len(violation.steps), shown_ops
 
 
-def _length(engine: Analysis, o: int) -> int:
-    start = engine.history.txn_start
+def _length(analysis: Analysis, o: int) -> int:
+    start = analysis.history.txn_start
     t = int(np.searchsorted(start, o, side="right")) - 1
     return int(start[t + 1] - start[t])
 
 
 def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
     """t1 comes before t2, and yet the level forces t2 before t1."""
-    engine = weak.analysis
-    writer = StepWriter(engine)
+    analysis = weak.analysis
+    writer = StepWriter(analysis)
     level = _LEVEL_OF[pattern]
     forced = writer.forced_step(level, triple.t2, triple.r)
     if triple.t1 == INITIAL_STATE:
         return complete(writer, pattern, Argument([forced]))
     order = weak.commit_order(level)
     if pattern in "hkm":
-        path = causal_path(engine.history, engine.reads, engine.causal, triple.t1, triple.t2)
+        path = causal_path(analysis.history, analysis.reads, analysis.causal, triple.t1, triple.t2)
     else:
-        path = cycle_path(engine.history, engine.reads, order.extra, order.ordering, triple.t1, triple.t2)
+        path = cycle_path(analysis.history, analysis.reads, order.extra, order.ordering, triple.t1, triple.t2)
     return complete(writer, pattern, Argument([*writer.path_steps(path, level, order), forced]))
 
 
-def _reads_on_cycles(engine: Analysis) -> list[int]:
-    component, reads = engine.causal.component, engine.reads
-    readers = np.repeat(np.arange(engine.history.transactions), np.diff(reads.read_start))
+def _reads_on_cycles(analysis: Analysis) -> list[int]:
+    component, reads = analysis.causal.component, analysis.reads
+    readers = np.repeat(np.arange(analysis.history.transactions), np.diff(reads.read_start))
     source = np.maximum(reads.read_source, 0)
     on_cycle = (reads.read_source >= 0) & (component[source] >= 0) & (component[source] == component[readers])
     return np.flatnonzero(on_cycle).tolist()
 
 
-def _causal_cycle(engine: Analysis, r: int) -> Violation:
-    writer = StepWriter(engine)
-    reader, source = engine.reads.reader(r), int(engine.reads.read_source[r])
-    nothing = Extra.of(np.empty((0, 4), np.int32), engine.history.transactions)
-    back = cycle_path(engine.history, engine.reads, nothing, engine.causal, reader, source)
+def _causal_cycle(analysis: Analysis, r: int) -> Violation:
+    writer = StepWriter(analysis)
+    reader, source = analysis.reads.reader(r), int(analysis.reads.read_source[r])
+    nothing = Extra.of(np.empty((0, 4), np.int32), analysis.history.transactions)
+    back = cycle_path(analysis.history, analysis.reads, nothing, analysis.causal, reader, source)
     return complete(writer, "g", Argument([writer.read_step(r), *writer.path_steps(back)]))
 
 
-def _version_cycle(engine: Analysis) -> Violation:
+def _version_cycle(analysis: Analysis) -> Violation:
     """A cycle through a version order: from some pair of appends back to the first."""
-    writer = StepWriter(engine)
-    rows, component = engine.reads.version_order, engine.version_ordering.component
+    writer = StepWriter(analysis)
+    rows, component = analysis.reads.version_order, analysis.version_ordering.component
     inside = (component[rows[:, 0]] >= 0) & (component[rows[:, 0]] == component[rows[:, 1]])
     a, b, _, i = rows[np.flatnonzero(inside)[0]].tolist()
-    extra = Extra.of(rows, engine.history.transactions)
-    order = CommitOrder(Forced(rows, 0), extra, engine.version_ordering)
-    back = cycle_path(engine.history, engine.reads, extra, engine.version_ordering, b, a)
+    extra = Extra.of(rows, analysis.history.transactions)
+    order = CommitOrder(Forced(rows, 0), extra, analysis.version_ordering)
+    back = cycle_path(analysis.history, analysis.reads, extra, analysis.version_ordering, b, a)
     first = writer.version_step(a, b, writer.list_op(i))
     return complete(writer, VERSION_CYCLE, Argument([first, *writer.path_steps(back, "", order)]))
 
 
-def _single(engine: Analysis, pattern: str, o: int) -> Violation:
+def _single(analysis: Analysis, pattern: str, o: int) -> Violation:
     """A pattern of one read: the reader and, where there is one, the writer of what it saw."""
-    history = engine.history
-    writer = StepWriter(engine)
+    history = analysis.history
+    writer = StepWriter(analysis)
     t, version = writer.owner(o), int(history.op_version[o])
     key, value = writer.key(int(history.op_key[o])), history.value(version)
     reader, source = writer.name(t), int(history.version_writer[version])
     if pattern == "j":
-        return complete(writer, "j", _two_sources(engine, writer, t, o))
+        return complete(writer, "j", _two_sources(analysis, writer, t, o))
     if history.op_kind[o] == READ_LIST:
         return complete(writer, pattern, list_argument(writer, pattern, o))
     read = writer.read_text(o)
@@ -133,9 +133,9 @@ def _single(engine: Analysis, pattern: str, o: int) -> Violation:
     return complete(writer, pattern, Argument(steps, why, [o]))
 
 
-def _two_sources(engine: Analysis, writer: StepWriter, t: int, o: int) -> Argument:
+def _two_sources(analysis: Analysis, writer: StepWriter, t: int, o: int) -> Argument:
     """The first read of the key, and the one that saw another transaction."""
-    reads, key = engine.reads, engine.history.op_key
+    reads, key = analysis.reads, analysis.history.op_key
     span = range(int(reads.read_start[t]), int(reads.read_start[t + 1]))
     of_key = [r for r in span if key[reads.read_op[r]] == key[o]]
     second = next(r for r in of_key if reads.read_op[r] == o)
