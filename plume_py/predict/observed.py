@@ -17,7 +17,7 @@ import numpy as np
 from plume_py.base.errors import InputError
 from plume_py.checking.graph.reads import INITIAL as FROM_INITIAL
 from plume_py.checking.graph.reads import Reads, resolve_reads
-from plume_py.history.model import NOBODY, History
+from plume_py.history.model import NOBODY, READ_LIST, History
 from plume_py.levels.patterns import BASE, TAPS
 
 Boundary = Literal["strict", "relaxed"]
@@ -152,10 +152,13 @@ def _own_reads(history: History) -> set[int]:
     own: set[int] = set()
     if history.lists is None:
         return own
-    for o in history.lists.ops.tolist():
-        t = int(np.searchsorted(history.txn_start, o, side="right")) - 1
-        if any(key == history.op_key[o] and written < o for key, written in _writes(history, t)):
-            own.add(o)
+    for t in range(history.transactions):
+        written = set()
+        for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
+            if history.op_kind[o] & 1:
+                written.add(int(history.op_key[o]))
+            elif history.op_kind[o] == READ_LIST and int(history.op_key[o]) in written:
+                own.add(o)
     return own
 
 

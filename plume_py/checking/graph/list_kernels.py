@@ -15,6 +15,9 @@ from plume_py.checking.graph import row_kernels
 # Rows of ``counts``, ``examples`` and ``fault``; the same order as ``lists.PATTERNS``.
 THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INCOMPATIBLE = range(9)
 
+# ``source`` of what an aborted transaction appended, as in the kernels of reads.
+FROM_ABORTED = -3
+
 
 def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, following, left, version_op, times, opens):
     """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
@@ -112,7 +115,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
         if block >= 0:
             fault[TORN] = place
         block = -1
-        if c.source[v] == -3:
+        if c.source[v] == FROM_ABORTED:
             fault[ABORTED] = k
         elif c.source[v] < 0:
             fault[THIN_AIR] = k

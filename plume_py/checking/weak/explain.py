@@ -36,7 +36,7 @@ def examples(weak: WeakLevels, named: Named, pattern: str, limit: int) -> list[V
         triples = _spread(named.triples[pattern], max(TRIED, limit))
         made = [_triple(weak, pattern, triple) for triple in triples]
     elif pattern == "g":
-        made = [_causal_cycle(analysis, r) for r in _spread(_reads_on_cycles(analysis), max(TRIED, limit))]
+        made = [_causal_cycle(analysis, r) for r in _spread(analysis.reads_on_cycles.tolist(), max(TRIED, limit))]
     elif pattern == VERSION_CYCLE:
         made = [_version_cycle(analysis)]
     else:
@@ -75,14 +75,6 @@ def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
     else:
         path = cycle_path(analysis.history, analysis.reads, order.extra, order.ordering, triple.t1, triple.t2)
     return complete(writer, pattern, Argument([*writer.path_steps(path, level, order), forced]))
-
-
-def _reads_on_cycles(analysis: Analysis) -> list[int]:
-    component, reads = analysis.causal.component, analysis.reads
-    readers = np.repeat(np.arange(analysis.history.transactions), np.diff(reads.read_start))
-    source = np.maximum(reads.read_source, 0)
-    on_cycle = (reads.read_source >= 0) & (component[source] >= 0) & (component[source] == component[readers])
-    return np.flatnonzero(on_cycle).tolist()
 
 
 def _causal_cycle(analysis: Analysis, r: int) -> Violation:
