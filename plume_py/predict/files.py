@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from plume_py.base.files import write_atomically
+from plume_py.base.files import is_stream, write_atomically
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.model import History
 from plume_py.predict.predictor import Outcome
@@ -14,6 +14,10 @@ from plume_py.report.dot import write_pictures
 
 def write_predictions(target: str, observed: History, outcome: Outcome) -> Iterator[str]:
     """``out.json`` gets ``out.trace.txt`` and ``out-lost-update-1.svg`` beside it; the second one is ``out-2.json``."""
+    if is_stream(target):  # which has no beside
+        for prediction in outcome.predictions:
+            write_atomically(target, write_json(prediction.history).chunks)
+        return
     path = Path(target)
     for number, prediction in enumerate(outcome.predictions, 1):
         stem = path.stem if number == 1 else f"{path.stem}-{number}"
