@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.infer import command
-from plume_py.infer.bounded import Bounded
+from plume_py.infer.bounded.search import Bounded
 from plume_py.infer.driver import Options, check_together, infer
-from plume_py.infer.levels import RC, SI, STORES
-from plume_py.infer.load import load
-from plume_py.infer.schedule import Commit, Counterexample, ReplayError, replay
+from plume_py.infer.language.load import load
+from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError, replay
+from plume_py.infer.stores import RC, SI, STORES
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 

@@ -7,13 +7,13 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.infer import command
-from plume_py.infer.bounded import NONE, VIOLATED, Bounded
-from plume_py.infer.check import validate
+from plume_py.infer.bounded.search import NONE, VIOLATED, Bounded
 from plume_py.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
-from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
-from plume_py.infer.prove import prove
-from plume_py.infer.schedule import replay
+from plume_py.infer.language.wellformed import validate
+from plume_py.infer.proof.prove import prove
+from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.schedule import replay
+from plume_py.infer.stores import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
 
 LOCKING = (RC, RC_PG, RR_INNODB, RR_ANSI, SI, SER)
 

@@ -7,9 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.infer import command
-from plume_py.infer.levels import STORES
-from plume_py.infer.load import load
-from plume_py.infer.server import STORE_OF, Load, Server, vectors
+from plume_py.infer.language.load import load
+from plume_py.infer.run.server import STORE_OF, Load, Server, vectors
+from plume_py.infer.stores import STORES
 
 PROGRAMS = {"postgresql": "initdb", "mariadb": "mariadb-install-db"}
 
