@@ -6,7 +6,7 @@ from plume_py.infer.bounded.search import NONE, VIOLATED, Bounded
 from plume_py.infer.language.load import load
 from plume_py.infer.proof.prove import prove
 from plume_py.infer.run.explore import Explorer
-from plume_py.infer.run.schedule import replay
+from plume_py.infer.run.replay import replay
 from plume_py.infer.stores import STORES
 
 LEVELS = STORES["literal"].levels  # RC0 RC RRf RRi SI SER

@@ -172,7 +172,7 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
         raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
     options = Options(given["rows"], given["steps"], given["engine"], given["prove"], given["timeout"])
     if serializability:
-        from plume_py.infer.run.serial import infer_serial
+        from plume_py.infer.driver import infer_serial
 
         result: Inference = infer_serial(program, CATALOGUE[store], names, options)
         return result

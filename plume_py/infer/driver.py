@@ -8,7 +8,8 @@ from time import monotonic
 from plume_py.base.errors import IsocheckError
 from plume_py.infer.language import ir
 from plume_py.infer.run.explore import Explorer
-from plume_py.infer.run.schedule import Commit, Counterexample, Replay, ReplayError, replay
+from plume_py.infer.run.replay import Replay, replay
+from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
 from plume_py.infer.run.serial import CLAUSE
 from plume_py.infer.stores import SER, Level, Store
 
@@ -296,3 +297,15 @@ def _smaller(example: Counterexample) -> list[Counterexample]:
             fewer = (*example.initial[:table], rows[:place] + rows[place + 1 :], *example.initial[table + 1 :])
             found.append(replace(example, initial=fewer))
     return found
+
+
+def infer_serial(program: ir.Program, store: Store, names: tuple[str, ...], options: Options) -> Inference:
+    """The weakest level of each transaction at which its effect is a serial one."""
+    if options.prove:
+        raise IsocheckError("--prove is about invariants; leave it out with --serializability")
+    if options.engine == "explore" or not has_solver():
+        if options.engine == "z3":
+            raise IsocheckError(MISSING)
+        options = replace(options, engine="explore")
+    clause = ir.Clause(CLAUSE, ir.TRUE, 0, "The rows are what some serial order of these transactions leaves.")
+    return infer(replace(program, invariant=(*program.invariant, clause)), store, names, options)

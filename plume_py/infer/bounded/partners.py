@@ -1,15 +1,29 @@
 """Partners at their own levels, for the bounded search: their statements look at earlier states than their commit."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from plume_py.infer.bounded.symbolic import Base, Execution, Point, Slot, Snapshot, State, overlay
+from plume_py.infer.bounded.symbolic import Base, Execution, Frame, Point, Slot, Snapshot, State, overlay
 from plume_py.infer.bounded.terms import Term, and_, equal, not_, or_
 from plume_py.infer.language import ir
 from plume_py.infer.stores import Level
 
-if TYPE_CHECKING:
-    from plume_py.infer.bounded.search import Step
+
+@dataclass
+class Step:
+    """The commit of another transaction: which one, with what arguments, and what it wrote."""
+
+    choice: Any
+    frames: list[Frame]
+    writes: dict[tuple[int, int], Term]
+    after: State
+    runs: list[Execution]
+    locks: dict[tuple[int, int], Term]
+
+    def claims(self, place: tuple[int, int]) -> Term:
+        """Did it write or lock this row?"""
+        return or_(self.writes.get(place, False), self.locks.get(place, False))
 
 
 class Partners:
@@ -17,12 +31,12 @@ class Partners:
 
     program: ir.Program
     partners: dict[str, Level]
-    others_so_far: "list[Step]"
+    others_so_far: list[Step]
     states: list[State]
     _fresh: Callable[[str, str], Any]
     _add: Callable[[Term], None]
     _at: Callable[[Any, int], State]
-    _clash: "Callable[[Execution, int, int, Slot, Step], Term]"
+    _clash: Callable[[Execution, int, int, Slot, Step], Term]
 
     def _moments(self, level: Level, j: int) -> Base:
         """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
@@ -87,7 +101,7 @@ class Partners:
                         parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
         return and_(*parts)
 
-    def _is_watched(self, step: "Step") -> Term:
+    def _is_watched(self, step: Step) -> Term:
         numbers = [
             number
             for number, txn in enumerate(self.program.transactions, 1)

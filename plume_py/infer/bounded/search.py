@@ -12,7 +12,7 @@ from typing import Any
 import z3
 
 from plume_py.infer.bounded.models import Values, either, same_state, state_either
-from plume_py.infer.bounded.partners import Partners
+from plume_py.infer.bounded.partners import Partners, Step
 from plume_py.infer.bounded.slots import layout
 from plume_py.infer.bounded.symbolic import (
     LIST,
@@ -46,22 +46,6 @@ class Answer:
     outcome: str
     example: Counterexample | None = None
     reason: str = ""
-
-
-@dataclass
-class Step:
-    """The commit of another transaction: which one, with what arguments, and what it wrote."""
-
-    choice: Any
-    frames: list[Frame]
-    writes: dict[tuple[int, int], Term]
-    after: State
-    runs: list[Execution]
-    locks: dict[tuple[int, int], Term]
-
-    def claims(self, place: tuple[int, int]) -> Term:
-        """Did it write or lock this row?"""
-        return or_(self.writes.get(place, False), self.locks.get(place, False))
 
 
 class Bounded(Partners):

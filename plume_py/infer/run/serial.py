@@ -10,7 +10,7 @@ from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import State
 from plume_py.infer.run.machine import Code
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError, Rules, serially
-from plume_py.infer.stores import SER, Level, Store
+from plume_py.infer.stores import SER
 
 CLAUSE = "serial order"
 
@@ -44,26 +44,6 @@ def judged(program: ir.Program, example: Counterexample, final: State) -> list[s
     return [CLAUSE]
 
 
-def infer_serial(program: ir.Program, store: Store, names: tuple[str, ...], options: Any) -> Any:
-    """The weakest level of each transaction at which its effect is a serial one."""
-    from dataclasses import replace
-
-    from plume_py.base.errors import IsocheckError
-    from plume_py.infer.driver import MISSING, has_solver, infer
-
-    if options.prove:
-        raise IsocheckError("--prove is about invariants; leave it out with --serializability")
-    if options.engine == "explore" or not has_solver():
-        if options.engine == "z3":
-            raise IsocheckError(MISSING)
-        options = replace(options, engine="explore")
-    clause = ir.Clause(CLAUSE, ir.TRUE, 0, "The rows are what some serial order of these transactions leaves.")
-    return infer(replace(program, invariant=(*program.invariant, clause)), store, names, options)
-
-
 def wants(program: ir.Program) -> bool:
     """Is this program being asked about serial orders?"""
     return any(clause.name == CLAUSE for clause in program.invariant)
-
-
-__all__ = ["CLAUSE", "Level", "content", "infer_serial", "is_serial", "judged", "wants"]

@@ -11,7 +11,7 @@ from plume_py.history.builder import HistoryBuilder
 from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, sees
 from plume_py.levels.table import AT_COMMIT
 from plume_py.levels.visibility import seen
-from plume_py.predict.store.store import INITIAL, Key, Record, Rules, Store
+from plume_py.predict.store.records import INITIAL, Committed, Key, Record, Rules
 
 
 def rules_for(level: str) -> Rules:
@@ -28,16 +28,16 @@ class SerialRules:
 
     levels = NAMES
 
-    def allows(self, store: Store, txn: Record, key: Key, writer: int) -> bool:
+    def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
         """Only the newest."""
         writers = store.writers_of(key)
         return writer == (writers[-1] if writers else INITIAL)
 
-    def may_commit(self, store: Store, txn: Record) -> bool:
+    def may_commit(self, store: Committed, txn: Record) -> bool:
         """Always."""
         return True
 
-    def committed(self, store: Store, txn: Record) -> None:
+    def committed(self, store: Committed, txn: Record) -> None:
         """Nothing to remember."""
 
 
@@ -52,18 +52,18 @@ class WeakRules:
         self._session: dict[object, int] = {}  # session -> its transactions so far, as bits
         self._writers: dict[Key, int] = {}
 
-    def allows(self, store: Store, txn: Record, key: Key, writer: int) -> bool:
+    def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
         """Would the forced order still have no cycle?"""
         forced = list(self._forced(txn, [*txn.reads, (key, writer)]))
         if any(target == INITIAL for _, target in forced):
             return False
         return self._acyclic(forced)
 
-    def may_commit(self, store: Store, txn: Record) -> bool:
+    def may_commit(self, store: Committed, txn: Record) -> bool:
         """Writes force nothing at these levels."""
         return True
 
-    def committed(self, store: Store, txn: Record) -> None:
+    def committed(self, store: Committed, txn: Record) -> None:
         """Remember what it sees and what its reads forced."""
         bit = 1 << txn.number
         for others, target in self._forced(txn, txn.reads):
@@ -123,18 +123,18 @@ class CheckedRules:
     def __init__(self) -> None:
         self._verdicts: dict[object, bool] = {}
 
-    def allows(self, store: Store, txn: Record, key: Key, writer: int) -> bool:
+    def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
         """Does the history with this read keep the level?"""
         return self._keeps(store, txn, [*txn.reads, (key, writer)], ())
 
-    def may_commit(self, store: Store, txn: Record) -> bool:
+    def may_commit(self, store: Committed, txn: Record) -> bool:
         """Does the history keep the level? Only writes can have changed that."""
         return not txn.writes or self._keeps(store, txn, txn.reads, tuple(txn.writes))
 
-    def committed(self, store: Store, txn: Record) -> None:
+    def committed(self, store: Committed, txn: Record) -> None:
         """The checker looks at everything anew."""
 
-    def _keeps(self, store: Store, txn: Record, reads: list[tuple[Key, int]], writes: Iterable[Key]) -> bool:
+    def _keeps(self, store: Committed, txn: Record, reads: list[tuple[Key, int]], writes: Iterable[Key]) -> bool:
         from plume_py.checking.check import check
 
         builder = HistoryBuilder(None)
@@ -147,7 +147,7 @@ class CheckedRules:
 
 
 def _ops(
-    store: Store, number: int, reads: list[tuple[Key, int]], writes: Iterable[Key]
+    store: Committed, number: int, reads: list[tuple[Key, int]], writes: Iterable[Key]
 ) -> list[tuple[str, Key, int | None]]:
     """Only what somebody has written matters; a value is its writer."""
     seen = [("r", key, None if writer == INITIAL else writer) for key, writer in reads if store.writers_of(key)]

@@ -9,7 +9,8 @@ from plume_py.history.model import History
 from plume_py.levels import STRONGEST
 from plume_py.predict.predictor.prediction import Prediction, running_order
 from plume_py.predict.store.program import Workload, step_id
-from plume_py.predict.store.store import INITIAL, Conflict, ReadRequest, Store
+from plume_py.predict.store.records import INITIAL
+from plume_py.predict.store.store import Conflict, ReadRequest, Store
 
 
 @dataclass

@@ -14,17 +14,15 @@ one, among those that are legal at the level, is for a policy to say: the newest
 import random
 from collections.abc import Callable, Hashable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
 
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST, parse_level
-
-INITIAL = -1
-
-Key = str
+from plume_py.predict.store.legality import rules_for
+from plume_py.predict.store.records import INITIAL, Key, Record, Rules
 
 
 class Rollback(Exception):  # noqa: N818 - not an error: what a transaction raises to give up
@@ -35,43 +33,11 @@ class Conflict(Rollback):
     """Raised by the store where the level leaves a transaction nothing to read, or forbids its commit."""
 
 
-@dataclass
-class Record:
-    """A transaction as the store remembers it."""
-
-    number: int
-    session: Hashable
-    id: str
-    level: str
-    reads: list[tuple[Key, int]] = field(default_factory=list)  # external ones, in program order
-    writes: dict[Key, Any] = field(default_factory=dict)
-    ops: list[tuple[str, Key, str | None]] = field(default_factory=list)  # for the history
-    committed: bool = False
-
-
 class Policy(Protocol):
     """Chooses what a read sees."""
 
     def choose(self, request: "ReadRequest") -> int:
         """A legal writer: the number of a committed transaction, or INITIAL."""
-        ...
-
-
-class Rules(Protocol):
-    """What a level allows; see ``legality``."""
-
-    levels: tuple[str, ...]  # of the transactions that it can judge
-
-    def allows(self, store: "Store", txn: Record, key: Key, writer: int) -> bool:
-        """May the transaction, after what it has done, read ``key`` from ``writer``?"""
-        ...
-
-    def may_commit(self, store: "Store", txn: Record) -> bool:
-        """May the transaction commit what it has read and written?"""
-        ...
-
-    def committed(self, store: "Store", txn: Record) -> None:
-        """It did."""
         ...
 
 
@@ -197,8 +163,6 @@ class Store:
         initial: Callable[[Key], Any] = lambda key: None,
         rules: Rules | None = None,
     ) -> None:
-        from plume_py.predict.store.legality import rules_for
-
         self.level, self.policy = parse_level(level) or level, policy or Latest()
         self.rules = rules or rules_for(self.level)
         self.records: list[Record] = []
