@@ -6,8 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
-PACKAGE = Path(__file__).parent.parent / "plume_py"
+PACKAGE = ROOT / "plume_py"
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 # Package -> the packages that it may import besides itself.

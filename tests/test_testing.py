@@ -2,16 +2,15 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 import plume_py
 from plume_py.testing import IsolationError, assert_isolation
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parent.parent
 DEMO = ROOT / "histories" / "demo.json"
 SERIAL = ROOT / "histories" / "TCC" / "serial.json"
 
