@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -22,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.processes import MARK, end, is_running, tree
+from plume_py.base.processes import MARK, end, is_running, module_command, tree
 from plume_py.collect.registry import adapter_class
 
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
@@ -205,7 +204,7 @@ class ManagedServer(ABC):
 
     def _keep(self) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "plume_py.collect.watchdog", self.folder],
+            module_command("plume_py.collect.watchdog", self.folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -16,6 +16,7 @@ import threading
 from importlib import import_module
 from queue import SimpleQueue
 
+from plume_py.base.accel import load_numba
 from plume_py.base.memory import limit_data, own_data
 from plume_py.scan.settings import Answer, Settings, Task
 from plume_py.scan.storage import remove_fetched
@@ -98,7 +99,7 @@ class _Memory:
     def allow(self, task: Task) -> None:
         """Set the limit for the next history."""
         if task.size >= COMPILED and not task.known:  # of a known one there is most likely nothing left to check
-            import numba  # noqa: F401
+            load_numba()
         if self._limit is not None:
             limit_data(own_data() + self._limit)
 
