@@ -88,7 +88,7 @@ def _write(to: int, data: bytes) -> None:
 class _Memory:
     """The limit of a history: what it may ask for beyond what the process has already.
 
-    Only private, writable memory counts (RLIMIT_DATA), not the mapped file itself; what is too much fails with a
+    Only private, writable memory counts (RLIMIT_DATA), the text of the history included; what is too much fails with a
     MemoryError wherever it is asked for: in Python, numpy, a decompressor or a compiled kernel.
     """
 
