@@ -390,6 +390,16 @@ def test_small_histories_import_no_numba(small: Path) -> None:
     assert "numpy" in found and "numba" not in found
 
 
+def test_without_pictures_their_package_is_not_imported(tmp_path: Path) -> None:
+    demo = Path(__file__).parent.parent / "histories" / "demo.json"
+    code = "import sys\nfrom plume_py.cli.main import main\ntry:\n main()\nfinally:\n print('graphviz' in sys.modules)"
+    for options, drawn in ([], False), (["--format", "json"], False), (["--out", tmp_path], True):
+        done = subprocess.run(
+            [sys.executable, "-c", code, demo, *options], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 1 and done.stdout.splitlines()[-1] == str(drawn)
+
+
 def test_help_and_version(isocheck) -> None:
     assert isocheck("--version").out == f"isocheck {__version__}\n"
     run = isocheck("--help")
