@@ -12,9 +12,9 @@ from plume_py.report.dot import render as render_picture
 from plume_py.report.graphviz import draw
 from plume_py.report.text import render
 from plume_py.synth import Scope
+from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
 from plume_py.synth.hierarchy import dot as hierarchy_dot
-from plume_py.synth.levels import DEFINITIONS
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"

@@ -39,7 +39,7 @@ def command(
     """
     from plume_py.base.limits import Limits
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
-    from plume_py.synth.render import document
+    from plume_py.synth.report import document
 
     if out is not None and Path(out).suffix not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")

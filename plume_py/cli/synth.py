@@ -62,7 +62,7 @@ def command(
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.base.limits import Limits
     from plume_py.synth import Outcome, synthesize
-    from plume_py.synth.render import document, plain, text
+    from plume_py.synth.report import document, plain, text
 
     allowed, forbidden = chosen(files, allow, forbid)
     programs = None
@@ -128,7 +128,7 @@ def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
     from plume_py.synth.picture import picture
-    from plume_py.synth.render import title
+    from plume_py.synth.report import title
 
     album = Album(Path(out), formats)
     for number, found in enumerate(outcome.found, 1):
