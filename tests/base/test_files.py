@@ -12,12 +12,20 @@ from pathlib import Path
 
 import pytest
 
+import plume_py
 from plume_py.base import leftovers
 from plume_py.base.errors import IsocheckError
 from plume_py.base.files import is_stream, write_atomically
 from plume_py.cli.main import main
 
-PROGRAM = [sys.executable, "-P", "-c", "from plume_py.cli.main import main; main()"]
+# This package, and not another one that is installed.
+ROOT = str(Path(plume_py.__file__).parent.parent)
+PROGRAM = [
+    sys.executable,
+    "-P",
+    "-c",
+    f"import sys; sys.path.insert(0, {ROOT!r}); from plume_py.cli.main import main; main()",
+]
 GOOD = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1]]}]]}'
 BAD = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",7]]}]]}'
 # Every option, and argument, that names a file to be written; OUT is its place. Some end with 1: a violation was found.
@@ -143,11 +151,12 @@ def test_what_cannot_be_written_is_one_line(name, isocheck, tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted([f"folder{ending}", f"loop{ending}", f"nowhere{ending}", "work"])
 
 
-@pytest.mark.parametrize("place", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+@pytest.mark.parametrize("place", ["/dev/fd/1", "/proc/self/fd/1", "stdout", "link"])
 def test_an_open_descriptor_is_written_on_where_it_is(place, tmp_path):
     """Even if it is a file: what was in it stays, and whoever opened it keeps it."""
     (tmp_path / "good.json").write_text(GOOD)
-    (tmp_path / "link").symlink_to("/dev/stdout")
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")  # as /dev/stdout is, which must not be at risk
+    (tmp_path / "link").symlink_to("stdout")
     out = tmp_path / "out"
     out.write_text("before\n")
     number = os.stat(out).st_ino
@@ -157,14 +166,12 @@ def test_an_open_descriptor_is_written_on_where_it_is(place, tmp_path):
     assert out.read_text().startswith("before\n{") and os.stat(out).st_ino == number
     piped = subprocess.run([*PROGRAM, *arguments], stdout=subprocess.PIPE, cwd=tmp_path, check=False)
     assert piped.returncode == 0 and b"before\n" + piped.stdout == out.read_bytes()
-    assert sorted(os.listdir(tmp_path)) == ["good.json", "link", "out"]
+    assert sorted(os.listdir(tmp_path)) == ["good.json", "link", "out", "stdout"]
 
 
 def test_any_descriptor_will_do_and_a_closed_one_is_one_line(tmp_path):
     (tmp_path / "good.json").write_text(GOOD)
-    shell = (
-        f"{sys.executable} -P -c 'from plume_py.cli.main import main; main()' convert good.json /dev/fd/7 --to jsonl"
-    )
+    shell = f"{shlex.join(PROGRAM)} convert good.json /dev/fd/7 --to jsonl"
     done = subprocess.run(["sh", "-c", f"{shell} 7>out"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and (tmp_path / "out").stat().st_size > 20
     done = subprocess.run(["sh", "-c", shell], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -172,8 +179,8 @@ def test_any_descriptor_will_do_and_a_closed_one_is_one_line(tmp_path):
 
 
 def test_a_reader_of_standard_output_that_leaves_is_told_as_always(tmp_path):
-    (tmp_path / "h.json").write_text(GOOD)
-    shell = f"{shlex.join(PROGRAM)} generate /dev/stdout --to json"
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    shell = f"{shlex.join(PROGRAM)} generate stdout --to json"
     done = subprocess.run(["bash", "-c", f"{shell} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"],
                           cwd=tmp_path, capture_output=True, text=True, check=False)  # fmt: skip
     assert done.stdout == "141\n" and done.stderr == ""
@@ -244,7 +251,10 @@ write_atomically(sys.argv[1], chunks())
 @pytest.mark.parametrize("kind", ["nameless", "named"])
 def test_what_a_killed_writer_leaves_goes_with_the_next_run(how, kind, tmp_path):
     (tmp_path / "out").write_text("old")
-    run = subprocess.Popen([sys.executable, "-P", "-c", ENDLESS, tmp_path / "out", kind], stdout=subprocess.PIPE)
+    run = subprocess.Popen(
+        [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {ROOT!r})\n{ENDLESS}", tmp_path / "out", kind],
+        stdout=subprocess.PIPE,
+    )
     try:
         assert run.stdout.readline() == b"under way\n"
         write_atomically(str(tmp_path / "other"), [b"text"])
