@@ -73,15 +73,15 @@ class Aside:
         with suppress(OSError, AttributeError):
             handle = os.open(self._folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode)
             if os.path.exists(f"/proc/self/fd/{handle}"):
-                _hold(handle)
+                hold(handle)
                 return handle
             os.close(handle)
         while True:
             name = _fresh(self._folder)
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-            _hold(handle)
+            hold(handle)
             # Until then it looked abandoned, and may have been taken away.
-            if _is_at(handle, name):
+            if is_at(handle, name):
                 self._name = name
                 return handle
             os.close(handle)
@@ -114,12 +114,22 @@ def _remove_if_abandoned(path: str) -> None:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             info = os.fstat(handle)
-            if stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_nlink == 1:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _is_at(handle, path):
-                    os.unlink(path)
+            is_ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_nlink == 1
+            if is_ours and seize(handle) and is_at(handle, path):
+                os.unlink(path)
         finally:
             os.close(handle)
+
+
+def seize(handle: int) -> bool:
+    """Hold what nobody else does; False if somebody does, or if that cannot be known."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def held(handle: int) -> bool:
@@ -134,14 +144,15 @@ def held(handle: int) -> bool:
     return True
 
 
-def _hold(handle: int) -> None:
+def hold(handle: int) -> None:
     """Whoever looks for leftovers has it for an instant at most; where there are no locks, nobody looks."""
     with suppress(OSError):
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX)
 
 
-def _is_at(handle: int, path: str) -> bool:
+def is_at(handle: int, path: str) -> bool:
+    """Is the open file the one that is called ``path``?"""
     found = _stat(path)
     return found is not None and os.path.samestat(found, os.fstat(handle))
 

@@ -173,10 +173,10 @@ def _results_file(path: str | None) -> Iterator[str]:
     if path is not None:
         yield path
         return
-    from tempfile import TemporaryDirectory
+    from plume_py.base.scratch import Scratch
 
-    with TemporaryDirectory(prefix="isocheck-") as folder:
-        yield os.path.join(folder, "results.jsonl")
+    with Scratch() as scratch:
+        yield os.path.join(scratch.path, "results.jsonl")
 
 
 @contextmanager

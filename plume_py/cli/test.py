@@ -1,8 +1,6 @@
 """``isocheck test``: collect from a database, and check what it promises."""
 
 import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode, exit_code
 from plume_py.base.files import is_stream
+from plume_py.base.scratch import Scratch
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, picture_formats, picture_option, seconds, tell
@@ -57,7 +56,8 @@ def command(
         given["managed"] = "sqlite"
     if history is not None and is_stream(history):
         raise click.UsageError("--history needs a file: it is read again, and standard output has the results")
-    path, is_temporary = _place(history)
+    scratch = Scratch() if history is None else None
+    path = os.path.join(scratch.path, "history.jsonl") if scratch is not None else str(history)
     expected = [level for group in expect for level in group]
     is_needed = False
     try:
@@ -71,29 +71,18 @@ def command(
         if out is not None and result.violations:
             _draw(result, Path(out), formats)
     finally:
-        if is_temporary:
-            _tidy(path, is_needed)
+        if scratch is not None:
+            _tidy(scratch, path, is_needed)
     ctx.exit(_exit_code(collected, result))
 
 
-def _place(history: str | None) -> tuple[str, bool]:
-    if history is not None:
-        return history, False
-    handle, path = tempfile.mkstemp(prefix="isocheck-", suffix=".jsonl")
-    os.close(handle)
-    return path, True
-
-
-def _tidy(path: str, is_needed: bool) -> None:
+def _tidy(scratch: Scratch, path: str, is_needed: bool) -> None:
     """A history that the user has not named: kept if it is worth a second look."""
     if is_needed:
+        scratch.keep()
         click.echo(f"isocheck: the history is kept in {path}", err=True)
-        return
-    from plume_py.history.formats.jsonl_pending import pending_path
-
-    for leftover in (path, pending_path(path)):
-        with suppress(OSError):
-            os.unlink(leftover)
+    else:
+        scratch.remove()
 
 
 def _promised(isolations: "list[Isolation]") -> list[str]:

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import MARK, end, is_running, module_command, tree
+from plume_py.base.scratch import Scratch
 from plume_py.collect.registry import adapter_class
 
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
@@ -44,6 +44,7 @@ class ManagedServer(ABC):
 
     def __init__(self) -> None:
         self.folder = ""
+        self._scratch: Scratch | None = None
         self.port = 0
         self.password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
@@ -87,9 +88,9 @@ class ManagedServer(ABC):
     def __enter__(self) -> "ManagedServer":
         adapter_class(f"{self.scheme}:")  # tells at once if the driver is missing
         programs = self.find()
-        self.folder = tempfile.mkdtemp(prefix="isocheck-")
+        self._scratch = Scratch()
         try:
-            self._own(self.folder)
+            self.folder = self._make_folder(self._scratch.path)
             self._keep()
             self.prepare(programs)
             self._start_somewhere()
@@ -111,7 +112,8 @@ class ManagedServer(ABC):
                 self._keeper.stdin.close()
             with suppress(subprocess.TimeoutExpired):
                 self._keeper.wait(STOP)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._scratch is not None:
+            self._scratch.remove()
 
     def restart(self) -> None:
         """As after a crash: no time to finish anything."""
@@ -205,9 +207,18 @@ class ManagedServer(ABC):
         last = log.read_text(errors="replace").strip().splitlines()[-1:] or [problem]
         raise IsocheckError(f"{self.title} did not start: {last[0]}")
 
+    def _make_folder(self, parent: str) -> str:
+        """A folder of the server's user, in one of ours; that user must get through to it."""
+        folder = os.path.join(parent, "server")
+        os.mkdir(folder, 0o700)
+        if self._user() is not None:
+            os.chmod(parent, 0o711)
+        self._own(folder)
+        return folder
+
     def _keep(self) -> None:
         self._keeper = subprocess.Popen(
-            module_command("plume_py.collect.watchdog", self.folder),
+            module_command("plume_py.collect.watchdog", os.path.dirname(self.folder)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -217,7 +228,7 @@ class ManagedServer(ABC):
     def _environment(self) -> dict[str, str]:
         """Only what programs need: settings for other servers must not reach ours."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
-        return {**kept, MARK: self.folder}
+        return {**kept, MARK: os.path.dirname(self.folder)}
 
     def _user(self) -> pwd.struct_passwd | None:
         if os.geteuid() != 0:

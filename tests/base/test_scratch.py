@@ -1,0 +1,100 @@
+"""Folders for the time of a run: what a killed process leaves of them goes with the next run, and nothing else."""
+
+import os
+
+import pytest
+from program import PROGRAM, isocheck, wait_until
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.scratch import Scratch, remove_abandoned
+
+HISTORY = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}]]}'
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path, monkeypatch):
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def test_it_goes_at_the_end_with_all_that_is_in_it(temporary):
+    with Scratch() as scratch:
+        os.makedirs(os.path.join(scratch.path, "a", "b"))
+        assert os.stat(scratch.path).st_mode & 0o077 == 0
+    assert not os.listdir(temporary)
+
+
+def test_what_is_kept_is_nobodys_to_remove(temporary):
+    scratch = Scratch()
+    with open(os.path.join(scratch.path, "history.jsonl"), "w"):  # noqa: PTH123
+        pass
+    scratch.keep()
+    scratch.remove()
+    remove_abandoned()
+    assert os.listdir(scratch.path) == ["history.jsonl"]
+
+
+def test_nothing_of_anybody_else_is_taken_for_abandoned(temporary):
+    def name(digit):
+        return f"isocheck-run-{digit * 16}"
+
+    with Scratch() as in_use:
+        (temporary / name("0")).mkdir()
+        (temporary / name("1")).mkdir()
+        (temporary / name("1") / ".held").touch()
+        (temporary / name("1") / "more").mkdir()
+        (temporary / name("2")).mkdir()
+        (temporary / name("2") / "of the user").touch()
+        (temporary / name("3")).symlink_to(name("2"))
+        (temporary / name("4")).touch()
+        (temporary / "isocheck-run-0").mkdir()
+        (temporary / name("5")).mkdir()
+        (temporary / name("5") / ".held").symlink_to(temporary / name("4"))
+        kept = [name(digit) for digit in "2345"] + ["isocheck-run-0", os.path.basename(in_use.path)]
+        if os.geteuid() == 0:
+            (temporary / name("6")).mkdir()
+            os.chown(temporary / name("6"), 12345, 54321)
+            kept.append(name("6"))
+        remove_abandoned()
+        assert sorted(os.listdir(temporary)) == sorted(kept)
+
+
+def test_no_place_for_it_is_one_line(temporary, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(temporary / "none"))
+    with pytest.raises(IsocheckError, match="no place for temporary files"):
+        Scratch()
+
+
+@pytest.mark.parametrize("command", ["test", "scan", "collect"])
+def test_what_a_killed_run_leaves_goes_with_the_next(command, temporary, tmp_path, child):
+    """Killed as a whole, those that would tidy up included."""
+    (tmp_path / "h.json").write_text(HISTORY)
+    os.mkfifo(tmp_path / "never.jsonl")
+    record = ["--managed", "sqlite", "--transactions"]
+    out = ["--out", tmp_path / "out.jsonl", "--force"]
+    endless, short = {
+        "test": (["test", *record, "1000000"], ["test", *record, "2"]),
+        "scan": (["scan", f"@{tmp_path / 'never.jsonl'}"], ["scan", tmp_path / "h.json"]),
+        "collect": (["collect", *record, "1000000", *out], ["collect", *record, "2", *out]),
+    }[command]
+    run = child([*PROGRAM, *endless])
+    wait_until(lambda: any(files for *_, files in os.walk(temporary)), run)
+    child.kill()
+    for keeper in _keepers(temporary):
+        os.kill(keeper, 9)
+    assert isocheck(*short).returncode == 0
+    wait_until(lambda: not os.listdir(temporary))
+
+
+def _keepers(temporary):
+    """Processes that were started with a folder of ours as their argument."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:  # noqa: PTH123
+                if f"{temporary}/isocheck-run-".encode() in file.read():
+                    yield int(pid)
+        except OSError:
+            continue
