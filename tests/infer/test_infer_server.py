@@ -54,3 +54,31 @@ def test_all_vectors():
         {name: level.name for name, level in vector.items()} for vector in vectors(store, names, inferred, safe, False)
     ]
     assert some == [{"a": "SER", "b": "RC"}, {"a": "RC", "b": "RC"}, {"a": "RR", "b": "RC"}]
+
+
+TEXTS = r"""
+CREATE TABLE a (k INT PRIMARY KEY, v VARCHAR(50));
+INSERT INTO a VALUES (1, '\'), (2, ', 3); DROP TABLE a; -- ');
+
+-- transaction: f()
+UPDATE a SET v = '\''' WHERE k = 2;
+
+-- invariant: I
+NOT EXISTS (SELECT 1 FROM a WHERE v = '\\');
+"""
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_texts_stay_texts(kind, tmp_path):
+    """A backslash says nothing in SQL; to MariaDB it does, unless it is told otherwise."""
+    needs(kind)
+    (tmp_path / "texts.sql").write_text(TEXTS)
+    program = load(str(tmp_path / "texts.sql"))
+    with Server(program, kind) as server:
+        outcome = server.run({"f": STORES[STORE_OF[kind]].levels[-1]}, Load(seconds=0.2))
+        connection = server.connect()
+        server.reset(cursor := connection.cursor())
+        cursor.execute("SELECT v FROM a ORDER BY k")
+        assert [v for (v,) in cursor.fetchall()] == ["\\", ", 3); DROP TABLE a; -- "]
+        connection.close()
+    assert outcome.commits and not outcome.broken and not outcome.problems

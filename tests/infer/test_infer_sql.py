@@ -159,3 +159,20 @@ def test_errors_of_files(text, said):
     with pytest.raises(InputError) as caught:
         program(text + "\n-- transaction: g\nDELETE FROM u;\n")
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["a; SELECT 1", 'a""b', "a'b", "a b", "1a", "a--"])
+@pytest.mark.parametrize("place", ["table", "field", "alias", "variable"])
+def test_names_are_words(name, place):
+    """They become part of statements, which --run sends to a server."""
+    words = {"table": "t1", "field": "f1", "alias": "a1", "variable": "v1"}
+    text = """
+CREATE TABLE {table} (k INT PRIMARY KEY, {field} INT);
+-- transaction: f()
+SELECT {field} INTO {variable} FROM {table} WHERE k = 1;
+-- invariant: I
+NOT EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{field} < 0);
+"""
+    parse(text.format(**words | {place: '"word"'}))
+    with pytest.raises(InputError, match="letters, digits and underscores"):
+        parse(text.format(**words | {place: f'"{name}"'}))

@@ -103,7 +103,7 @@ def _statements(section: _Section) -> list[tuple[str, int]]:
     """The statements of a section with their lines, split at semicolons."""
     text, first = _body(section)
     found, current = [], list[Any]()
-    for token in [*tokens(text), None]:
+    for token in [*tokens(text, first), None]:
         if token is None or token.text == ";":
             if current:
                 found.append((text[current[0].start : current[-1].end + 1], first + current[0].line - 1))
@@ -153,7 +153,7 @@ class _Parser:
 
     def __init__(self, text: str, first: int, any_query: bool) -> None:
         self.text, self.first, self.any_query = text, first, any_query
-        self.tokens = tokens(text)
+        self.tokens = tokens(text, first)
         self.at = 0
 
     def word(self, ahead: int = 0) -> str:

@@ -111,7 +111,7 @@ class _Making:
                 raise wrong("foreign keys with ON DELETE or ON UPDATE are not supported", line)
             self.foreign.append(_reference(node.args["reference"], columns, line))
         elif isinstance(node, exp.CheckColumnConstraint):
-            self.checks.append(Condition(node.this, node.this.sql(dialect="postgres"), line))
+            self.checks.append(Condition(node.this, node.this.sql(dialect="postgres", comments=False), line))
         elif not isinstance(node, exp.NotNullColumnConstraint | exp.DefaultColumnConstraint):
             raise wrong(f"this constraint is not supported: {node.sql(dialect='postgres')[:60]}", line)
 

@@ -102,6 +102,8 @@ class Server:
             password=self.managed.password,
             database=DATABASE,
             autocommit=True,
+            # As the standard has it, and our texts: a backslash is a backslash.
+            init_command="SET SESSION sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')",
         )
 
     def version(self) -> str:
