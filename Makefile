@@ -8,17 +8,19 @@
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
 #   make fuzz        damaged input for every reader and command (FUZZ=600 seconds; what is wrong goes to fuzz-found/)
+#   make soak        every command that writes, killed and starved at random moments (SOAK=300 seconds)
 #   make lint        style and types                          make format      put the style right
 #   make clean       remove what the others made, .venv excepted
 
 PYTHON ?= python3
 BENCH ?=
 FUZZ ?= 600
+SOAK ?= 300
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full fuzz bench bench-strong bench-synth bench-predict bench-allocate lint format clean
+.PHONY: demo test test-full fuzz soak bench bench-strong bench-synth bench-predict bench-allocate lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -42,6 +44,10 @@ test-full: $(VENV)/.test
 fuzz: $(VENV)/.test
 	$(BYTECODE)
 	PYTHONPATH=tests:. ISOCHECK_COMPILE=never $(BIN)/python -m fuzz $(FUZZ)
+
+soak: $(VENV)/.test
+	$(BYTECODE)
+	PYTHONPATH=tests:. $(BIN)/python -m soak $(SOAK)
 
 bench: $(VENV)/.core
 	$(BYTECODE)

@@ -44,7 +44,7 @@ class Children:
         self.running = []
 
     def __call__(self, command, **how):
-        process = subprocess.Popen([*map(str, command)], start_new_session=True, preexec_fn=_die_with_the_tests, **how)
+        process = subprocess.Popen([*map(str, command)], start_new_session=True, preexec_fn=die_with_the_tests, **how)
         self.running.append(process)
         return process
 
@@ -58,7 +58,7 @@ class Children:
                     stream.close()
 
 
-def _die_with_the_tests():
+def die_with_the_tests():
     """So that not even killing the tests leaves a process behind."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
