@@ -65,7 +65,7 @@ class _CheckedFile(IndexDataCacheFile):
             return _note(path, error.strerror or str(error))
         if content[:_DIGEST] != _digest(content[_DIGEST:]):
             return _note(path, "it is damaged")
-        return pickle.loads(memoryview(content)[_DIGEST:])
+        return pickle.loads(memoryview(content)[_DIGEST:])  # noqa: S301 - only we can write to the folder
 
     def _save(self, path: str, value: Any) -> None:
         text = self._dump(value)

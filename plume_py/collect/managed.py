@@ -212,7 +212,7 @@ class ManagedServer(ABC):
         folder = os.path.join(parent, "server")
         os.mkdir(folder, 0o700)
         if self._user() is not None:
-            os.chmod(parent, 0o711)
+            os.chmod(parent, 0o711)  # noqa: S103 - through, without seeing what else is there
         self._own(folder)
         return folder
 

@@ -216,7 +216,7 @@ class _Body:
         found: list[ir.Stmt] = []
         for row in stmt.rows:
             if len(row) != len(columns):
-                raise wrong(f"INSERT has {len(row)} values for {len(columns)} columns", stmt.line)
+                raise wrong(f"INSERT has {len(row)} values for {len(columns)} columns", stmt.line)  # noqa: S608 - no SQL
             values = dict(zip(columns, (self.at(stmt.line).expr(value) for value in row), strict=True))
             found.append(ir.Insert(stmt.line, table.name, tuple(values[name] for name in table.names)))
         return found
