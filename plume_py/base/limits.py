@@ -1,11 +1,21 @@
 """Limits of time and memory: reaching one ends in "undecided", never in a wrong answer."""
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 from plume_py.base.errors import LimitError
+from plume_py.base.memory import data_limited_to, own_data
 
 MEGABYTE = 1 << 20
+
+# Seconds between two looks at the limits, where nobody else looks.
+TICK = 0.1
+# What one call may ask for beyond the memory limit before it fails: memory that is asked for is not all used.
+SLACK = 1.15
 
 Progress = Callable[[], str]
 
@@ -38,6 +48,46 @@ class Limits:
         except LimitError:
             return True
         return False
+
+    @contextmanager
+    def enforced(self) -> Iterator[None]:
+        """Inside, a limit that is reached ends whatever runs by a LimitError, also what never asks.
+
+        Time is looked at by a timer, as far as there is one (for the main thread, and not on Windows); memory also by
+        the system, which refuses more, since a single call can ask for any amount.
+        """
+        with self._ticking(), data_limited_to(self._most_data()):
+            try:
+                yield
+            except MemoryError:
+                if self.max_memory is None:
+                    raise
+                raise LimitError(f"stopped at {_megabytes(self.max_memory)} of memory") from None
+
+    def _most_data(self) -> int | None:
+        """What the system may give this process, other memory of it included that the limit does not count."""
+        if self.max_memory is None or not own_data():
+            return None
+        return own_data() + int(max(0, self.max_memory - memory_in_use()) * SLACK)
+
+    @contextmanager
+    def _ticking(self) -> Iterator[None]:
+        free = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+        if not free or (self._end is None and self.max_memory is None) or signal.getitimer(signal.ITIMER_REAL)[0]:
+            yield
+            return
+
+        def tick(number: int, frame: FrameType | None) -> None:
+            self.check()
+
+        before = signal.signal(signal.SIGALRM, tick)
+        # again and again: an exception that is raised while, say, an object is taken down gets lost
+        signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def reserve(self, size: int, progress: Progress = str) -> None:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
