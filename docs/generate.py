@@ -11,9 +11,9 @@ from plume_py.levels.patterns import STRONG, TAPS, Pattern
 from plume_py.report import dot
 from plume_py.report.text import render
 from plume_py.synth import Scope
+from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
 from plume_py.synth.hierarchy import dot as hierarchy_dot
-from plume_py.synth.levels import DEFINITIONS
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"

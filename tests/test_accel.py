@@ -15,7 +15,7 @@ from plume_py import load
 from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.checking.graph import clock_kernels, row_kernels, session_kernels
-from plume_py.checking.strong import node_kernels
+from plume_py.checking.strong.decide import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder

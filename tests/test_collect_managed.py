@@ -26,7 +26,7 @@ def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path):
     """No server has been started yet; what makes its files would bring the folder back."""
     folder = tmp_path / "server"
     folder.mkdir()
-    keeper = subprocess.Popen([sys.executable, "-m", "plume_py.collect.keeper", str(folder)], stdin=subprocess.PIPE)
+    keeper = subprocess.Popen([sys.executable, "-m", "plume_py.collect.watchdog", str(folder)], stdin=subprocess.PIPE)
     busy = subprocess.Popen([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", str(folder)])
     try:

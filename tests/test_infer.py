@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plume_py.cli.infer import command
-from plume_py.infer.bounded import Bounded
+from plume_py.cli.main import cli
+from plume_py.infer.bounded.search import Bounded
 from plume_py.infer.driver import Options, check_together, infer
-from plume_py.infer.levels import RC, SI, STORES
-from plume_py.infer.load import load
-from plume_py.infer.schedule import Commit, Counterexample, ReplayError, replay
+from plume_py.infer.language.load import load
+from plume_py.infer.run.replay import replay
+from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
+from plume_py.infer.stores import RC, SI, STORES
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 
 
 def run(*args):
-    return CliRunner().invoke(command, [str(arg) for arg in args], catch_exceptions=False)
+    return CliRunner().invoke(cli, ["infer", *(str(arg) for arg in args)], catch_exceptions=False)
 
 
 def levels(app, store, rows=2):  # and as many steps

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plume_py.cli.infer import command
-from plume_py.infer.bounded import NONE, VIOLATED, Bounded
-from plume_py.infer.check import validate
+from plume_py.cli.main import cli
+from plume_py.infer.bounded.search import NONE, VIOLATED, Bounded
 from plume_py.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
-from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
-from plume_py.infer.prove import prove
-from plume_py.infer.schedule import replay
+from plume_py.infer.language.wellformed import validate
+from plume_py.infer.proof.prove import prove
+from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.replay import replay
+from plume_py.infer.stores import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
 
 LOCKING = (RC, RC_PG, RR_INNODB, RR_ANSI, SI, SER)
 
@@ -202,7 +202,7 @@ def test_no_state_satisfies_the_invariant(tmp_path, engine):
         "CREATE TABLE b (y INT PRIMARY KEY);\n-- transaction: add(i)\nINSERT INTO b VALUES (:i);\n"
         "-- invariant: many: (SELECT COUNT(*) FROM b) >= 3\n"
     )
-    result = CliRunner().invoke(command, [str(path), "--engine", engine, "--prove"])
+    result = CliRunner().invoke(cli, ["infer", str(path), "--engine", engine, "--prove"])
     assert result.exit_code == 3
     assert "undecided: no state of up to 2 rows per table satisfies the invariant; raise --rows" in result.output
     assert "proved" not in result.output
@@ -247,7 +247,7 @@ def test_postgresql_does_not_ask_subqueries_of_an_update_again(correlated):
 def test_without_z3_levels_that_were_not_checked_together_are_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     path = Path(__file__).parent.parent / "docs" / "examples" / "booking.sql"
-    result = CliRunner().invoke(command, [str(path), "--brief", "--steps", "1", "--engine", "explore"])
+    result = CliRunner().invoke(cli, ["infer", str(path), "--brief", "--steps", "1", "--engine", "explore"])
     mixed = "count_then_lock  SER" in result.output and "lock_then_count  RC" in result.output
     assert mixed and "note: these levels were not checked together, which needs z3" in result.output
 

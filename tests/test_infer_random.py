@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from plume_py.infer.bounded import UNKNOWN, Bounded
-from plume_py.infer.check import validate
+from plume_py.infer.bounded.search import UNKNOWN, Bounded
 from plume_py.infer.embed import App, Id, Int, by, else_, for_each, if_, require
-from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import RC_PG, RR_ANSI, SER, STORES
-from plume_py.infer.prove import prove
-from plume_py.infer.schedule import replay
+from plume_py.infer.language.wellformed import validate
+from plume_py.infer.proof.prove import prove
+from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.replay import replay
+from plume_py.infer.stores import RC_PG, RR_ANSI, SER, STORES
 
 LEVELS = (*STORES["literal"].levels, RC_PG, RR_ANSI)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from plume_py.cli.infer import command
-from plume_py.infer.levels import STORES
-from plume_py.infer.load import load
-from plume_py.infer.server import STORE_OF, Load, Server, vectors
+from plume_py.cli.main import cli
+from plume_py.infer.language.load import load
+from plume_py.infer.run.server import STORE_OF, Load, Server, vectors
+from plume_py.infer.stores import STORES
 
 PROGRAMS = {"postgresql": "initdb", "mariadb": "mariadb-install-db"}
 
@@ -38,7 +38,7 @@ def test_a_real_server_agrees(kind):
 def test_the_command_runs_a_sql_file():
     needs("postgresql")
     path = Path(__file__).parent.parent / "docs" / "examples" / "booking.sql"
-    result = CliRunner().invoke(command, [str(path), "--brief", "--run", "postgresql", "--run-seconds", "0.5"])
+    result = CliRunner().invoke(cli, ["infer", str(path), "--brief", "--run", "postgresql", "--run-seconds", "0.5"])
     assert "count_then_lock=SER lock_then_count=SER  [found safe]  holds" in result.output
     assert "of 1 where every transaction is at a level found safe, 0 broke the invariant" in result.output
     assert result.exit_code == 0

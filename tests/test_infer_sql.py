@@ -7,12 +7,12 @@ import pytest
 from plume_py.base.errors import InputError
 from plume_py.base.sql.access import accesses
 from plume_py.base.sql.files import parse
-from plume_py.infer import language as ir
-from plume_py.infer.check import validate
 from plume_py.infer.driver import Options, infer
-from plume_py.infer.levels import STORES
-from plume_py.infer.load import load
-from plume_py.infer.sqlfront import translate
+from plume_py.infer.language import ir
+from plume_py.infer.language.from_sql import translate
+from plume_py.infer.language.load import load
+from plume_py.infer.language.wellformed import validate
+from plume_py.infer.stores import STORES
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, v INT);\nCREATE TABLE u (w INT);\n"

@@ -2,12 +2,12 @@
 
 import pytest
 
-from plume_py.infer.bounded import NONE, VIOLATED, Bounded
-from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import STORES
-from plume_py.infer.load import load
-from plume_py.infer.prove import prove
-from plume_py.infer.schedule import replay
+from plume_py.infer.bounded.search import NONE, VIOLATED, Bounded
+from plume_py.infer.language.load import load
+from plume_py.infer.proof.prove import prove
+from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.replay import replay
+from plume_py.infer.stores import STORES
 
 LEVELS = STORES["literal"].levels  # RC0 RC RRf RRi SI SER
 

@@ -137,3 +137,15 @@ def test_the_page_names_what_is_there():
         place = path.relative_to(PACKAGE)
         if place.name != "__init__.py":
             assert any(str(above) in named for above in (place, *place.parents)), place
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    """Inside packages, too. A package's ``__init__``, which collects names, does not count."""
+    direct = {}
+    for name, target in edges():
+        direct.setdefault(name, set()).add(target)
+    waiting = {name: {target for target in targets if target != name} for name, targets in direct.items()}
+    while free := [name for name in waiting if not waiting[name] & waiting.keys()]:
+        for name in free:
+            del waiting[name]
+    assert waiting == {}

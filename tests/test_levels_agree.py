@@ -18,15 +18,15 @@ from test_weak import build
 
 from plume_py import check
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.strong.search import search
+from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.small.search import search
 from plume_py.levels import CODES, LEVELS, NAMES, RUNNABLE, STRONG, STRONGEST_FIRST, WEAK, sees, weaker_levels
-from plume_py.levels.sight import seen
 from plume_py.levels.table import AT_COMMIT, WRITERS
-from plume_py.synth.levels import DEFINITIONS
+from plume_py.levels.visibility import seen
+from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.problem import witness_of
+from plume_py.verify.facts import Told
 from plume_py.verify.strong import all_orders_fail
-from plume_py.verify.told import Told
 
 UPDATE_ATOMIC = AT_COMMIT | WRITERS  # a level that the checker does not have, and synthesis has
 

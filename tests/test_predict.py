@@ -13,11 +13,11 @@ from oracle import Facts
 from plume_py import HistoryBuilder, InputError, check, load
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.predict import predictor
-from plume_py.predict.observed import observe
-from plume_py.predict.prediction import running_order
-from plume_py.predict.predictor import predict
-from plume_py.predict.recheck import PredictionDefectError, recheck
+from plume_py.predict.predictor import predictor
+from plume_py.predict.predictor.observed import observe
+from plume_py.predict.predictor.prediction import running_order
+from plume_py.predict.predictor.predictor import predict
+from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
 from plume_py.predict.summary import dangerous_reads, program_of, safe_levels
 from plume_py.predict.trace import trace
 

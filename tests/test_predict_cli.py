@@ -66,7 +66,7 @@ def test_a_program_is_replayed() -> None:
 
 
 def test_undecided_is_3(monkeypatch) -> None:
-    import plume_py.predict.predictor as predictor
+    import plume_py.predict.predictor.predictor as predictor
     from plume_py.base.errors import LimitError
 
     def tired(*_):

@@ -9,12 +9,12 @@ from oracle import Facts, satisfies
 from plume_py import check
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.predict.explore import explore
-from plume_py.predict.legality import CheckedRules, SerialRules, WeakRules, rules_for
-from plume_py.predict.predictor import predict
-from plume_py.predict.program import PROGRAMS, Step, Workload, observed_run, program, run
-from plume_py.predict.replay import replay
-from plume_py.predict.store import INITIAL, Conflict, Latest, RandomLegal, Rollback, Store
+from plume_py.predict.predictor.predictor import predict
+from plume_py.predict.store.explore import explore
+from plume_py.predict.store.legality import CheckedRules, SerialRules, WeakRules, rules_for
+from plume_py.predict.store.program import PROGRAMS, Step, Workload, observed_run, program, run
+from plume_py.predict.store.replay import replay
+from plume_py.predict.store.store import INITIAL, Conflict, Latest, RandomLegal, Rollback, Store
 
 
 def test_reads_and_writes() -> None:

@@ -16,13 +16,13 @@ from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.scan import summary as summary_module
 from plume_py.scan.page import document
+from plume_py.scan.report import render
 from plume_py.scan.results import Reader
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import Answer, Settings, Task, spell_bytes
 from plume_py.scan.shape import shape_of
 from plume_py.scan.summary import summed_up
 from plume_py.scan.task import _answer
-from plume_py.scan.text import render
 
 # Paths may hold surrogates, and are spelled out early; what a history holds is valid text.
 HOSTILE = [text.replace("\ud800", "") for text in HOSTILE_TEXTS]

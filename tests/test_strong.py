@@ -11,9 +11,9 @@ from test_weak import all_histories, build, random_lists
 from plume_py import HistoryBuilder, check, load
 from plume_py.base import accel
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong import infer_kernels, node_kernels, trial_kernels
-from plume_py.checking.strong.decision import Core
-from plume_py.checking.strong.engine import StrongEngine
+from plume_py.checking.strong.decide import infer_kernels, node_kernels, trial_kernels
+from plume_py.checking.strong.decide.answer import Core
+from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY
@@ -138,7 +138,7 @@ def test_histories_of_two_transactions_agree_with_the_oracle():
 
 
 def test_narrow_blocks_of_clocks_change_nothing(monkeypatch):
-    monkeypatch.setattr("plume_py.checking.strong.known.CLOCK_BYTES", 1)
+    monkeypatch.setattr("plume_py.checking.strong.decide.inference.CLOCK_BYTES", 1)
     compare(4, 150)
     compare(4, 60, crowded)
 

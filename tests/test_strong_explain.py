@@ -13,9 +13,9 @@ import plume_py
 from plume_py import HistoryBuilder
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import INITIAL, LevelVerdict, Result
-from plume_py.checking.strong import refute
-from plume_py.checking.strong.decision import Core, Decision
-from plume_py.checking.strong.explain import DECLARED, explain
+from plume_py.checking.strong.decide.answer import Core, Decision
+from plume_py.checking.strong.explain.violation import DECLARED, explain
+from plume_py.checking.strong.small import argument
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import STRONG
 from plume_py.report import dot
@@ -174,7 +174,7 @@ def refuted_exactly(seed, count):
         levels = oracle_mixed.random_levels(rng, facts)
         made = build(sessions)
         analysis = Analysis(made)
-        found, proof = refute.Refuter(made, analysis.reads, levels).argue(facts.live)
+        found, proof = argument.Refuter(made, analysis.reads, levels).argue(facts.live)
         assert (proof is None) == oracle_mixed.holds(facts, levels), (sessions, levels)
         if proof is not None:
             violation = explained(made, levels)
@@ -291,7 +291,7 @@ def test_the_same_history_is_fine_at_pc_and_not_at_si():
     made = history(["rx0 wx1"], ["rx0 wx2"])
     analysis = Analysis(made)
     fine = {0: "SER", 1: "PC"}
-    assert refute.Refuter(made, analysis.reads, fine).argue((0, 1))[1] is None
+    assert argument.Refuter(made, analysis.reads, fine).argue((0, 1))[1] is None
     violation = explained(made, {0: "SER", 1: "SI"})
     assert violation.tap == "lost-update"
     assert violation.level == DECLARED
@@ -322,7 +322,7 @@ def test_commit_orders_are_supposed_where_the_order_of_writers_does_not_decide()
 
 
 def test_an_argument_that_is_too_long_is_not_shown_but_the_set_is(monkeypatch):
-    monkeypatch.setattr(refute, "TRIALS", 0)
+    monkeypatch.setattr(argument, "TRIALS", 0)
     violation = explained(history(["wx1"], ["rx1 wx2"], ["rx1 wx3"]), "PSI")
     assert (violation.tap, violation.steps) == ("cycle", ())
     assert "these 3 transactions alone break the level" in violation.explanation

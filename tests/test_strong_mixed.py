@@ -16,9 +16,9 @@ from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong import infer_kernels, node_kernels, trial_kernels
-from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.strong.visibility import visibility
+from plume_py.checking.strong.decide import infer_kernels, node_kernels, trial_kernels
+from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.small.visibility import visibility
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
@@ -55,7 +55,7 @@ def compare(seed, count, make=close, initial=0):
 
 
 def witness(analysis, engine, codes, decision):
-    from plume_py.checking.strong.layout import Layout
+    from plume_py.checking.strong.decide.columns import Layout
 
     return Witness(
         level="declared",

@@ -12,7 +12,7 @@ from plume_py.synth import INITIAL, Program, Scope, level, search, synthesize
 from plume_py.synth.problem import TRICKS, without
 from plume_py.synth.recheck import DefectError, recheck
 from plume_py.synth.registry import definition
-from plume_py.synth.render import plain, text
+from plume_py.synth.report import plain, text
 
 LARGE = [Scope(2, 2, 3), Scope(3, 1, 3)]
 

@@ -9,7 +9,7 @@ from synth_histories import plain, random_concrete, verdicts
 
 from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.synth.concrete import Concrete, Given, Txn
-from plume_py.synth.levels import DEFINITIONS
+from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.problem import Shown, witness_of
 from plume_py.synth.recheck import _every_witness, _witnesses
 from plume_py.synth.registry import checker_level

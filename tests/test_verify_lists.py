@@ -12,7 +12,7 @@ from test_verify import built
 
 from plume_py.verify import Witness, verify_entry, verify_witness
 from plume_py.verify.claims import Entry, LevelClaim, ShownClaim, StepClaim, ViolationClaim
-from plume_py.verify.told import Told
+from plume_py.verify.facts import Told
 from plume_py.verify.violations import Case, RefutedError
 
 START = "(initial state)"

@@ -18,9 +18,9 @@ from plume_py.base.limits import Limits
 from plume_py.base.version import __version__
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.strong.layout import Layout
-from plume_py.checking.strong.visibility import visibility
+from plume_py.checking.strong.decide.columns import Layout
+from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.small.visibility import visibility
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST, parse_level

@@ -11,7 +11,7 @@ from plume_py.cli.predict import PROGRAMS, level_option, workload_options
 from plume_py.levels import DEFAULT
 
 if TYPE_CHECKING:
-    from plume_py.predict.explore import Exploration
+    from plume_py.predict.store.explore import Exploration
 
 
 @click.command("explore")
@@ -41,8 +41,8 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     if level == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
     from plume_py.base.limits import Limits
-    from plume_py.predict.explore import explore
-    from plume_py.predict.program import program as find
+    from plume_py.predict.store.explore import explore
+    from plume_py.predict.store.program import program as find
 
     limits = Limits(given.pop("timeout"))
     found = explore(find(program), level, limits=limits, **given)

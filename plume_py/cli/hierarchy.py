@@ -36,7 +36,7 @@ def command(
     """
     from plume_py.base.limits import Limits
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
-    from plume_py.synth.render import document
+    from plume_py.synth.report import document
 
     if out is not None and Path(out).suffix not in (".dot", ".svg"):
         raise click.UsageError(f"--out {out}: a picture is a .dot or a .svg file")

@@ -67,7 +67,7 @@ def command(
     Exit code: 0 every transaction has such a level, 1 some has none (or a run at these levels broke the invariant),
     2 wrong usage, 3 undecided, 4 APP cannot be read.
     """
-    from plume_py.infer.load import load
+    from plume_py.infer.language.load import load
 
     given["store"] = _store(given["store"], server)
     program = load(app)
@@ -141,7 +141,7 @@ def _run(
 ) -> dict[str, Any]:
     """The sanity experiment: the inferred levels, and weaker ones, on a real server."""
     from plume_py.infer.report import run_data, run_line, run_summary
-    from plume_py.infer.server import Load, sanity
+    from plume_py.infer.run.server import Load, sanity
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
     if len(inferred) < len(result.program.transactions):
@@ -162,7 +162,7 @@ def _run(
 
 def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **given: Any) -> "Inference":
     from plume_py.infer.driver import Options, infer
-    from plume_py.infer.levels import STORES as CATALOGUE
+    from plume_py.infer.stores import STORES as CATALOGUE
 
     known = [txn.name for txn in program.transactions]
     for name in names:
@@ -172,7 +172,7 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
         raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
     options = Options(given["rows"], given["steps"], given["engine"], given["prove"], given["timeout"])
     if serializability:
-        from plume_py.infer.serial import infer_serial
+        from plume_py.infer.driver import infer_serial
 
         result: Inference = infer_serial(program, CATALOGUE[store], names, options)
         return result

@@ -12,9 +12,9 @@ from plume_py.levels import DEFAULT, parse_level
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
-    from plume_py.predict.predictor import Outcome
-    from plume_py.predict.program import Workload
-    from plume_py.predict.replay import Validation
+    from plume_py.predict.predictor.predictor import Outcome
+    from plume_py.predict.store.program import Workload
+    from plume_py.predict.store.replay import Validation
 
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
@@ -101,8 +101,8 @@ def _observe(path: str | None, program: str | None, given: dict[str, Any]) -> "t
         from plume_py.history.load import load
 
         return path, load(path, format=given["input_format"], init_txn=given["init_txn"]), None
-    from plume_py.predict.program import Workload, observed_run
-    from plume_py.predict.program import program as find
+    from plume_py.predict.store.program import Workload, observed_run
+    from plume_py.predict.store.program import program as find
 
     workload = Workload(find(str(program)), given["seed"], given["sessions"], given["transactions"])
     shape = f"{workload.sessions}x{workload.transactions}"
@@ -131,7 +131,7 @@ def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool
 
 def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
     from plume_py.checking.declared import read_level_map
-    from plume_py.predict.predictor import predict
+    from plume_py.predict.predictor.predictor import predict
 
     return predict(
         observed,
@@ -147,7 +147,7 @@ def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
 
 
 def _predict(name: str, observed: "History", workload: "Workload | None", given: dict[str, Any]) -> int:
-    from plume_py.predict.text import as_data, render
+    from plume_py.predict.report import as_data, render
     from plume_py.report.json import encode
 
     outcome = _run(observed, given["level"], given)
@@ -170,7 +170,7 @@ def _predict(name: str, observed: "History", workload: "Workload | None", given:
 def _replay(observed: "History", workload: "Workload | None", outcome: "Outcome") -> "list[Validation]":
     if workload is None:
         return []
-    from plume_py.predict.replay import replay
+    from plume_py.predict.store.replay import replay
 
     return [replay(workload, observed, p, outcome.level, outcome.target) for p in outcome.predictions]
 
@@ -182,8 +182,8 @@ def _figures(outcome: "Outcome") -> str:
 
 def _sweep(name: str, observed: "History", given: dict[str, Any]) -> int:
     from plume_py.base.text import shown
+    from plume_py.predict.report import strategy
     from plume_py.predict.summary import safe_levels
-    from plume_py.predict.text import strategy
 
     levels = [level for level in LEVELS if level != given["target"]]
     outcomes = {}

@@ -34,7 +34,7 @@ def command(
     """
     from plume_py.base.limits import Limits
     from plume_py.synth.relate import relate
-    from plume_py.synth.render import document, plain, text
+    from plume_py.synth.report import document, plain, text
 
     for name in (a, b):
         if "," in name:

@@ -213,7 +213,7 @@ def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
         run = {"files": tally.tasks, "checked": tally.checked, "same": tally.same, "skipped": tally.skipped}
         tool = {"name": "isocheck", "version": __version__}
         return encode({"tool": tool, "run": {**run, "skipped_names": tally.skipped_names}, "summary": plain(summary)})
-    from plume_py.scan.text import render
+    from plume_py.scan.report import render
 
     return render(summary, tally)
 

@@ -58,7 +58,7 @@ def command(
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.base.limits import Limits
     from plume_py.synth import Outcome, synthesize
-    from plume_py.synth.render import document, plain, text
+    from plume_py.synth.report import document, plain, text
 
     allowed, forbidden = chosen(files, allow, forbid)
     programs = None
@@ -120,7 +120,7 @@ def _write(outcome: "Outcome", out: str) -> None:
         _write_history(outcome.found[0], out)
         return
     from plume_py.synth.picture import picture
-    from plume_py.synth.render import title
+    from plume_py.synth.report import title
 
     folder = Path(out)
     try:

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, first_line
+from plume_py.collect.plan import NamedPlan, Plan
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.workload import NamedPlan, Plan, Shape, Workload
+from plume_py.collect.workload import Shape, Workload
 
 # Seconds between attempts to connect, from … to.
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0

@@ -205,7 +205,7 @@ class ManagedServer(ABC):
 
     def _keep(self) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "plume_py.collect.keeper", self.folder],
+            [sys.executable, "-m", "plume_py.collect.watchdog", self.folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
 
-from plume_py.collect.workload import NamedPlan, Plan
+from plume_py.collect.plan import NamedPlan, Plan
 
 
 class Mix(ABC):

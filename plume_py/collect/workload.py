@@ -1,7 +1,6 @@
 """What the sessions do: plans of transactions, drawn from the seed alone. Which values are read is up to the database.
 
-A plan is a list of (operation, key), the operation "r" or "w"; a write is an append in a list run. Values are not part
-of it: the runner takes the next one of the session, so that no value is ever written twice.
+Values are not part of a plan: the runner takes the next one of the session, so that no value is ever written twice.
 """
 
 import random
@@ -10,8 +9,8 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 
 from plume_py.base.errors import IsocheckError
-
-Plan = list[tuple[str, str]]
+from plume_py.collect.mixes import MIXES, Mix
+from plume_py.collect.plan import Plan
 
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
@@ -19,14 +18,6 @@ HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
 # In a list run every key gets about three times as many appends as there are transactions from one rotation to the
 # next; without rotation lists would grow for ever, and reading them cost ever more.
 ROTATE_LISTS = 20
-
-
-class NamedPlan(Plan):
-    """A transaction of a ready-made mix, and which kind it is."""
-
-    def __init__(self, plan: Plan, kind: str) -> None:
-        super().__init__(plan)
-        self.kind = kind
 
 
 @dataclass(frozen=True)
@@ -68,12 +59,10 @@ class Workload:
     """Keys, and for each session its plans."""
 
     def __init__(self, shape: Shape) -> None:
-        from plume_py.collect import mixes
-
         self._shape = shape
-        self._mix: mixes.Mix | None = None
-        if shape.workload in mixes.MIXES:
-            self._mix = mixes.MIXES[shape.workload](max(1, shape.keys))
+        self._mix: Mix | None = None
+        if shape.workload in MIXES:
+            self._mix = MIXES[shape.workload](max(1, shape.keys))
         elif shape.workload not in ("register", "append"):
             raise IsocheckError(f"unknown workload {shape.workload!r:.40}; use one of {' '.join(workload_names())}")
         if shape.read_only + shape.write_only > 1:
@@ -127,8 +116,6 @@ class Workload:
 
 def workload_names() -> list[str]:
     """Every workload there is."""
-    from plume_py.collect.mixes import MIXES
-
     return ["register", "append", *MIXES]
 
 

@@ -6,11 +6,12 @@ from importlib.util import find_spec
 from time import monotonic
 
 from plume_py.base.errors import IsocheckError
-from plume_py.infer import language as ir
-from plume_py.infer.explore import Explorer
-from plume_py.infer.levels import SER, Level, Store
-from plume_py.infer.schedule import Commit, Counterexample, Replay, ReplayError, replay
-from plume_py.infer.serial import CLAUSE
+from plume_py.infer.language import ir
+from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.replay import Replay, replay
+from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
+from plume_py.infer.run.serial import CLAUSE
+from plume_py.infer.stores import SER, Level, Store
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
 MISSING = "this needs z3; install it with `pip install 'plume-py[infer]'`, or use --engine explore"
@@ -155,7 +156,7 @@ def _verdict(
 ) -> LevelVerdict:
     verdict = search.verdict(name, level)
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
-        from plume_py.infer.prove import prove
+        from plume_py.infer.proof.prove import prove
 
         outcome = prove(program, name, level, options.seconds)
         verdict.proved = outcome.proved
@@ -198,7 +199,7 @@ class _Symbolic:
 
     def has_states(self) -> bool:
         """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
-        from plume_py.infer.bounded import Bounded
+        from plume_py.infer.bounded.search import Bounded
 
         if self._has_states is None:
             nothing = replace(self.program, transactions=(ir.Transaction("", (), ()),))
@@ -219,7 +220,7 @@ class _Symbolic:
     def _ask(
         self, name: str, level: Level, rows: int, steps: int, clauses: list[ir.Clause], found: LevelVerdict
     ) -> list[ir.Clause]:
-        from plume_py.infer.bounded import UNKNOWN, Bounded
+        from plume_py.infer.bounded.search import UNKNOWN, Bounded
 
         if not clauses:
             return []
@@ -296,3 +297,15 @@ def _smaller(example: Counterexample) -> list[Counterexample]:
             fewer = (*example.initial[:table], rows[:place] + rows[place + 1 :], *example.initial[table + 1 :])
             found.append(replace(example, initial=fewer))
     return found
+
+
+def infer_serial(program: ir.Program, store: Store, names: tuple[str, ...], options: Options) -> Inference:
+    """The weakest level of each transaction at which its effect is a serial one."""
+    if options.prove:
+        raise IsocheckError("--prove is about invariants; leave it out with --serializability")
+    if options.engine == "explore" or not has_solver():
+        if options.engine == "z3":
+            raise IsocheckError(MISSING)
+        options = replace(options, engine="explore")
+    clause = ir.Clause(CLAUSE, ir.TRUE, 0, "The rows are what some serial order of these transactions leaves.")
+    return infer(replace(program, invariant=(*program.invariant, clause)), store, names, options)

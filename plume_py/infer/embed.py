@@ -11,9 +11,9 @@ from linecache import getline
 from typing import Any, ClassVar
 
 from plume_py.base.errors import InputError
-from plume_py.infer import language as ir
-from plume_py.infer.language import Const, Expr, Query
-from plume_py.infer.symbols import E, Row, Where, by, caller, ite, lift, line_now, wrong
+from plume_py.infer.language import ir
+from plume_py.infer.language.ir import Const, Expr, Query
+from plume_py.infer.language.symbols import E, Row, Where, by, caller, ite, lift, line_now, wrong
 
 Int: ir.Sort = "int"
 Id: ir.Sort = "id"

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from plume_py.base.text import shown, wrapped
-from plume_py.infer import language as ir
 from plume_py.infer.driver import Inference, LevelVerdict, TransactionVerdict
-from plume_py.infer.evaluate import State
+from plume_py.infer.language import ir
 from plume_py.infer.report import call, chosen, meaning, outcome, row_text, statement
-from plume_py.infer.schedule import Moment
+from plume_py.infer.run.evaluate import State
+from plume_py.infer.run.schedule import Moment
 from plume_py.report.dot import FONT, MONO, PALE, attribute_list, font
 
 WIDTH = 46  # characters in a lane

@@ -6,7 +6,6 @@ from typing import Any
 import click
 
 from plume_py.base.text import shown, wrapped
-from plume_py.infer import language as ir
 from plume_py.infer.driver import (
     BOUNDED,
     PROVED,
@@ -18,9 +17,10 @@ from plume_py.infer.driver import (
     Together,
     TransactionVerdict,
 )
-from plume_py.infer.evaluate import State
-from plume_py.infer.render import Sql, literal, values_in
-from plume_py.infer.schedule import Commit, Moment
+from plume_py.infer.language import ir
+from plume_py.infer.language.to_sql import Sql, literal, values_in
+from plume_py.infer.run.evaluate import State
+from plume_py.infer.run.schedule import Commit, Moment
 
 Style = Callable[..., str]
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from plume_py.history.model import UNKNOWN, History
-from plume_py.predict.prediction import Run, running_order
+from plume_py.predict.predictor.prediction import Run, running_order
 
 INITIAL = -1
 

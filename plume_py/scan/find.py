@@ -12,8 +12,8 @@ from pathlib import Path
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.history.detect import OF_A_JEPSEN_RUN
-from plume_py.scan.places import GLOB, Entry, Place, identity, is_remote, place_of
 from plume_py.scan.settings import Task
+from plume_py.scan.storage import GLOB, Entry, Place, identity, is_remote, place_of
 
 _VIPER = re.compile(r"J[0-9]+\.log")
 

@@ -19,8 +19,8 @@ from weakref import WeakSet
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.memory import resident
-from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task, spell_seconds
+from plume_py.scan.storage import remove_fetched
 from plume_py.scan.task import memory_reason, undecided
 from plume_py.scan.worker import RETIRED
 

@@ -16,7 +16,7 @@ import msgspec
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.files import write_atomically
-from plume_py.scan.places import identity
+from plume_py.scan.storage import identity
 
 # At most this many seconds of work are lost when the machine, and not only the process, goes down.
 SYNC_SECONDS = 2.0

@@ -7,9 +7,9 @@ from typing import Protocol
 
 from plume_py.base.text import encodable
 from plume_py.scan.batches import Batches
-from plume_py.scan.places import identity
 from plume_py.scan.results import Writer
 from plume_py.scan.settings import OUTCOMES, SAME, SKIPPED, Answer, Settings, Task
+from plume_py.scan.storage import identity
 
 # Names of skipped files that are kept to be shown.
 SHOWN_SKIPPED = 20

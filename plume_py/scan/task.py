@@ -13,7 +13,6 @@ from plume_py.history.formats.log_folder import log_names
 from plume_py.history.source import Source
 from plume_py.levels import NAMES
 from plume_py.report.json import encode, plain
-from plume_py.scan.places import fetched
 from plume_py.scan.settings import (
     HOLDS,
     SAME,
@@ -27,6 +26,7 @@ from plume_py.scan.settings import (
     spell_bytes,
 )
 from plume_py.scan.shape import shape_of
+from plume_py.scan.storage import fetched
 
 CHUNK = 1 << 20
 

@@ -17,8 +17,8 @@ from importlib import import_module
 from queue import SimpleQueue
 
 from plume_py.base.memory import limit_data, own_data
-from plume_py.scan.places import remove_fetched
 from plume_py.scan.settings import Answer, Settings, Task
+from plume_py.scan.storage import remove_fetched
 from plume_py.scan.task import check_one
 
 # What it ends with when a successor had better go on.

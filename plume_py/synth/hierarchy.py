@@ -9,7 +9,7 @@ from plume_py.report.dot import FONT, MONO
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import witness_of
 from plume_py.synth.registry import definitions
-from plume_py.synth.render import native
+from plume_py.synth.report import native
 from plume_py.synth.scope import Scope
 from plume_py.synth.search import Outcome, synthesize
 

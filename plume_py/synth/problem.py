@@ -10,7 +10,7 @@ from plume_py.base.logic.cegis import Search
 from plume_py.levels import WEAKEST
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition, Witness, forced
-from plume_py.synth.levels import SIGHTS, declared_sight
+from plume_py.synth.formulas import SIGHTS, declared_sight
 from plume_py.synth.relation import Relation
 from plume_py.synth.scope import Program, Scope
 from plume_py.synth.unknown import Unknown

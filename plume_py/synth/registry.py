@@ -9,7 +9,7 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.text import shown
 from plume_py.levels import NAMES, parse_level
 from plume_py.synth.definition import Definition, told
-from plume_py.synth.levels import DEFINITIONS
+from plume_py.synth.formulas import DEFINITIONS
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
 _FORMS = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from plume_py.base.text import shown
 from plume_py.history.atoms import Atom
+from plume_py.verify.facts import Told
 from plume_py.verify.lists import START
-from plume_py.verify.told import Told
 
 CLOSED = ("TCC", "PSI")
 FIRST_WINS = ("PSI", "SI")

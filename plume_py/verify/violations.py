@@ -9,9 +9,9 @@ from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
 from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.facts import Told
 from plume_py.verify.lists import DUPLICATE, START, TORN, contradict
 from plume_py.verify.strong import STRONG, all_orders_fail
-from plume_py.verify.told import Told
 
 INITIAL = "(initial state)"  # how reports call it; no transaction may have this id
 CAUSAL = {"SO", "WR"}

@@ -8,9 +8,9 @@ from plume_py.base.text import shown
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.verify.claims import Id, Witness
+from plume_py.verify.facts import Told
 from plume_py.verify.lists import START
 from plume_py.verify.strong import Replay
-from plume_py.verify.told import Told
 
 
 def verify_witness(history: History, witness: Witness) -> list[str]:

@@ -14,8 +14,8 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.without import Part
 from plume_py.checking.result import Violation
 from plume_py.checking.steps import StepWriter
-from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.strong.explain import Explained, explain
+from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.explain.violation import Explained, explain
 from plume_py.checking.strong.rest import Rest
 from plume_py.checking.violation import complete
 from plume_py.history.model import Int8s

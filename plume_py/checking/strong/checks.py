@@ -7,9 +7,9 @@ from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Violation
 from plume_py.checking.strong.besides import Besides, HealthyPart
-from plume_py.checking.strong.decision import Decision
-from plume_py.checking.strong.engine import StrongEngine
-from plume_py.checking.strong.explain import Explained, explain
+from plume_py.checking.strong.decide.answer import Decision
+from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.explain.violation import Explained, explain
 from plume_py.history.model import Int8s
 from plume_py.levels import STRONG, weaker_levels
 

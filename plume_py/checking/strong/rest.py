@@ -10,7 +10,7 @@ import numpy as np
 
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.without import Part
-from plume_py.checking.strong.layout import Layout
+from plume_py.checking.strong.decide.columns import Layout
 from plume_py.history.model import Bools, History
 from plume_py.levels import STRONGEST
 

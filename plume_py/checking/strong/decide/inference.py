@@ -1,0 +1,261 @@
+"""What every commit order must obey: the known edges, inferred to a fixpoint, or a cycle of them.
+
+Rounds: from the edges so far follow clocks (who commits before whom, who sees whom), from these follow more edges. An
+edge knows its round, so why it holds can be told later from the edges of earlier rounds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from plume_py.base import accel
+from plume_py.base.limits import Limits
+from plume_py.checking.graph.causal import CLOCK_BYTES
+from plume_py.checking.strong.decide import infer_kernels, node_kernels
+from plume_py.checking.strong.decide.arrays import among
+from plume_py.checking.strong.decide.columns import Layout
+from plume_py.history.model import Int32s, Int64s
+from plume_py.levels.table import EVERYTHING, TRANSITIVE, WRITERS
+
+SO, WR, WW, RW = range(4)
+RELATIONS = ("SO", "WR", "WW", "RW")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Edges between nodes; each belongs to a row, or to none (-1: a view precedes its commit)."""
+
+    nodes: int
+    source: Int32s
+    target: Int32s
+    row: Int32s
+    start: Int64s
+    edges: Int32s  # grouped by source
+
+    @staticmethod
+    def of(nodes: int, source: Int32s, target: Int32s, row: Int32s) -> "Graph":
+        """Group edges by their source."""
+        start, edges = np.zeros(nodes + 1, np.int64), np.empty(len(source), np.int32)
+        node_kernels.successors(nodes, source, target, start, edges)
+        return Graph(nodes, source, target, row, start, edges)
+
+    def order(self) -> Int32s:
+        """The nodes in a topological order, as far as there is one."""
+        order = np.empty(self.nodes, np.int32)
+        count = node_kernels.topological(self.nodes, self.start, self.edges, self.target, order)
+        return order[:count]
+
+    def components(self) -> Int32s:
+        """The number of each node's strongly connected component."""
+        component = np.empty(self.nodes, np.int32)
+        node_kernels.components(self.nodes, self.start, self.edges, self.target, component)
+        return component
+
+
+def node_edges(layout: Layout, rows: Int32s) -> tuple[Int32s, Int32s, Int32s]:
+    """The edges between nodes that rows stand for: sources, targets and rows."""
+    size = 2 * len(rows) if layout.views else len(rows)
+    source, target, row = (np.empty(size, np.int32) for _ in range(3))
+    count = node_kernels.node_edges(
+        rows[:, 0], rows[:, 1], rows[:, 2], layout.sees, layout.view, layout.views, source, target, row
+    )
+    return source[:count], target[:count], row[:count]
+
+
+def commit_graph(layout: Layout, rows: Int32s) -> Graph:
+    """The graph of commits and views that must be without cycles."""
+    source, target, row = node_edges(layout, rows)
+    own = np.flatnonzero(layout.view != np.arange(layout.transactions)).astype(np.int32)
+    return Graph.of(
+        layout.nodes,
+        np.concatenate((layout.view[own], source)),
+        np.concatenate((own, target)),
+        np.concatenate((np.full(len(own), -1, np.int32), row)),
+    )
+
+
+def visibility_graph(layout: Layout, rows: Int32s) -> Graph:
+    """Who sees whom: the graph behind levels without prefixes."""
+    writers = layout.sees[rows[:, 1]] & WRITERS != 0
+    row = np.flatnonzero((rows[:, 2] <= WR) | ((rows[:, 2] == WW) & writers)).astype(np.int32)
+    return Graph.of(layout.transactions, rows[row, 0].copy(), rows[row, 1].copy(), row)
+
+
+@dataclass
+class Known:
+    """The known rows (a, b, relation, key, read), round by round. ``stale``: a row whose b is -1, a contradiction."""
+
+    rounds: list[Int32s] = field(default_factory=list)  # all that was ever inferred, by round
+    rows: Int32s = field(default_factory=lambda: np.empty((0, 5), np.int32))  # those that imply all others
+    stale: Int32s | None = None
+    graph: Graph | None = None
+    acyclic: bool = True
+
+    @property
+    def contradiction(self) -> bool:
+        """Is there no commit order for sure?"""
+        return self.stale is not None or not self.acyclic
+
+
+class Inference:
+    """Derives ``Known``; ``clock`` and ``seen`` are of the last round."""
+
+    def __init__(self, layout: Layout, limits: Limits) -> None:
+        self.layout, self.limits = layout, limits
+        self.known = Known()
+        self.whole = False
+        self.clock = np.empty((0, 0), np.int32)
+
+    def run(self) -> Known:
+        """To the fixpoint, or to the first contradiction."""
+        layout, known = self.layout, self.known
+        steps, wide = 40, min(layout.history.sessions, 20)  # steps: of some rounds, per session
+        work = steps * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
+        accel.prepare(work, node_kernels, infer_kernels)
+        base = self._base_rows()
+        kept, passing = base, np.empty((0, 5), np.int32)
+        known.rounds.append(base)
+        while True:
+            self.limits.check(self.progress)
+            known.rows = np.concatenate((kept, passing))
+            stale = np.flatnonzero(known.rows[:, 1] < 0)
+            if len(stale):
+                known.stale = known.rows[stale[0]]
+                return known
+            known.graph = commit_graph(layout, known.rows)
+            order = known.graph.order()
+            if len(order) < layout.nodes:
+                known.acyclic = False
+                return known
+            ordered, overwritten = self._round(known.graph, order)
+            ordered = _once(ordered)
+            known.rounds.append(np.concatenate((ordered, overwritten)))
+            # Overwriters are derived anew each round, since the nearest ones imply the others.
+            more = overwritten[overwritten[:, 2] == WW]
+            overwritten = overwritten[overwritten[:, 2] == RW]
+            ordered = _once(np.concatenate((ordered, more)))
+            if not self.whole:  # else what is known already is seen by the clocks
+                ordered = _without(ordered, kept)
+            if not len(ordered) and len(overwritten) == len(passing) and bool(np.all(overwritten == passing)):
+                known.rounds.pop()
+                return known
+            kept, passing = np.concatenate((kept, ordered)), overwritten
+
+    def progress(self) -> str:
+        """How far it came, for people."""
+        layout = self.layout
+        sizes = np.diff(layout.key_start)
+        pairs = int(np.sum(sizes * (sizes - 1) // 2))
+        known = f"{len(self.known.rows):,} edges known after {len(self.known.rounds):,} rounds of inference"
+        return f"{known}, {pairs:,} pairs of writers in all"
+
+    def _base_rows(self) -> Int32s:
+        layout, reads = self.layout, self.layout.reads
+        so = _rows(*layout.analysis.session_edges, SO)
+        r = np.flatnonzero(layout.first_read & (layout.read_source >= 0)).astype(np.int32)
+        pairs = layout.read_source[r].astype(np.int64) * max(1, layout.transactions) + layout.read_txn[r]
+        r = r[np.unique(pairs, return_index=True)[1]]
+        wr = _rows(layout.read_source[r], layout.read_txn[r], WR, layout.read_key[r], r)
+        fixed, lists = reads.version_order, layout.history.lists
+        keys = layout.history.op_key[lists.ops[fixed[:, 3]]] if lists is not None else np.empty(0, np.int32)
+        ww = _once(_rows(fixed[:, 0], fixed[:, 1], WW, keys))
+        return np.concatenate((so, wr, ww, self._static_rows()))
+
+    def _static_rows(self) -> Int32s:
+        layout, history = self.layout, self.layout.history
+        if not layout.has(0, without=TRANSITIVE):
+            return np.empty((0, 5), np.int32)
+        rows: Int32s = infer_kernels.static_rows(
+            layout.sees, layout.reads.live, history.txn_start, history.op_kind, history.op_key, history.txn_session,
+            layout.reads.read_start, layout.read_key, layout.read_source, layout.key_start, layout.key_writers,
+        )  # fmt: skip
+        return np.unique(rows, axis=0)
+
+    def _round(self, graph: Graph, order: Int32s) -> tuple[Int32s, Int32s]:
+        """What follows from the graph: orders of writers, and overwriters of what was read."""
+        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
+        by_key = groups.key_group, groups.group_start, groups.group_session
+        ordered, overwritten = [np.empty((0, 5), np.int32)], [np.empty((0, 5), np.int32)]
+        start, reads = layout.readers
+        for low, clock, seen in self._clocks(graph, order):
+            self.limits.check(self.progress)
+            ordered.append(infer_kernels.seen_writers(
+                layout.sees, layout.view, layout.reads.read_start, layout.read_key, layout.read_source,
+                history.txn_session, history.session_start, layout.key_writers, *by_key, low, clock, seen,
+            ))  # fmt: skip
+            if layout.has(WRITERS, without=EVERYTHING):
+                ordered.append(infer_kernels.earlier_writers(
+                    layout.sees, layout.view, history.txn_session, history.session_start,
+                    layout.key_writers, layout.writer_key, *by_key, low, clock, seen,
+                ))  # fmt: skip
+            overwritten.append(infer_kernels.overwriters(
+                layout.sees, history.txn_session, history.session_start, start, layout.version_txn,
+                layout.version_key, reads, layout.read_txn, layout.also_writes, layout.key_writers, *by_key, low, clock,
+            ))  # fmt: skip
+        return np.concatenate(ordered), np.concatenate(overwritten)
+
+    def _clocks(self, graph: Graph, order: Int32s) -> Iterator[tuple[int, Int32s, Int32s]]:
+        """(low, clock, seen), a block of sessions at a time."""
+        layout, history = self.layout, self.layout.history
+        seeing = visibility_graph(layout, self.known.rows) if layout.by_session else None
+        rows = layout.nodes + (layout.transactions if seeing is not None else 0)
+        width = max(1, min(history.sessions, self.limits.room(CLOCK_BYTES) // (4 * max(1, rows))))
+        self.whole = width >= history.sessions
+        for low in range(0, max(1, history.sessions), width):
+            size = min(width, history.sessions - low)
+            self.limits.reserve(4 * rows * size, self.progress)
+            clock = np.zeros((layout.nodes, size), np.int32)
+            self._fill(graph, order, low, clock)
+            seen = np.zeros((0, 0), np.int32)
+            if seeing is not None:
+                seen = np.zeros((layout.transactions, size), np.int32)
+                self._fill(seeing, seeing.order(), low, seen)
+            self.clock = clock
+            yield low, clock, seen
+
+    def _fill(self, graph: Graph, order: Int32s, low: int, clock: Int32s) -> None:
+        history = self.layout.history
+        node_kernels.reach_clocks(
+            order, graph.start, graph.edges, graph.target, self.layout.transactions,
+            history.txn_session, history.session_start, low, clock,
+        )  # fmt: skip
+
+    def open_pairs(self) -> int:
+        """How many pairs of writers the known edges leave open; -1 if that is not known."""
+        if not self.whole or self.known.contradiction:
+            return -1
+        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
+        return int(infer_kernels.count_open(
+            layout.key_writers, layout.writer_key, history.txn_session, history.session_start,
+            groups.key_group, groups.group_start, groups.group_session, self.clock,
+        ))  # fmt: skip
+
+
+def _rows(a: Int32s, b: Int32s, relation: int, key: Int32s | None = None, read: Int32s | None = None) -> Int32s:
+    rows = np.full((len(a), 5), -1, np.int32)
+    rows[:, 0], rows[:, 1], rows[:, 2] = a, b, relation
+    if key is not None:
+        rows[:, 3] = key
+    if read is not None:
+        rows[:, 4] = read
+    return rows
+
+
+def _once(rows: Int32s) -> Int32s:
+    """Each edge once."""
+    if not len(rows):
+        return rows
+    return rows[np.unique(_codes(rows), return_index=True)[1]]
+
+
+def _without(rows: Int32s, known: Int32s) -> Int32s:
+    """The rows whose edge is not known yet."""
+    return rows[~among(_codes(rows), np.sort(_codes(known)))]
+
+
+def _codes(rows: Int32s) -> Int64s:
+    """A number for each edge."""
+    source, target, relation = (rows[:, column].astype(np.int64) for column in range(3))
+    codes: Int64s = np.left_shift(source, 34) | np.left_shift(target + 1, 2) | relation
+    return codes

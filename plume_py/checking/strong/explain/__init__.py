@@ -1,0 +1,1 @@
+"""A contradiction as a named, complete violation, in steps with reasons."""

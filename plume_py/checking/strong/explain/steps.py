@@ -1,0 +1,168 @@
+"""The links of a proof as steps of an argument: what they are, and why they are there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from plume_py.base.text import shown
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
+from plume_py.checking.result import INITIAL, Step
+from plume_py.checking.steps import StepWriter
+from plume_py.checking.strong.small.contradictions import CAUSAL, Link, Proof
+from plume_py.checking.strong.small.facts import Facts
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
+
+
+class ProofWriter(StepWriter):
+    """Writes the steps of a proof; with ``mixed`` levels, each says whose level makes it so."""
+
+    def __init__(self, analysis: Analysis, facts: Facts, mixed: bool) -> None:
+        super().__init__(analysis)
+        self.facts = facts
+        self.mixed = mixed
+
+    def steps(self, proof: Proof) -> tuple[Step, ...]:
+        """The cycle, step by step."""
+        links = proof.cycle
+        before, after = (links[-1], *links[:-1]), (*links[1:], links[0])
+        steps = [self._step(link, earlier) for earlier, link in zip(before, links, strict=True)]
+        clauses = map(self._by_level_prefix, before, links, after)
+        return tuple(replace(step, because=step.because + why) for step, why in zip(steps, clauses, strict=True))
+
+    def _step(self, link: Link, earlier: Link | None) -> Step:
+        a, b = self.facts.number[link.source], self.facts.number[link.target]
+        if link.relation == "SO":
+            return self.session_step(a, b)
+        if link.relation == "WR":
+            return self.read_step(self._read(b, self.facts.key_number[link.key], a))
+        if link.relation == "RW":
+            return self._missed(link, earlier)
+        return self._ordered(link)
+
+    def _read(self, t: int, x: int, source: int) -> int:
+        """The first read of x by which t saw ``source``."""
+        for r in range(int(self.reads.read_start[t]), int(self.reads.read_start[t + 1])):
+            if self.reads.read_source[r] == source and self.history.op_key[self.reads.read_op[r]] == x:
+                return r
+        raise AssertionError("a read that is not there")
+
+    def _missed(self, link: Link, earlier: Link | None) -> Step:
+        """The source read what the target overwrote."""
+        number = self.facts.number
+        t, b = number[link.source], number[link.target]
+        source = INITIAL_STATE if link.via == INITIAL_STATE else number[link.via]
+        read = self.read_step(self._read(t, self.facts.key_number[link.key], source))
+        newer = None if link.newer is None else self._ordered(link.newer)
+        reader, key, writer = shown(self.name(t)), shown(read.key), shown(self.name(b))
+        if read.source == INITIAL:
+            because = f"{reader} read the initial {key}, which {writer} overwrote"
+        else:
+            because = f"{reader} read {key} = {shown(read.value)} from {shown(read.source)}, which {writer} overwrote"
+        because += self._by_level_missed(link, earlier)
+        return Step(
+            self.name(t),
+            self.name(b),
+            "RW",
+            read.key,
+            because,
+            value=read.value,
+            evidence=(read,) if newer is None else (read, newer),
+            source_op=read.target_op,
+            target_op=self.last_write(b, self.facts.key_number[link.key]),
+            needs_proof=newer is not None and (newer.needs_proof or newer.reader is not None),
+        )
+
+    def _ordered(self, link: Link) -> Step:
+        """The source's version is older (WW), or it commits first (CM)."""
+        a, b = (self.name(self.facts.number[t]) for t in (link.source, link.target))
+        key = self.key(self.facts.key_number[link.key]) if link.relation == "WW" else None
+        what = f"{shown(a)}'s write of {shown(key)} comes before {shown(b)}'s"
+        back = f"{shown(b)}'s came first"
+        if link.relation == "CM":
+            what, back = f"{shown(a)} commits before {shown(b)}", f"{shown(b)} committed first"
+        seen = self._by_level_written(link)
+        first, second = self._written(link)
+        if link.reason is None:
+            because = f"suppose that {what}{seen}"
+            return Step(a, b, link.relation, key, because, assumed=True, source_op=first, target_op=second)
+        if isinstance(link.reason, int):
+            step = self.version_step(self.facts.number[link.source], self.facts.number[link.target], link.reason)
+            return replace(step, because=step.because + seen)
+        inner = self.steps(link.reason)
+        others = [step for step in inner if not step.assumed]
+        by_causality = all(step.relation in CAUSAL for step in others)
+        if by_causality:
+            because = f"{what}, as {' and '.join(step.because for step in others)}{seen}"
+        else:
+            because = f"{what}: if {back}, there would be a cycle, {chain(_from_assumed(inner))}{seen}"
+        proof = _from_assumed(inner)
+        return Step(
+            a,
+            b,
+            link.relation,
+            key,
+            because,
+            evidence=proof,
+            source_op=first,
+            target_op=second,
+            needs_proof=not by_causality,
+        )
+
+    def _written(self, link: Link) -> tuple[int | None, int | None]:
+        """The writes of a WW step; a CM step is about transactions as a whole."""
+        if link.relation == "CM":
+            return None, None
+        x, number = self.facts.key_number[link.key], self.facts.number
+        return self.last_write(number[link.source], x), self.last_write(number[link.target], x)
+
+    # Why it matters, when every transaction has a level of its own
+
+    def _by_level_missed(self, link: Link, earlier: Link | None) -> str:
+        if not self.mixed:
+            return ""
+        level = self.facts.level[link.source]
+        t, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        if self.facts.sees[link.source] & EVERYTHING:
+            return f"; {t} runs at {level}, so it comes before {b}"
+        if self.facts.sees[link.source] & PREFIX and earlier is not None:
+            s = shown(self.name(self.facts.number[earlier.source]))
+            if earlier.source == link.target:
+                return f"; {t} runs at {level} and saw {b}, so it should have read {b}'s write"
+            return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
+        return f"; {t} runs at {level}, so it must not have seen {b}"
+
+    def _by_level_prefix(self, earlier: Link, link: Link, later: Link) -> str:
+        """Whoever sees a prefix also sees those that come before the one it saw."""
+        level = self.facts.level[link.target]
+        seen_on = later.relation in CAUSAL and earlier.relation not in CAUSAL
+        prefix = self.facts.sees[link.target] & PREFIX
+        if not self.mixed or link.relation not in CAUSAL or not prefix or not seen_on:
+            return ""
+        a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        return f"; {b} runs at {level}, so it saw all that comes before {a}"
+
+    def _by_level_written(self, link: Link) -> str:
+        level = self.facts.level[link.target]
+        writers = self.facts.sees[link.target] & (WRITERS | EVERYTHING) == WRITERS
+        if not self.mixed or not writers or link.relation != "WW":
+            return ""
+        a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        return f"; {b} runs at {level}, so it saw {a}, which wrote {shown(self._key(link))} before it"
+
+    def _key(self, link: Link) -> object:
+        return self.key(self.facts.key_number[link.key])
+
+
+def _from_assumed(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The same cycle, beginning with what was supposed."""
+    at = next((i for i, step in enumerate(steps) if step.assumed), 0)
+    return (*steps[at:], *steps[:at])
+
+
+def chain(steps: Sequence[Step]) -> str:
+    """``T1 -WW-> T2 -RW-> T1``"""
+    if not steps:
+        return ""
+    assert all(a.target == b.source for a, b in pairwise(steps))
+    return shown(steps[0].source) + "".join(f" -{step.relation}-> {shown(step.target)}" for step in steps)

@@ -1,0 +1,32 @@
+"""``python -m plume_py.collect.watchdog FOLDER``: waits until its standard input ends; then no server may be left.
+
+Standard input is a pipe from isocheck, which ends with it, however it ends. If isocheck could tidy up itself, there is
+nothing left to do.
+"""
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from plume_py.base.processes import kill_tree, marked
+
+# How often to try, and seconds between: what is being killed may still make a file.
+ATTEMPTS, WAIT = 100, 0.1
+
+
+def main() -> None:
+    """Wait, then tidy up."""
+    folder = sys.argv[1]
+    sys.stdin.buffer.read()
+    for _ in range(ATTEMPTS):
+        for pid in marked(folder):
+            kill_tree(pid)
+        shutil.rmtree(folder, ignore_errors=True)
+        if not Path(folder).exists():
+            return
+        time.sleep(WAIT)
+
+
+if __name__ == "__main__":
+    main()

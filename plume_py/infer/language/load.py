@@ -1,0 +1,64 @@
+"""Programs by name, from Python files and from SQL files."""
+
+import runpy
+import traceback
+from pathlib import Path
+
+from plume_py.base.errors import InputError, IsocheckError
+from plume_py.infer.embed import App
+from plume_py.infer.language.ir import Program
+from plume_py.infer.language.wellformed import validate
+
+BUILT_IN = (
+    "courseware",
+    "tpcc",
+    "tpcc_lite",
+    "bank",
+    "withdrawal",
+    "savings",
+    "add_interest",
+    "doctors",
+    "unique_ids",
+    "counters",
+)
+
+
+def load(name: str) -> Program:
+    """A built-in application, or a file. A Python file is executed."""
+    if name in BUILT_IN:
+        from importlib import import_module
+
+        app: App = import_module(f"plume_py.infer.apps.{name}").app
+        return validate(app.program())
+    if not Path(name).exists():
+        raise IsocheckError(f"{name} is neither a file nor one of {', '.join(BUILT_IN)}")
+    try:
+        return validate(_python(name) if name.endswith(".py") else _sql(name))
+    except InputError as error:
+        raise error.in_source(name) from None
+    except RecursionError:
+        raise InputError("an expression is nested too deeply", hint="split it").in_source(name) from None
+
+
+def _sql(path: str) -> Program:
+    from plume_py.base.sql.files import load as load_sql
+    from plume_py.infer.language.from_sql import translate
+
+    return translate(load_sql(path))
+
+
+def _python(path: str) -> Program:
+    try:
+        found = runpy.run_path(path, run_name="isocheck_app")
+    except InputError:
+        raise
+    except SyntaxError as error:
+        raise InputError(f"not Python: {error.msg}", where=f"line {error.lineno}") from None
+    except Exception as error:
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        where = f"line {lines[-1]}" if lines else ""
+        raise InputError(f"{type(error).__name__}: {error}", where=where) from None
+    apps = [value for value in found.values() if isinstance(value, App)]
+    if len(apps) != 1:
+        raise InputError(f"{len(apps)} applications", hint="the file should make one App, as in app = App('name')")
+    return apps[0].program()

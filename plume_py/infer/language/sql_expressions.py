@@ -1,0 +1,248 @@
+"""Expressions of SQL files in the intermediate form."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from plume_py.base import sql
+from plume_py.base.sql.statements import source
+from plume_py.base.sql.syntax import engine, wrong
+from plume_py.infer.language import ir
+from plume_py.infer.language.ir import Const, Expr, Field, Op
+
+HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
+
+
+@dataclass
+class Aggregates:
+    """A SELECT whose aggregates are being translated: its table, row and condition."""
+
+    table: str
+    var: str
+    where: Expr
+
+
+@dataclass
+class Translator:
+    """Translates expressions; ``scopes`` are the rows that can be named, the innermost last."""
+
+    file: sql.File
+    line: int
+    scopes: list[tuple[str, sql.SqlTable, str]] = field(default_factory=list)
+    params: tuple[str, ...] = ()
+    known: set[str] = field(default_factory=set)
+    loops: dict[str, tuple[str, sql.SqlTable]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    aggregates: Aggregates | None = None
+    placeholders: frozenset[str] = frozenset()
+
+    def unsupported(self, node: Any) -> Any:
+        """Always an error."""
+        raise wrong(f"not supported: {node.sql()[:80]}", self.line, HINT)
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing else has."""
+        name, number = stem, 1
+        while name in self.names or name in self.params or name in self.known:
+            number += 1
+            name = f"{stem}{number}"
+        self.names.add(name)
+        return name
+
+    def expr(self, node: Any) -> Expr:
+        """The expression of a sqlglot tree."""
+        exp = engine().exp
+        simple = {
+            exp.Add: "+",
+            exp.Sub: "-",
+            exp.Mul: "*",
+            exp.LT: "<",
+            exp.LTE: "<=",
+            exp.EQ: "=",
+            exp.NEQ: "<>",
+            exp.And: "and",
+            exp.Or: "or",
+        }
+        if type(node) in simple:
+            return Op(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
+        if isinstance(node, exp.GT | exp.GTE):
+            op = "<" if isinstance(node, exp.GT) else "<="
+            return Op(op, (self.expr(node.expression), self.expr(node.this)))
+        if isinstance(node, exp.Not | exp.Neg):
+            return Op("not" if isinstance(node, exp.Not) else "neg", (self.expr(node.this),))
+        if isinstance(node, exp.Paren):
+            return self.expr(node.this)
+        if isinstance(node, exp.Literal | exp.Boolean):
+            return self._literal(node)
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            return self._variable(str(node.name).lower(), node)
+        return self._larger(node)
+
+    def _larger(self, node: Any) -> Expr:
+        exp = engine().exp
+        if isinstance(node, exp.Exists):
+            return self._exists(node.this)
+        if isinstance(node, exp.Subquery):
+            return self._scalar(node.this)
+        if isinstance(node, exp.Between):
+            value = self.expr(node.this)
+            low, high = self.expr(node.args["low"]), self.expr(node.args["high"])
+            return Op("and", (Op("<=", (low, value)), Op("<=", (value, high))))
+        if isinstance(node, exp.In):
+            return self._in(node)
+        if isinstance(node, exp.Case):
+            return self._case(node)
+        if isinstance(node, exp.Coalesce):
+            return self._coalesce(node)
+        if isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max):
+            return self._aggregate(node, None)
+        if isinstance(node, exp.Null | exp.Is):
+            raise wrong("NULL is not supported", self.line, "use a value of its own, such as 0, for what is not there")
+        return self.unsupported(node)  # type: ignore[no-any-return]
+
+    def _literal(self, node: Any) -> Expr:
+        exp = engine().exp
+        if isinstance(node, exp.Boolean):
+            return Const(bool(node.this))
+        if node.is_string:
+            return Const(str(node.this))
+        try:
+            return Const(int(node.this))
+        except ValueError:
+            raise wrong(
+                f"{node.this} is no whole number", self.line, "count in the smallest unit, such as cents"
+            ) from None
+
+    def _column(self, node: Any) -> Expr:
+        name, owner = str(node.name).lower(), str(node.table).lower()
+        if owner:
+            if owner in self.loops:
+                var, table = self.loops[owner]
+                return self.of(var, table, name)
+            for alias, table, var in reversed(self.scopes):
+                if owner in (alias, table.name if not alias else ""):
+                    return self.of(var, table, name)
+            raise wrong(f"there is no row {owner} here", self.line)
+        for _, table, var in reversed(self.scopes):
+            if name in table.names:
+                # Who writes :k for the variable means the column by k.
+                if (name in self.params or name in self.known) and name not in self.placeholders:
+                    hint = f"write :{name} for the variable, {table.name}.{name} for the column"
+                    raise wrong(f"{name} is a column of {table.name} and also a variable", self.line, hint)
+                return Field(var, name)
+        return self._variable(name, node)
+
+    def of(self, var: str, table: sql.SqlTable, name: str) -> Expr:
+        """A column of a row."""
+        if name not in table.names:
+            raise wrong(f"{table.name} has no column {name}", self.line, f"it has {', '.join(table.names)}")
+        return Field(var, name)
+
+    def _variable(self, name: str, node: Any) -> Expr:
+        if name in self.known:
+            return ir.Local(name)
+        if name in self.params:
+            return ir.Arg(name)
+        columns = "; ".join(f"{table.name} has {', '.join(table.names)}" for _, table, _ in self.scopes)
+        raise wrong(f"{name} is neither a column nor a variable with a value here", self.line, columns)
+
+    def inner(self, select: Any) -> tuple["Translator", Aggregates]:
+        """The translator for what is inside a SELECT, and its table, row and condition."""
+        exp = engine().exp
+        if not isinstance(select, exp.Select):
+            self.unsupported(select)
+        name = source(select, self.line)
+        table = self.file.table(name)
+        if table is None:
+            raise wrong(
+                f"there is no table {name}", self.line, f"there is {', '.join(t.name for t in self.file.tables)}"
+            )
+        if select.args.get("limit") or select.args.get("order"):
+            raise wrong("ORDER BY and LIMIT are not supported", self.line, "use MIN or MAX to choose a row")
+        origin = select.args.get("from_") or select.args.get("from")
+        var = self.fresh(name[:1])
+        scope = str(origin.this.alias or "").lower(), table, var
+        below = replace(self, scopes=[*self.scopes, scope], aggregates=None)
+        where = select.args.get("where")
+        condition = below.expr(where.this) if where else ir.TRUE
+        return below, Aggregates(name, var, condition)
+
+    def _exists(self, select: Any) -> Expr:
+        exp = engine().exp
+        select = select.this if isinstance(select, exp.Subquery) else select
+        _, rows = self.inner(select)
+        return ir.Query("exists", rows.table, rows.var, rows.where)
+
+    def _scalar(self, select: Any) -> Expr:
+        below, rows = self.inner(select)
+        if len(select.expressions) != 1 or not is_aggregate(select):
+            raise wrong("a SELECT inside an expression must have one COUNT, SUM, MIN or MAX", self.line)
+        below.aggregates = rows
+        return below.expr(select.expressions[0])
+
+    def _aggregate(self, node: Any, default: Expr | None) -> Expr:
+        exp = engine().exp
+        rows = self.aggregates
+        if rows is None:
+            raise wrong(f"{node.sql()[:40]} outside a SELECT", self.line)
+        if isinstance(node, exp.Count):
+            if isinstance(node.this, exp.Distinct):
+                raise wrong("COUNT(DISTINCT …) is not supported", self.line)
+            return ir.Query("count", rows.table, rows.var, rows.where)
+        kind = type(node).__name__.lower()
+        if kind in ("min", "max") and default is None:
+            hint = f"write COALESCE({node.sql()}, 0), or what you mean"
+            raise wrong(f"{kind.upper()} of no rows is NULL, which is not supported", self.line, hint)
+        self.aggregates = None
+        value = self.expr(node.this)
+        self.aggregates = rows
+        return ir.Query(kind, rows.table, rows.var, rows.where, value, default if kind != "sum" else None)
+
+    def _coalesce(self, node: Any) -> Expr:
+        exp = engine().exp
+        first, rest = node.this, node.expressions
+        if isinstance(first, exp.Subquery) and len(first.this.expressions) == 1:
+            below, rows = self.inner(first.this)
+            below.aggregates = rows
+            return below._with_default(first.this.expressions[0], rest)
+        return self._with_default(first, rest)
+
+    def _with_default(self, node: Any, rest: list[Any]) -> Expr:
+        exp = engine().exp
+        if not isinstance(node, exp.Sum | exp.Min | exp.Max) or len(rest) != 1:
+            raise wrong("COALESCE is for SUM, MIN or MAX and a value", self.line)
+        default = self.expr(rest[0])
+        if isinstance(node, exp.Sum) and default != Const(0):
+            raise wrong("COALESCE(SUM(…), x) is supported for x = 0", self.line)
+        return self._aggregate(node, default)
+
+    def _in(self, node: Any) -> Expr:
+        value = self.expr(node.this)
+        if node.args.get("query") is not None:
+            select = node.args["query"].this
+            below, rows = self.inner(select)
+            if len(select.expressions) != 1 or is_aggregate(select):
+                raise wrong("a SELECT after IN must have one column", self.line)
+            match = Op("=", (below.expr(select.expressions[0]), value))
+            return ir.Query("exists", rows.table, rows.var, ir.conjunction([rows.where, match]))
+        return Op("or", tuple(Op("=", (value, self.expr(item))) for item in node.expressions))
+
+    def _case(self, node: Any) -> Expr:
+        if node.args.get("default") is None:
+            raise wrong("CASE without ELSE gives NULL, which is not supported", self.line)
+        result = self.expr(node.args["default"])
+        for branch in reversed(node.args["ifs"]):
+            test = self.expr(branch.this)
+            if node.this is not None:
+                test = Op("=", (self.expr(node.this), test))
+            result = Op("ite", (test, self.expr(branch.args["true"]), result))
+        return result
+
+
+def is_aggregate(select: Any) -> bool:
+    """Does a SELECT give one row because all its values are aggregates?"""
+    exp = engine().exp
+    return bool(select.expressions) and all(
+        isinstance(part.unalias(), exp.AggFunc | exp.Coalesce) or part.find(exp.AggFunc) for part in select.expressions
+    )

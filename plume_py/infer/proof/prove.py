@@ -1,0 +1,135 @@
+"""Unbounded proofs: any number of rows, any number of commits of others between any two statements.
+
+The transaction reads states about which we assume the invariant (others keep it, each at its own level), the frame of
+the program (what nobody ever does) and what the level forbids others. Its writes are laid over the state at commit, and
+each clause of the invariant must follow there. A solver that finds no countermodel has proved it; anything else, a
+countermodel included, only means that it is not proved: a countermodel may be a state that cannot be reached.
+"""
+
+from dataclasses import dataclass
+
+import z3
+
+from plume_py.infer.bounded.terms import Term, not_, or_
+from plume_py.infer.language import ir
+from plume_py.infer.proof.abstract import Base, View, arity, formula, fresh
+from plume_py.infer.proof.effects import Effects, Element, Lock, New, OutOfReach
+from plume_py.infer.proof.frame import frames
+from plume_py.infer.stores import Level, under
+
+
+@dataclass
+class Proof:
+    """Which clauses were proved."""
+
+    proved: tuple[str, ...]
+    open: tuple[str, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """All of them?"""
+        return not self.open
+
+
+def prove(program: ir.Program, name: str, level: Level, seconds: float = 10.0) -> Proof:
+    """Try to prove each clause of the invariant for a transaction at a level."""
+    prover = _Prover(program, under(program.transaction(name), level, program), level)
+    proved, left = list[str](), list[str]()
+    try:
+        prover.run()
+    except OutOfReach:
+        return Proof((), tuple(clause.name for clause in program.invariant))
+    for clause in program.invariant:
+        (proved if prover.follows(clause, seconds) else left).append(clause.name)
+    return Proof(tuple(proved), tuple(left))
+
+
+class _Prover(Effects):
+    """The verification conditions of one transaction at one level."""
+
+    def run(self) -> None:
+        """Execute the transaction, then relate the states."""
+        for param in self.txn.params:
+            size = fresh(f"size of {param.name}", "int")
+            self.frame[param.name] = Element(size) if param.fields else fresh(param.name, param.sort)
+            self.add(size >= 0)
+        for condition in self.txn.assume:
+            self.add(self.evaluate(condition, None, self.frame))
+        self.block(self.txn.body, True)
+        if not self.level.is_serial:
+            self.states.append(self._state())  # at commit
+            for earlier, later in zip(self.states, self.states[1:], strict=False):
+                self._interference(earlier, later)
+            self._isolation()
+        end = self.states[-1]
+        self.add(self.live)
+        for new in self.inserted:
+            # A primary key is free when the row is installed, perhaps because the transaction itself has deleted it;
+            # a hidden number was never used before.
+            views = [self._overlaid(end, new.after)] if new.table.key else self.states
+            for view in views:
+                self._absent(new, view)
+        self.final = self._overlaid(end, len(self.changes))
+        for clause in self.program.enforced:
+            self.add(self._clause(clause, self.final))
+
+    def _absent(self, new: New, view: View) -> None:
+        absent = or_(not_(new.guard), not_(view.present(new.table, new.row)))
+        self.add(z3.ForAll(list(new.row), absent) if new.is_many else absent)
+
+    def _interference(self, earlier: Base, later: Base) -> None:
+        """What others can have done from one state to the next: anything within the frame."""
+        for table in self.program.tables:
+            frame = frames(self.program)[table.name]
+            row = tuple(fresh("r", "int") for _ in range(arity(table)))
+            was, now = earlier.present(table, row), later.present(table, row)
+            if not frame.deletes:
+                self.add(z3.ForAll(list(row), z3.Implies(was, now)))
+            if not frame.inserts:
+                self.add(z3.ForAll(list(row), z3.Implies(now, was)))
+            # A hidden number is never used again, but a primary key may be, by another row.
+            if not frame.keeps_rows and table.key:
+                continue
+            for column in table.names:
+                before, after = earlier.column(table, row, column), later.column(table, row, column)
+                if column in table.key:
+                    continue
+                if column not in frame.changed:
+                    self.add(z3.ForAll(list(row), z3.Implies(z3.And(was, now), before == after)))
+                elif column in frame.growing:
+                    self.add(z3.ForAll(list(row), z3.Implies(z3.And(was, now), before <= after)))
+
+    def _isolation(self) -> None:
+        """What the level forbids others: to change what is locked, or, with first-committer-wins, what was written."""
+        for lock in self.locks:
+            begin = 0 if self.level.first_committer_wins and lock.is_write else lock.state
+            for j in range(begin, len(self.states) - 1):
+                self._unchanged(lock, self.states[j], self.states[j + 1])
+
+    def _unchanged(self, lock: Lock, earlier: Base, later: Base) -> None:
+        table = lock.table
+        row = tuple(fresh("r", "int") for _ in range(arity(table)))
+        equal = [earlier.present(table, row) == later.present(table, row)]
+        equal += [
+            earlier.column(table, row, c) == later.column(table, row, c) for c in table.names if c not in table.key
+        ]
+        self.add(z3.ForAll(list(row), z3.Implies(formula(lock.rows(row)), z3.And(*equal))))
+
+    def follows(self, clause: ir.Clause, seconds: float) -> bool:
+        """Does the clause hold at the end?"""
+        goal = self._clause(clause, self.final)
+        # Parts of a conjunction are easier one by one.
+        parts = goal.children() if z3.is_and(goal) else [goal]
+        return all(self._valid(part, seconds) for part in parts)
+
+    def _valid(self, goal: Term, seconds: float) -> bool:
+        if isinstance(goal, bool):
+            return goal
+        solver = z3.Solver()
+        solver.set("timeout", int(seconds * 1000))
+        solver.add(*self.facts, *(axiom for state in self.states for axiom in state.axioms))
+        solver.add(z3.Not(goal))
+        return bool(solver.check() == z3.unsat)
+
+
+__all__ = ["Proof", "prove"]

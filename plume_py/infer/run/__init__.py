@@ -1,0 +1,1 @@
+"""Programs executed: one schedule, all schedules, all serial ones, and on a real server."""

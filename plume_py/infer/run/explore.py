@@ -1,0 +1,187 @@
+"""The explicit-state explorer: every small start state, every argument, every place for the commits of others."""
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+from plume_py.infer.language import ir
+from plume_py.infer.run.domains import Domains
+from plume_py.infer.run.evaluate import State
+from plume_py.infer.run.machine import Code, Machine, Rollback, Writes
+from plume_py.infer.run.schedule import (
+    Commit,
+    Counterexample,
+    Places,
+    Rules,
+    first_snapshot,
+    may_commit_between,
+    outcome,
+    serially,
+)
+from plume_py.infer.run.serial import CLAUSE, is_serial
+from plume_py.infer.stores import SER, Level
+
+MOST_STATES = 20_000
+
+# A path is a linked list of events, the first one outside.
+Path = tuple[Commit | None, Any] | None
+Found = dict[str, Path]
+END: Path = None
+
+
+@dataclass
+class Exploration:
+    """What was found for one transaction at one level: a counterexample per clause, and how much was looked at."""
+
+    examples: dict[str, Counterexample] = field(default_factory=dict)
+    states: int = 0
+    complete: bool = True
+
+
+class Explorer:
+    """A search through the small states of a program; what it learns about others is shared between levels."""
+
+    def __init__(self, program: ir.Program, rows: int = 2, steps: int = 2, seconds: float = 60.0) -> None:
+        self.program, self.steps, self.seconds = program, steps, seconds
+        self.rules = Rules(program)
+        self.domains = Domains(program, rows)
+        self.serial = {txn.name: Code(program, txn, SER) for txn in program.transactions}
+        self.calls = [(code, args) for code in self.serial.values() for args in self.domains.arguments(code)]
+        everything = (stmt for txn in program.transactions for stmt in ir.statements(txn.body))
+        self.has_locks = any(getattr(stmt, "lock", False) for stmt in everything)
+        self._states: list[State] | None = None
+        self._others: dict[tuple[State, int], list[tuple[Commit, State, Writes, Places]]] = {}
+        self._broken: dict[State, list[str]] = {}
+
+    @property
+    def states(self) -> list[State]:
+        """The start states."""
+        if self._states is None:
+            self._states = self.domains.some(self.domains.states(), MOST_STATES)
+        return self._states
+
+    def others(self, state: State, number: int) -> list[tuple[Commit, State, Writes, Places]]:
+        """Every other transaction that changes something if it commits now, one for each effect."""
+        known = self._others.get((state, number))
+        if known is not None:
+            return known
+        found: dict[Any, tuple[Commit, State, Writes, Places]] = {}
+        for code, args in self.calls:
+            result = serially(self.rules, code, args, state, number)
+            if result is not None and result[1]:
+                after, writes, locked = result
+                effect = after, frozenset(writes), locked
+                found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), after, writes, locked))
+        self._others[state, number] = list(found.values())
+        return self._others[state, number]
+
+    def explore(self, name: str, level: Level, clauses: tuple[str, ...] = ()) -> Exploration:
+        """Look for a violation of each clause (all of them if none are named)."""
+        wanted = set(clauses) or {clause.name for clause in self.program.invariant}
+        search = _Search(self, Code(self.program, self.program.transaction(name), level), wanted)
+        return search.run(monotonic() + self.seconds)
+
+
+class _Search:
+    """The search for one transaction at one level."""
+
+    def __init__(self, explorer: Explorer, code: Code, wanted: set[str]) -> None:
+        self.explorer, self.code, self.wanted = explorer, code, wanted
+        self.level = code.level
+        self.steps = 0 if code.level.is_serial else explorer.steps
+        self.known: dict[Any, Found] = {}
+        self.result = Exploration()
+        # Only whether an order is serial depends on how a state was reached.
+        self.asks_order = CLAUSE in wanted
+        self.past: tuple[Commit, ...] = ()
+        self.initial: State = ()
+
+    def run(self, deadline: float) -> Exploration:
+        arguments = self.explorer.domains.arguments(self.code)
+        for state in self.explorer.states:
+            for args in arguments:
+                if not self.wanted:
+                    return self.result
+                if monotonic() > deadline:
+                    self.result.complete = False
+                    return self.result
+                self._from(state, args)
+            self.result.states += 1
+        self.result.complete = not self.explorer.domains.is_cut
+        return self.result
+
+    def _from(self, state: State, args: dict[str, Any]) -> None:
+        machine = Machine(self.code, args)
+        machine.snapshot = first_snapshot(self.level, state)
+        self.initial = state
+        found = self._go(machine, state, 0, frozenset())
+        for clause, path in found.items():
+            if clause in self.wanted:
+                self.wanted.discard(clause)
+                events = []
+                while path is not None:
+                    events.append(path[0])
+                    path = path[1]
+                self.result.examples[clause] = Counterexample(
+                    self.code.txn.name, self.level, tuple(args.items()), state, tuple(events), clause
+                )
+
+    def _go(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+        mark = machine.fingerprint(), now, used, dirty, self.past, self.initial if self.asks_order else ()
+        found = self.known.get(mark)
+        if found is None:
+            found = self.known[mark] = self._search(machine, now, used, dirty)
+        return found
+
+    def _search(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+        go_on = self._end if machine.is_done else self._step
+        found = go_on(machine, now, used, dirty)
+        if used < self.steps and self._waits(machine) and not self.wanted <= found.keys():
+            for commit, after, writes, locked in self.explorer.others(now, used + 1):
+                if may_commit_between(machine, writes, locked):
+                    seen = dirty.union(writes) if self.level.first_committer_wins else dirty
+                    self.past = (*self.past, commit) if self.asks_order else ()
+                    for clause, path in self._go(machine, after, used + 1, seen).items():
+                        found.setdefault(clause, (commit, path))
+                    self.past = self.past[:-1]
+        return found
+
+    def _waits(self, machine: Machine) -> bool:
+        """Is this a place for others to commit?
+
+        They matter only where the transaction looks at the present, or takes a lock that they might want: elsewhere
+        they may as well come later. Before its first statement only a snapshot older than its first lock counts.
+        """
+        if machine.is_done:
+            return machine.begun
+        locks = self.explorer.has_locks and machine.next.locks
+        if not machine.begun:
+            return locks and self.level.write == "snapshot"
+        takes_snapshot = self.level.late_snapshot and machine.snapshot is None
+        asks_for_key = isinstance(machine.next.stmt, ir.Insert) and self.level.write == "snapshot"
+        return machine.next.reads_current or locks or takes_snapshot or asks_for_key
+
+    def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+        moved = machine.copy()
+        try:
+            moved.step(now)
+        except Rollback:
+            return {}
+        return {clause: (None, path) for clause, path in self._go(moved, now, used, dirty).items()}
+
+    def _end(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+        after = outcome(self.explorer.rules, machine, now, dirty, used + 1)
+        if after is None:
+            return {}
+        broken = self.explorer._broken.get(after)
+        if broken is None:
+            broken = self.explorer._broken[after] = self.explorer.rules.broken(after)
+        found: Found = {clause: END for clause in broken if clause in self.wanted}
+        if self.asks_order and CLAUSE in self.wanted and machine.begun and not self._is_serial(machine, after):
+            found[CLAUSE] = END
+        return found
+
+    def _is_serial(self, machine: Machine, final: State) -> bool:
+        args = tuple((param.name, machine.frame[param.name]) for param in self.code.txn.params)
+        example = Counterexample(self.code.txn.name, self.level, args, self.initial, self.past, CLAUSE)
+        return is_serial(self.explorer.program, example, final)

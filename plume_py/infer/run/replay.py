@@ -1,0 +1,170 @@
+"""Execute a counterexample, statement by statement; whatever engine found it, this decides whether it is one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from plume_py.infer.language import ir
+from plume_py.infer.run.evaluate import State
+from plume_py.infer.run.machine import Code, Machine, Rollback, Writes
+from plume_py.infer.run.schedule import (
+    Commit,
+    Counterexample,
+    Moment,
+    ReplayError,
+    Rules,
+    first_snapshot,
+    installed,
+    may_commit_between,
+    outcome,
+)
+from plume_py.infer.run.serial import CLAUSE, judged
+from plume_py.infer.stores import SER
+
+
+@dataclass
+class Replay:
+    """What really happened."""
+
+    moments: list[Moment]
+    final: State
+    broken: list[str]
+
+
+def replay(program: ir.Program, example: Counterexample) -> Replay:
+    """Execute a counterexample statement by statement; an error where it is none."""
+    rules = Rules(program)
+    wrong = rules.broken(example.initial) + rules.refused(example.initial)
+    if wrong:
+        raise ReplayError(f"the initial rows break {wrong[0]} already")
+    code = Code(program, program.transaction(example.transaction), example.level)
+    serial = {txn.name: Code(program, txn, SER) for txn in program.transactions}
+    args = dict(example.args)
+    if not all(condition((), args) for condition in code.assume):
+        raise ReplayError(f"the arguments of {example.transaction} are not those its callers promise")
+    past = _Past([example.initial], [], [])
+    now, dirty, commits = example.initial, frozenset[tuple[int, Any]](), 0
+    moments: list[Moment] = []
+    try:
+        machine = Machine(code, args)
+        machine.snapshot = first_snapshot(example.level, example.initial)
+        for event in example.events:
+            if event is None:
+                if machine.is_done:
+                    raise ReplayError(f"{example.transaction} has no statement left")
+                stmt, frame = machine.next.stmt, dict(machine.frame)
+                machine.step(now)
+                moments.append(Moment(stmt, machine.log, frame, code.shape))
+                continue
+            commits += 1
+            if event.level is None:
+                now, writes, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
+            else:
+                now, writes, moment = _weak(rules, event, past, machine)
+            past.note(now, writes, event)
+            dirty = dirty.union(writes)
+            moments.append(moment)
+    except Rollback as reason:
+        raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
+    final = _committed(rules, machine, now, dirty, commits + 1, example)
+    moments.append(Moment(None, None, {}))
+    broken = rules.broken(final) + _not_serial(program, example, final)
+    if example.clause not in broken:
+        raise ReplayError(f"{example.clause} holds at the end")
+    return Replay(moments, final, broken)
+
+
+def _not_serial(program: ir.Program, example: Counterexample, final: State) -> list[str]:
+    return judged(program, example, final) if example.clause == CLAUSE else []
+
+
+def _committed(
+    rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int, example: Counterexample
+) -> State:
+    if not machine.is_done:
+        raise ReplayError(f"{example.transaction} has not reached its end")
+    if example.level.among_themselves and any(_watched(event) for event in example.events):
+        raise ReplayError("two serializable transactions overlap")
+    if example.level.is_serial and any(event is not None for event in example.events):
+        raise ReplayError("nothing can commit in the middle of a serializable transaction")
+    final = outcome(rules, machine, now, dirty, number)
+    if final is None:
+        raise ReplayError(f"{example.transaction} cannot commit")
+    return final
+
+
+def _other(
+    rules: Rules, code: Code, event: Commit, now: State, number: int, machine: Machine
+) -> tuple[State, Writes, Moment]:
+    """Run another transaction, alone, and note what it does."""
+    args, inner = dict(event.args), []
+    if not all(condition((), args) for condition in code.assume):
+        raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
+    other = Machine(code, args)
+    while not other.is_done:
+        stmt, frame = other.next.stmt, dict(other.frame)
+        other.step(now)
+        inner.append(Moment(stmt, other.log, frame, code.shape))
+    after, writes = installed(rules.program, now, other.writes, number)
+    if rules.refused(after):
+        raise ReplayError(f"{event.transaction} cannot commit")
+    if not may_commit_between(machine, writes, other.locked):
+        raise ReplayError(f"{event.transaction} would have to wait for a lock")
+    return after, writes, Moment(None, None, {}, code.shape, event, inner)
+
+
+@dataclass
+class _Past:
+    """The states so far, and what each commit wrote."""
+
+    states: list[State]
+    writes: list[Writes]
+    events: list[Commit]
+
+    def note(self, state: State, writes: Writes, event: Commit) -> None:
+        """One more commit."""
+        self.states.append(state)
+        self.writes.append(writes)
+        self.events.append(event)
+
+
+def _watched(event: Commit | None) -> bool:
+    return event is not None and event.level is not None and event.level.among_themselves
+
+
+def _weak(rules: Rules, event: Commit, past: _Past, machine: Machine) -> tuple[State, Writes, Moment]:
+    """A partner at its own level: its statements saw the states of their moments; now it commits."""
+    assert event.level is not None
+    code = Code(rules.program, rules.program.transaction(event.transaction), event.level)
+    args, inner, commits = dict(event.args), [], len(past.writes)
+    if not all(condition((), args) for condition in code.assume):
+        raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
+    other = Machine(code, args)
+    locked: dict[tuple[int, Any], int] = {}
+    for moment in event.moments:
+        if other.is_done or not 0 <= moment <= commits:
+            raise ReplayError(f"{event.transaction} has no statement left")
+        stmt, frame = other.next.stmt, dict(other.frame)
+        other.step(past.states[moment])
+        for place in [*other.writes, *other.locked, *other.reads]:
+            locked.setdefault(place, moment)
+        inner.append(Moment(stmt, other.log, frame, code.shape))
+    if not other.is_done or list(event.moments) != sorted(event.moments):
+        raise ReplayError(f"{event.transaction} has not reached its end")
+    begin = event.moments[0] if event.moments else commits
+    for i in range(begin, commits):
+        wins = event.level.first_committer_wins
+        if any(
+            locked.get(place, commits) <= i or (wins and place in locked and place not in other.inserted)
+            for place in past.writes[i]
+        ):
+            raise ReplayError(f"{event.transaction} would have to wait for a lock, or to roll back")
+        if event.level.among_themselves and _watched(past.events[i]):
+            raise ReplayError("two serializable transactions overlap")
+    if any(key in dict(past.states[-1][table]) for table, key in other.inserted):
+        raise ReplayError(f"{event.transaction} cannot commit")
+    after, writes = installed(rules.program, past.states[-1], other.writes, commits + 1)
+    if rules.refused(after):
+        raise ReplayError(f"{event.transaction} cannot commit")
+    if not may_commit_between(machine, writes, other.locked):
+        raise ReplayError(f"{event.transaction} would have to wait for a lock")
+    return after, writes, Moment(None, None, {}, code.shape, event, inner)

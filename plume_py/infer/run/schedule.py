@@ -1,0 +1,130 @@
+"""A counterexample as a schedule, and the rules by which its statements and commits run."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from plume_py.base.errors import IsocheckError
+from plume_py.infer.language import ir
+from plume_py.infer.run.evaluate import Evaluate, Frame, Shape, State, compiled
+from plume_py.infer.run.machine import OWN_ROWS, Code, Machine, Rollback, Writes, overlay
+from plume_py.infer.stores import Level
+
+# Hidden row numbers of what the n-th commit inserts begin at n times this, so that no number is used twice.
+PER_COMMIT = 100
+
+
+@dataclass(frozen=True)
+class Commit:
+    """Another transaction, which commits between two statements of the one in question.
+
+    It was executed from beginning to end just there, or, with a ``level``, its n-th statement when ``moments[n]``
+    commits had happened.
+    """
+
+    transaction: str
+    args: tuple[tuple[str, Any], ...]
+    level: Level | None = None
+    moments: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last."""
+
+    transaction: str
+    level: Level
+    args: tuple[tuple[str, Any], ...]
+    initial: State
+    events: tuple[Commit | None, ...]
+    clause: str
+
+
+@dataclass
+class Moment:
+    """One line of a replayed schedule."""
+
+    stmt: ir.Stmt | None  # None: a commit
+    result: Any
+    frame: Frame  # arguments and what was read before
+    shape: Shape | None = None
+    call: Commit | None = None  # of another transaction: its statements are ``inner``
+    inner: "list[Moment]" = field(default_factory=list)
+
+
+class ReplayError(IsocheckError):
+    """The schedule is not possible, or breaks nothing: whoever claimed it has a defect."""
+
+
+class Rules:
+    """The compiled clauses of a program."""
+
+    def __init__(self, program: ir.Program) -> None:
+        self.program = program
+        self.invariant = [(clause.name, self._compiled(clause)) for clause in program.invariant]
+        self.enforced = [(clause.name, self._compiled(clause)) for clause in program.enforced]
+
+    def _compiled(self, clause: ir.Clause) -> Evaluate:
+        return compiled(clause.condition, Shape(self.program).of_expression(clause.condition))
+
+    def broken(self, state: State) -> list[str]:
+        """The clauses of the invariant that do not hold."""
+        return [name for name, holds in self.invariant if not holds(state, {})]
+
+    def refused(self, state: State) -> list[str]:
+        """The enforced constraints that do not hold."""
+        return [name for name, holds in self.enforced if not holds(state, {})]
+
+
+def installed(program: ir.Program, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
+    """The state after the ``number``-th commit, and its writes: new rows get numbers of their own."""
+    renumbered: Writes = {}
+    for place, ((table, key), row) in enumerate(writes.items()):
+        own = not program.tables[table].key and key >= OWN_ROWS
+        if not (own and row is None):
+            renumbered[table, PER_COMMIT * number + place if own else key] = row
+    return overlay(state, renumbered), renumbered
+
+
+Places = frozenset[tuple[int, Any]]
+
+
+def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes, Places] | None:
+    """Run a transaction alone: the state after it, its writes, and the rows it locked; nothing where it rolls back."""
+    try:
+        machine = Machine(code, args)
+        while not machine.is_done:
+            machine.step(state)
+    except Rollback:
+        return None
+    after, writes = installed(rules.program, state, machine.writes, number)
+    return None if rules.refused(after) else (after, writes, machine.locked)
+
+
+def first_snapshot(level: Level, initial: State) -> State | None:
+    """What a transaction has seen before its first statement, if the level takes its snapshot then."""
+    return initial if level.select == "snapshot" and not level.late_snapshot else None
+
+
+def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool:
+    """Do the locks of the transaction in progress let another one commit these writes, and take these locks?"""
+    level = machine.code.level
+    claimed = locked.union(writes)
+    if not machine.locked.isdisjoint(claimed):
+        return False
+    if level.locks_writes and not machine.writes.keys().isdisjoint(claimed):
+        return False
+    return not level.locks_reads or machine.reads.isdisjoint(claimed)
+
+
+def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
+    """The state after the transaction's commit; nothing where it has to roll back."""
+    # A new row is no version of one that somebody deleted; whether its key is free is asked below.
+    versions = machine.writes.keys() - machine.inserted
+    if machine.code.level.first_committer_wins and not (
+        dirty.isdisjoint(versions) and dirty.isdisjoint(machine.locked)
+    ):
+        return None
+    if any(key in dict(now[table]) for table, key in machine.inserted):
+        return None
+    after, _ = installed(rules.program, now, machine.writes, number)
+    return None if rules.refused(after) else after

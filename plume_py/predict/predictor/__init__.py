@@ -1,0 +1,1 @@
+"""From one observed run to another that its level allows and that is not serializable."""

@@ -1,0 +1,291 @@
+"""``predict``: from one observed run to the runs that could have been and that break the target."""
+
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plume_py.base.errors import InputError, LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import Formula, Literal, TotalOrder
+from plume_py.checking.check import check
+from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
+from plume_py.history.model import NOBODY, History, Int8s
+from plume_py.levels import NAMES, parse_level
+from plume_py.predict.predictor.approximate import Layers
+from plume_py.predict.predictor.axioms import contradictions
+from plume_py.predict.predictor.exact import Refuter
+from plume_py.predict.predictor.model import Runs
+from plume_py.predict.predictor.observed import INITIAL, Boundary, Observed, Read, observe
+from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode, history_of
+from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
+TARGETS = ("SER", "SI")
+
+# Layers of derived orders that the approximate search goes through; the last one only up to so many transactions, as it
+# takes the third power of their number.
+DEPTH, DEEPEST_SIZE = 3, 100
+
+# What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
+# the third power of that), and choices of a read times writers of its key.
+MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
+
+# Solutions tried to make a prediction change fewer reads.
+ATTEMPTS = 30
+
+
+@dataclass
+class Outcome:
+    """What was predicted; ``ok`` is True if nothing can be, False if something was, None if undecided."""
+
+    level: str
+    target: str
+    boundary: Boundary
+    exact: bool
+    predictions: list[Prediction] = field(default_factory=list)
+    complete: bool = False  # nothing else is to be found, by the strategy chosen
+    reason: str | None = None  # why it is undecided
+    notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
+    cpu_seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
+    sizes: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool | None:
+        """True: none predicted. False: predicted. None: undecided."""
+        if self.predictions:
+            return False
+        return True if self.complete else None
+
+
+def predict(
+    history: History,
+    level: str = "TCC",
+    *,
+    target: str = "SER",
+    boundary: Boundary = "strict",
+    exact: bool = False,
+    count: int = 1,
+    limits: Limits | None = None,
+    level_map: LevelMap | None = None,
+    assume: str | None = None,
+) -> Outcome:
+    """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
+
+    ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
+    itself. docs/predict.md defines what a prediction is.
+    """
+    name = parse_level(level) or level
+    if name not in (*LEVELS, DECLARED) or target not in TARGETS or (target == "SI" and name == "SI"):
+        raise ValueError(f"cannot predict from {level} to {target}")
+    outcome = Outcome(name, target, boundary, exact)
+    try:
+        with Predictor(history, outcome, limits or Limits(), level_map, assume) as predictor:
+            predictor.run(count)
+    except LimitError as error:
+        outcome.reason = str(error)
+    except MemoryError:
+        outcome.reason = "stopped: no more memory to be had"
+    return outcome
+
+
+@dataclass
+class _Simpler:
+    """The simplest run so far, and what was asked of it."""
+
+    best: Run
+    wishes: list[Literal]
+
+
+class Predictor:
+    """One formula, and the search for predictions in it."""
+
+    def __init__(
+        self, history: History, outcome: Outcome, limits: Limits, level_map: LevelMap | None, assume: str | None
+    ) -> None:
+        self.outcome, self.limits = outcome, limits
+        self._given = level_map, assume
+        self._formula = Formula(limits)
+        self._asked: Literal | None = None
+        self._refuter: Refuter | None = None
+        with self._timed("generate"):
+            conflicts = outcome.target == "SI" or outcome.level in ("PSI", "SI", DECLARED)
+            self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
+            outcome.notes += self.observed.notes
+            self._reject_large()
+            self.levels = self._levels(history)
+            self.runs = Runs(self.observed, self._formula)
+            self._require_level()
+            self._layers = Layers(self.runs, outcome.target, limits)
+            self._layers.deepen()
+            self._asked = self._layers.cycle()
+
+    def __enter__(self) -> "Predictor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._formula.close()
+        if self._refuter is not None:
+            self._refuter.close()
+
+    def _levels(self, history: History) -> list[str]:
+        if self.outcome.level != DECLARED:
+            return [self.outcome.level] * self.observed.size
+        codes = transaction_levels(history, *self._given)
+        missing = missing_levels(history, codes, _flags(history, self.observed.live))
+        if missing is not None:
+            raise InputError(missing)
+        return [NAMES[int(codes[t]) - 1] for t in self.observed.txns]
+
+    def _reject_large(self) -> None:
+        size = self.observed.size
+        writers = self.observed.writers
+        choices = sum(len(read.writers) * len(writers[read.key]) for read in self.observed.reads)
+        self.limits.check()
+        if size > MAX_TRANSACTIONS or choices > MAX_CHOICES:
+            what = f"{size:,} transactions and {choices:,} choices matter"
+            raise LimitError(f"too large to predict from: {what} (at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,})")
+
+    def _require_level(self) -> None:
+        order = TotalOrder(self._formula, self.observed.size)
+        for read, writer, choice in self.runs.choices():
+            if writer != INITIAL:
+                self._formula.require(-choice, order.before(writer, read.node))
+        for parts in contradictions(self.runs, self.levels, order):
+            self._formula.require(*(-part for part in parts))
+
+    @contextmanager
+    def _timed(self, phase: str) -> "Iterator[None]":
+        start, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self.outcome.seconds[phase] += time.perf_counter() - start
+            self.outcome.cpu_seconds[phase] += time.process_time() - cpu
+            self.outcome.sizes |= {"variables": self._formula.variables, "clauses": self._formula.clauses}
+
+    def run(self, count: int) -> None:
+        """Find up to ``count`` predictions with different anomalies."""
+        while len(self.outcome.predictions) < count:
+            if not self._find(()):
+                self.outcome.complete = True
+                return
+            simpler = _Simpler(decode(self.runs), [])
+            try:
+                self._simplify(simpler)
+            except LimitError:  # there is a prediction already
+                self.outcome.predictions.append(self._confirmed(simpler.best))
+                raise
+            self.outcome.predictions.append(self._confirmed(simpler.best))
+            self._forbid(self.outcome.predictions[-1])
+
+    def _find(self, assumptions: Sequence[Literal]) -> bool:
+        """Is there a run that breaks the target? It is then the last solution."""
+        if self._refuter is not None:
+            with self._timed("solve"):
+                return self._refuter.find(assumptions)
+        with self._timed("solve"):
+            found = self._formula.solve([*assumptions, self._cycle()])
+        if found or assumptions:
+            return found
+        deepest = DEPTH if self.observed.size <= DEEPEST_SIZE else DEPTH - 1
+        if self._layers.depth < deepest and not self.outcome.exact:
+            with self._timed("generate"):
+                self._layers.deepen()
+                self._asked = self._layers.cycle()
+            return self._find(assumptions)
+        if not self.outcome.exact:
+            return False
+        with self._timed("generate"):
+            self._refuter = Refuter(self.runs, self.outcome.target, self.limits)
+        return self._find(assumptions)
+
+    def _cycle(self) -> Literal:
+        assert self._asked is not None
+        return self._asked
+
+    def _simplify(self, simpler: "_Simpler") -> None:
+        """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
+        self._change_less(simpler)
+        for session, end in enumerate(simpler.best.ends):
+            if end != NOBODY:
+                self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
+
+    def _change_less(self, simpler: "_Simpler") -> None:
+        """Leave changed reads as they were: many at a time, the last ones first, which the first ones may decide."""
+        needed: set[int] = set()
+        changed = self._changed(simpler.best)
+        size = len(changed)
+        for _ in range(ATTEMPTS):
+            todo = [read for read in reversed(changed) if read.number not in needed]
+            size = min(size, len(todo))
+            if not size:
+                return
+            wish = self._formula.all_of(-self.runs.changes(read) for read in todo[:size])
+            if self._try(simpler, wish):
+                changed = self._changed(simpler.best)
+            elif size == 1:
+                needed.add(todo[0].number)
+            else:
+                size = (size + 1) // 2
+
+    def _changed(self, run: Run) -> list[Read]:
+        ops = {change.op for change in changes(self.observed, run)}
+        return [read for read in self.observed.reads if read.op in ops]
+
+    def _try(self, simpler: "_Simpler", wish: Literal) -> bool:
+        """Is there a prediction as wished that changes no more reads? It is the best then."""
+        if not self._find([*simpler.wishes, wish]):
+            return False
+        found = decode(self.runs)
+        if len(self._changed(found)) > len(self._changed(simpler.best)):
+            return False
+        simpler.best = found
+        simpler.wishes.append(wish)
+        return True
+
+    def _confirmed(self, run: Run) -> Prediction:
+        """The prediction, judged by the ordinary checker and by the rules of the boundary."""
+        with self._timed("check"):
+            outcome = self.outcome
+            by_txn = None
+            if outcome.level == DECLARED:
+                by_txn = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
+            history = history_of(self.observed, run, by_txn)
+            assume = "RC" if outcome.level == DECLARED else None  # of transactions that neither read nor write anything
+            kept = check(history, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
+            result = check(history, outcome.target, name="prediction")
+            problems = recheck(self.observed.history, run)
+            if not kept.ok:
+                problems.append(f"it does not keep {outcome.level}: {', '.join(kept.taps) or kept.reason}")
+            if result.ok is not False:
+                problems.append(f"it does not break {outcome.target}")
+            if problems:
+                raise PredictionDefectError("; ".join(problems))
+            return Prediction(run, changes(self.observed, run), history, result)
+
+    def _forbid(self, prediction: Prediction) -> None:
+        """No further prediction may show the same anomaly: these transactions reading all that from each other."""
+        names = {str(shown.id) for shown in prediction.violation.transactions}
+        labels = self.observed.history.txn_label
+        shown = {t for t in prediction.run.kept if str(labels[t]) in names}
+        literals = []
+        for read in self.observed.reads:
+            source = prediction.run.sources.get(read.op)
+            if self.observed.txns[read.node] in shown and source is not None and source in (INITIAL, *shown):
+                writer = INITIAL if source == INITIAL else self.observed.node_of[source]
+                literals.append(-self.runs.selects(read, writer))
+        self._formula.require(*literals)
+
+
+def _flags(history: History, live: list[int]) -> Int8s:
+    flags = np.zeros(history.transactions, np.uint8)
+    flags[live] = 1
+    return flags

@@ -1,0 +1,174 @@
+"""Predictions for people, and as plain data."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from plume_py.base.text import one_line, shown, wrapped
+from plume_py.history.model import NOBODY, History
+from plume_py.predict.predictor.prediction import Change, Prediction
+from plume_py.predict.predictor.predictor import Outcome
+from plume_py.predict.store.replay import Validation
+from plume_py.predict.summary import dangerous_reads
+from plume_py.report.json import plain
+from plume_py.report.text import render as render_result
+
+INITIAL = -1
+
+Style = Callable[..., str]
+
+
+def strategy(outcome: Outcome) -> str:
+    """As the paper calls it."""
+    return f"{'exact' if outcome.exact else 'approximate'}-{outcome.boundary}"
+
+
+def headline(outcome: Outcome) -> str:
+    """The answer in one line."""
+    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)})"
+    if outcome.predictions:
+        found = len(outcome.predictions)
+        rest = "there is no other" if outcome.complete else "there may be more"
+        return f"{what}: {found} predicted; {outcome.reason or rest}"
+    if outcome.ok:
+        return f"{what}: none predicted" + ("" if outcome.exact else ", by a sufficient condition")
+    return f"{what}: undecided: {outcome.reason}"
+
+
+def render(
+    name: str, observed: History, outcome: Outcome, validations: list[Validation], style: Style = click.style
+) -> Iterator[str]:
+    """Everything about the predictions from one history."""
+    yield f"{style(one_line(name), bold=True)}: {observed.transactions:,} transactions observed"
+    for note in outcome.notes:
+        yield f"  note: {note}"
+    yield f"  {headline(outcome)}"
+    for number, prediction in enumerate(outcome.predictions, 1):
+        yield ""
+        yield from _prediction(number, observed, outcome, prediction, style)
+        if number <= len(validations):
+            yield from _validation(validations[number - 1], style)
+    reads = dangerous_reads(observed, outcome.predictions)
+    if reads:
+        yield ""
+        yield f"Dangerous reads at {outcome.level}:"
+    for read in reads:
+        times = f"in {read.times} of {len(outcome.predictions)}"
+        yield from wrapped(
+            f"  {shown(read.who)} reads {shown(read.key)}: ", f"{times}, {', '.join(sorted(read.anomalies))}", "      "
+        )
+
+
+def _prediction(
+    number: int, observed: History, outcome: Outcome, prediction: Prediction, style: Style
+) -> Iterator[str]:
+    yield style(f"Prediction {number}: {prediction.violation.name}", fg="red", bold=True)
+    if not prediction.changes:
+        yield "  no read changes: the observed run shows it"
+    for change in prediction.changes:
+        yield from wrapped("  ", told(observed, change), "      ")
+    yield from boundaries(observed, prediction)
+    yield from wrapped("  assumed: ", assumption(observed, outcome, prediction), "      ")
+    yield ""
+    yield render_result(prediction.result, style)
+
+
+def told(observed: History, change: Change) -> str:
+    """T7's read of x: T5 instead of T6."""
+    return (
+        f"{shown(observed.txn_label[change.txn])}'s read of {shown(observed.key(change.key))}: "
+        f"{_writer(observed, change.predicted)} instead of {_writer(observed, change.observed)}"
+    )
+
+
+def _writer(observed: History, txn: int) -> str:
+    return "the initial state" if txn == INITIAL else shown(observed.txn_label[txn])
+
+
+def boundaries(observed: History, prediction: Prediction) -> Iterator[str]:
+    """Where each session ends, one line each."""
+    run = prediction.run
+    for s in range(observed.sessions):
+        members = range(int(observed.session_start[s]), int(observed.session_start[s + 1]))
+        committed = [t for t in members if observed.txn_status[t] == 0 and t != observed.init_txn]
+        kept = [t for t in members if t in run.kept]
+        name = f"  session {shown(observed.session_label[s])}"
+        if run.ends[s] != NOBODY and kept and run.ends[s] < run.kept[kept[-1]]:
+            yield from wrapped(f"{name} ends ", _end(observed, prediction, kept[-1], run.ends[s]), "      ")
+        elif len(kept) < len(committed):
+            first = next(t for t in committed if t not in run.kept)
+            yield from wrapped(f"{name} ends ", f"before {shown(observed.txn_label[first])}", "      ")
+        elif committed:
+            yield f"{name} runs to its end"
+
+
+def _end(observed: History, prediction: Prediction, t: int, op: int) -> str:
+    if prediction.run.boundary == "relaxed":
+        return f"with {shown(observed.txn_label[t])}"
+    return f"at {shown(observed.txn_label[t])}'s read of {shown(observed.key(int(observed.op_key[op])))}"
+
+
+def assumption(observed: History, outcome: Outcome, prediction: Prediction) -> str:
+    """What must be true of the program for the prediction to come true."""
+    changed = sorted({change.txn for change in prediction.changes})
+    if not changed:
+        return "nothing: every read sees what it saw"
+    names = " and ".join(shown(observed.txn_label[t]) for t in changed)
+    commits = f"{names} still {'commit' if len(changed) > 1 else 'commits'}, though with other values read"
+    if outcome.boundary == "strict":
+        return f"{commits}; nothing that comes after a changed read is part of the prediction"
+    return f"{commits}, and still {'read and write' if len(changed) > 1 else 'reads and writes'} the same keys"
+
+
+def _validation(validation: Validation, style: Style) -> Iterator[str]:
+    verdict = style("it comes true", fg="red") if validation.validated else style("it does not come true", fg="green")
+    how = (
+        f"the program diverges ({len(validation.divergences)})"
+        if validation.diverged
+        else "the program does not diverge"
+    )
+    yield f"  replayed: {verdict}; {how}"
+    for line in validation.divergences[:5]:
+        yield from wrapped("    ", one_line(line), "      ")
+
+
+def as_data(name: str, observed: History, outcome: Outcome, validations: list[Validation]) -> dict[str, Any]:
+    """For other programs."""
+    return {
+        "history": name,
+        "level": outcome.level,
+        "target": outcome.target,
+        "strategy": strategy(outcome),
+        "predicted": None if outcome.ok is None else not outcome.ok,
+        "complete": outcome.complete,
+        "reason": outcome.reason,
+        "notes": outcome.notes,
+        "predictions": [_plain_prediction(observed, outcome, p) for p in outcome.predictions],
+        "replayed": [{"validated": v.validated, "divergences": v.divergences} for v in validations],
+        "dangerous_reads": [
+            {"who": r.who, "key": r.key, "times": r.times, "anomalies": sorted(r.anomalies)}
+            for r in dangerous_reads(observed, outcome.predictions)
+        ],
+        "seconds": {phase: round(s, 4) for phase, s in outcome.seconds.items()},
+        "sizes": outcome.sizes,
+    }
+
+
+def _plain_prediction(observed: History, outcome: Outcome, prediction: Prediction) -> dict[str, Any]:
+    labels = observed.txn_label
+    return {
+        "anomaly": prediction.violation.name,
+        "changes": [
+            {
+                "transaction": labels[c.txn],
+                "key": observed.key(c.key),
+                "observed": None if c.observed == INITIAL else labels[c.observed],
+                "predicted": None if c.predicted == INITIAL else labels[c.predicted],
+            }
+            for c in prediction.changes
+        ],
+        "boundaries": [line.strip() for line in boundaries(observed, prediction)],
+        "assumed": assumption(observed, outcome, prediction),
+        "result": plain(prediction.result),
+    }

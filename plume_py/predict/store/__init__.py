@@ -1,0 +1,5 @@
+"""A store with controlled reads, and applications that run on it."""
+
+from plume_py.predict.store.store import Conflict, Latest, RandomLegal, ReadRequest, Rollback, Store, Transaction
+
+__all__ = ["Conflict", "Latest", "RandomLegal", "ReadRequest", "Rollback", "Store", "Transaction"]

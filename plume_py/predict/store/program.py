@@ -1,0 +1,88 @@
+"""Applications that can be run again: a plan of transactions, fixed by a seed, and runs of it on the store."""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+from plume_py.history.model import History
+from plume_py.levels import STRONGEST
+from plume_py.predict.store.store import Latest, Policy, Store, Transaction
+
+PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One transaction of the plan: its parameters are fixed, what it does depends on what it reads alone."""
+
+    name: str
+    body: Callable[[Transaction], None]
+
+
+Plan = Sequence[Sequence[Step]]
+
+
+class Program(Protocol):
+    """An application."""
+
+    name: str
+
+    def initial(self, key: str) -> Any:
+        """The value of a key before all transactions."""
+        ...
+
+    def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
+        """The transactions of each session, the same for the same arguments."""
+        ...
+
+
+def program(name: str) -> Program:
+    """One of PROGRAMS."""
+    if name not in PROGRAMS:
+        raise ValueError(f"not a program: {name!r}; use one of {' '.join(PROGRAMS)}")
+    found: Program = import_module(f"plume_py.predict.store.programs.{name}").PROGRAM
+    return found
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A program with its seed and size: everything that a run needs."""
+
+    program: Program
+    seed: int
+    sessions: int = 3
+    transactions: int = 4
+
+    def plan(self) -> Plan:
+        """The transactions of each session."""
+        return self.program.plan(self.seed, self.sessions, self.transactions)
+
+    def store(self, level: str, policy: Policy) -> Store:
+        """A store in the program's initial state."""
+        return Store(level, policy, self.program.initial)
+
+
+def step_id(session: int, index: int, step: Step) -> str:
+    """The id of a transaction in histories: where it stands in the plan, and what it is."""
+    return f"s{session + 1}.{index + 1} {step.name}"
+
+
+def run(workload: Workload, level: str = STRONGEST, policy: Policy | None = None, seed: int | None = None) -> Store:
+    """Run the whole plan, sessions interleaved at random (by ``seed``, else that of the workload)."""
+    plan = workload.plan()
+    store = workload.store(level, policy or Latest())
+    order = [s for s, steps in enumerate(plan) for _ in steps]
+    random.Random(f"order {workload.seed if seed is None else seed}").shuffle(order)
+    done = [0] * len(plan)
+    for s in order:
+        step = plan[s][done[s]]
+        store.run(s + 1, step.body, step_id(s, done[s], step))
+        done[s] += 1
+    return store
+
+
+def observed_run(workload: Workload) -> History:
+    """A serial run: every read sees the newest version."""
+    return run(workload).history()
