@@ -14,8 +14,10 @@ MEGABYTE = 1 << 20
 
 # Seconds between two looks at the limits, where nobody else looks.
 TICK = 0.1
-# What one call may ask for beyond the memory limit before it fails: memory that is asked for is not all used.
-SLACK = 1.15
+# Who asks by himself ends in good order, and with what he knows so far; who does not is ended a little later.
+GRACE_SECONDS, GRACE_SHARE = 0.4, 0.08
+# The same for memory. The system has to allow for what is asked for and never used, too.
+GRACE_MEMORY, GRACE_DATA = 1.08, 1.15
 
 Progress = Callable[[], str]
 
@@ -35,10 +37,13 @@ class Limits:
 
     def check(self, progress: Progress = str) -> None:
         """Raise LimitError if a limit is reached; ``progress`` is then asked how far it came."""
+        self._check(progress, 0.0, 1.0)
+
+    def _check(self, progress: Progress, more_seconds: float, memory_factor: float) -> None:
         left = self.seconds_left
-        if left is not None and left <= 0:
+        if left is not None and left + more_seconds <= 0:
             raise LimitError(_told(f"stopped after {self.timeout:g} s", progress))
-        if self.max_memory is not None and memory_in_use() > self.max_memory:
+        if self.max_memory is not None and memory_in_use() > self.max_memory * memory_factor:
             raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 
     def reached(self) -> bool:
@@ -68,7 +73,7 @@ class Limits:
         """What the system may give this process, other memory of it included that the limit does not count."""
         if self.max_memory is None or not own_data():
             return None
-        return own_data() + int(max(0, self.max_memory - memory_in_use()) * SLACK)
+        return own_data() + int(max(0, self.max_memory - memory_in_use()) * GRACE_DATA)
 
     @contextmanager
     def _ticking(self) -> Iterator[None]:
@@ -77,8 +82,11 @@ class Limits:
             yield
             return
 
+        inside = True
+
         def tick(number: int, frame: FrameType | None) -> None:
-            self.check()
+            if inside and not _delicate(frame):
+                self._check(str, GRACE_SECONDS + GRACE_SHARE * (self.timeout or 0), GRACE_MEMORY)
 
         before = signal.signal(signal.SIGALRM, tick)
         # again and again: an exception that is raised while, say, an object is taken down gets lost
@@ -86,6 +94,7 @@ class Limits:
         try:
             yield
         finally:
+            inside = False  # before anything that a tick could keep from being done
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
@@ -100,6 +109,15 @@ class Limits:
         if self.max_memory is None:
             return size
         return max(1, min(size, (self.max_memory - memory_in_use()) // 2))
+
+
+def _delicate(frame: FrameType | None) -> bool:
+    """Is a module being imported or a kernel compiled? Left half-way, neither would ever be finished."""
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in ("/numba/", "/llvmlite/", "<frozen importlib")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def memory_in_use() -> int:

@@ -9,7 +9,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from plume_py.base.errors import InputError, TooLargeError
+from plume_py.base.errors import InputError, IsocheckError, TooLargeError
 from plume_py.base.memory import available
 
 HEAD = 1 << 16
@@ -101,7 +101,7 @@ class Source:
         assert self._stream is not None
         try:
             return self._stream.read(size)
-        except MemoryError:  # not the data's fault
+        except (MemoryError, IsocheckError):  # not the data's fault
             raise
         except EOFError:
             raise InputError(f"the {self._compression} data ends too early", hint="the file was cut off") from None
