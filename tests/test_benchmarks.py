@@ -3,15 +3,12 @@
 import csv
 import subprocess
 import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from paths import ROOT
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import check, hot_key, measure, plot, tables, workloads  # noqa: E402
+from benchmarks import check, hot_key, measure, plot, tables, workloads
 
 
 def bench(*args):

@@ -1,13 +1,12 @@
 """The examples in histories/: the folder names the strongest levels that hold, a file name tap-x-… its pattern."""
 
-from pathlib import Path
-
 import pytest
+from paths import ROOT
 
 import plume_py
 from plume_py.levels import NAMES, WEAK, weaker_levels
 
-FOLDER = Path(__file__).parent.parent / "histories"
+FOLDER = ROOT / "histories"
 EXAMPLES = sorted(FOLDER.glob("*/*.json"))
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from paths import ROOT
 
 from plume_py import __version__
 from plume_py.cli.contract import OUTPUT_FORMATS
 from plume_py.cli.main import cli
 
-ROOT = Path(__file__).parent.parent
 GOLDEN = Path(__file__).parent / "golden"
 HISTORIES = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "histories").rglob("*.json"))
 

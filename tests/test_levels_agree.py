@@ -13,8 +13,8 @@ import numpy as np
 import oracle
 import oracle_mixed
 import pytest
+from small_histories import build
 from synth_histories import every_history, plain, random_concrete
-from test_weak import build
 
 from plume_py import check
 from plume_py.checking.graph.analysis import Analysis

@@ -2,16 +2,16 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from paths import ROOT
+from program import PATIENCE
 
 import plume_py
 from plume_py.testing import IsolationError, assert_isolation
 
 pytest_plugins = ["pytester"]
 
-ROOT = Path(__file__).parent.parent
 DEMO = ROOT / "histories" / "demo.json"
 SERIAL = ROOT / "histories" / "TCC" / "serial.json"
 
@@ -129,4 +129,4 @@ def test_pytest_is_not_needed():
         "assert not hasattr(testing, 'isolation')\n"
         "assert testing.assert_isolation([[[('w', 'x', 1)]]]).ok\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=PATIENCE)

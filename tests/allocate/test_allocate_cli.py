@@ -1,0 +1,135 @@
+"""allocate, robust and simulate as people call them."""
+
+import json
+import sys
+
+import pytest
+from click.testing import CliRunner
+from paths import EXAMPLES
+
+from plume_py.cli.main import cli, main
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def test_allocate_tells_levels_cycles_and_histories() -> None:
+    result = run("allocate", "smallbank")
+    assert result.exit_code == 0
+    for line in (
+        "smallbank: every workload of these programs, of any number of instances",
+        "  WriteCheck       SER",
+        "WriteCheck needs SER: at SI it can be the pivot of a cycle",
+        "    WriteCheck(n) -RW(Savings_B_n)-> TransactSavings(n)",
+    ):
+        assert line in result.output
+
+
+def test_allocate_for_an_engine_names_its_levels() -> None:
+    result = run(
+        "allocate",
+        EXAMPLES / "smallbank.sql",
+        "--schema",
+        EXAMPLES / "smallbank-schema.sql",
+        "--catalogue",
+        "postgresql",
+    )
+    assert result.exit_code == 0
+    assert "  DepositChecking  RC   READ COMMITTED" in result.output
+    assert "assumed to exist" in " ".join(result.output.split())
+
+
+def test_the_mix_that_collect_runs() -> None:
+    """Its programs are those of the example, by name, and need the levels that the page gives them."""
+    from plume_py.collect.mixes import MIXES
+
+    result = run(
+        "allocate", EXAMPLES / "smallbank-mix.json", "--catalogue", "postgresql", "--brief", "--format", "json"
+    )
+    levels = {group["name"]: group["level"] for group in json.loads(result.output)["groups"]}
+    assert list(levels) == MIXES["smallbank"](1).names
+    assert {name for name, level in levels.items() if level == "SER"} == {"balance", "transact-savings", "write-check"}
+    assert set(levels.values()) == {"SER", "SI"}
+
+
+def test_the_commands_are_listed() -> None:
+    listed = [line.split()[0] for line in run("--help").output.splitlines() if line.startswith("  ") and line.strip()]
+    assert {"allocate", "robust", "simulate"} <= set(listed)
+
+
+def test_allocate_as_json_and_to_a_file(tmp_path) -> None:
+    saved = tmp_path / "levels.json"
+    result = run("allocate", "courseware", "--instances", 100, "--format", "json", "--save", saved)
+    document = json.loads(result.output)
+    assert sum(document["counts"].values()) == len(document["groups"]) == 100
+    levels = [entry["isolationLevel"] for entry in json.loads(saved.read_text())["templates"]]
+    assert levels.count("READ_ATOMIC") == document["counts"]["RA"]
+    again = run("robust", saved)
+    assert again.exit_code == 0 and "Every run at these levels is serializable." in again.output
+
+
+def test_saved_programs_are_robust(tmp_path) -> None:
+    saved = tmp_path / "levels.json"
+    assert run("allocate", "smallbank", "--brief", "--save", saved).exit_code == 0
+    assert run("robust", saved).exit_code == 0
+
+
+def test_robust_shows_the_history_and_draws_it(tmp_path) -> None:
+    result = run("robust", "smallbank", "--levels", "*=SI", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "not robust: a critical cycle happens" in result.output and "ReadOnlyAnomaly" in result.output
+    (history,) = tmp_path.glob("*.json")
+    assert list(tmp_path.glob("*.dot"))
+    assert run("check", history, "--level", "declared").exit_code == 0
+    assert run("check", history, "--level", "SER").exit_code == 1
+
+
+def test_robust_as_json() -> None:
+    document = json.loads(run("robust", "smallbank", "--levels", "WriteCheck=SER,*=SI", "--format", "json").output)
+    assert document["ok"] is True and document["levels"]["Balance"] == "SI"
+
+
+def test_instances_with_parentheses_can_be_named() -> None:
+    result = run("allocate", "smallbank", "--brief", "--pin", "Balance=SER")
+    assert "  Balance          SER" in result.output
+
+
+def test_simulate_catches_a_bug(tmp_path) -> None:
+    common = ("simulate", "smallbank", "--instances", 100, "--largest", 5, "--runs", 3, "--allocation", "random")
+    assert run(*common).exit_code == 0
+    bad = run(*common, "--bug", "no-conflict-check", "--out", tmp_path / "bad.json")
+    assert bad.exit_code == 1 and "declared violated in" in bad.output
+    assert run("check", tmp_path / "bad.json", "--level", "declared").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("allocate", "nowhere.json"), 4, "nowhere.json: No such file"),
+        (("allocate", "smallbank", "--pin", "Balance"), 2, "--pin: 'Balance,' has no level"),
+        (("allocate", "smallbank", "--pin", "Balance=HIGH"), 2, "not of the form NAME=LEVEL"),
+        (("allocate", "smallbank", "--pin", "Nobody=SI"), 2, "no program or instance has this name"),
+        (("allocate", "smallbank", "--weights", "PSI=-1"), 2, "not of the form LEVEL=COST"),
+        (("robust", "smallbank"), 2, "declares no level"),
+        (("robust", "smallbank", "--levels", "Balance=SI"), 2, "gives no level for DepositChecking"),
+        (("robust", "smallbank", "--levels", "*=RC"), 2, "RC is not offered by mixiso"),
+        (("simulate", "smallbank", "--bug", "x"), 2, "has no bug 'x'"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(arguments, code, message, capfd, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["isocheck", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    told = capfd.readouterr().err
+    assert stop.value.code == code
+    assert message in told and told.count("\n") == 1
+
+
+def test_levels_may_be_called_as_the_engine_calls_them() -> None:
+    levels = "Balance=repeatable read,*=SERIALIZABLE"
+    assert (
+        "Balance would have to be" in run("robust", "smallbank", "--catalogue", "postgresql", "--levels", levels).output
+    )
+    pinned = run("allocate", "smallbank", "--catalogue", "oracle", "--pin", "Balance=SERIALIZABLE", "--brief")
+    assert "  Balance          SI   SERIALIZABLE" in pinned.output

@@ -1,0 +1,13 @@
+"""A strong violation explained from nothing but the fact that there is one."""
+
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.strong.decide.answer import Core, Decision
+from plume_py.checking.strong.explain.violation import explain
+
+
+def explained(history, level):
+    """The violation, found from nothing but the fact that there is one."""
+    analysis = Analysis(history)
+    live = tuple(t for t in range(history.transactions) if analysis.reads.live[t])
+    (found,) = explain(analysis, Decision(False, core=Core(live)), level)
+    return found.violation

@@ -1,0 +1,99 @@
+"""The weak levels against the brute-force oracle: verdicts and patterns, on random and on all small histories."""
+
+import random
+from collections import Counter
+
+import oracle
+import pytest
+from small_histories import ECHOES, all_histories, build, random_lists, spelled
+
+from plume_py import check
+from plume_py.checking.graph import causal
+from plume_py.levels import WEAK
+
+
+def agrees(sessions, initial=0):
+    """Do engine and oracle agree on every weak level, and on the patterns of each?"""
+    facts = oracle.Facts(sessions, initial)
+    taps = oracle.taps(sessions, initial)
+    result = check(build(sessions, initial), WEAK)
+    holds = {level: oracle.satisfies(facts, level) for level in WEAK}
+    triples = Counter(name for name, *_ in oracle.named_triples(facts))
+    return (
+        all(
+            (verdict.ok, set(verdict.taps)) == (holds[level], spelled(taps[level]))
+            for level, verdict in result.levels.items()
+        )
+        and all(holds[level] is not bool(taps[level]) for level in WEAK)  # what is broken has a name
+        and {name: n for name, n in result.counts.items() if name in "hiklmn"} == triples
+    )
+
+
+def compare_random(seed, count, make=oracle.random_history):
+    rng = random.Random(seed)
+    compared = 0
+    for _ in range(count):
+        sessions = make(rng)
+        try:
+            same = agrees(sessions, None if make is random_lists else 0)
+        except ValueError:  # ambiguous: not a history
+            continue
+        assert same, sessions
+        compared += 1
+    assert compared > count / 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories_agree_with_the_oracle(seed):
+    compare_random(seed, 700)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 210))
+def test_300_000_random_histories_agree_with_the_oracle(seed):
+    compare_random(seed, 3000)
+
+
+@pytest.mark.parametrize("clock", ["vector", "tree"])
+@pytest.mark.parametrize("block", [1, causal.CLOCK_BYTES])
+def test_a_reader_that_is_right_is_not_counted(monkeypatch, clock, block):
+    """Those who read (x, 9) saw the newest x; that T2 would have to come before T1 is the third one's fault."""
+    monkeypatch.setattr(causal, "CLOCK_BYTES", block)
+    result = check(build(ECHOES), WEAK, clock=clock, max_examples=9)
+    assert result.counts == {"k": 1}
+    assert [violation.tap for violation in result.violations] == ["k"]
+
+
+def test_clocks_in_narrow_blocks_change_nothing(monkeypatch):
+    monkeypatch.setattr(causal, "CLOCK_BYTES", 1)
+    compare_random(77, 700)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_list_histories_agree_with_the_oracle(seed):
+    compare_random(seed, 700, random_lists)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(100, 120))
+def test_60_000_list_histories_agree_with_the_oracle(seed):
+    compare_random(seed, 3000, random_lists)
+
+
+# --- all histories of a small scope -----------------------------------------------------------------------------------
+
+
+def test_all_histories_of_two_transactions_agree_with_the_oracle():
+    count = 0
+    for sessions in [*all_histories(1), *all_histories(2)]:
+        assert agrees(sessions), sessions
+        count += 1
+    assert count == 1060
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("part", range(20))
+def test_all_histories_of_three_transactions_agree_with_the_oracle(part):
+    for i, sessions in enumerate(all_histories(3)):
+        if i % 20 == part:
+            assert agrees(sessions), sessions

@@ -1,0 +1,179 @@
+"""What is known of real databases comes out. Each server is private to these tests; one that is missing is skipped."""
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from program import PATIENCE, PROGRAM, lines_in, wait_until
+
+from plume_py import check, load
+from plume_py.base.errors import IsocheckError
+from plume_py.base.processes import tree
+from plume_py.collect.adapter import Setup
+from plume_py.collect.client import Isolation
+from plume_py.collect.faults import KINDS
+from plume_py.collect.managed import SERVERS
+from plume_py.collect.registry import open_adapter
+from plume_py.collect.run import Plan, collect
+from plume_py.collect.workload import Shape
+
+# Breaking a promise takes luck: so many runs, each with a seed of its own.
+RUNS = 6
+
+
+def gather(server, isolation, out, *, settings=None, how=None, timeout=60.0, **shape):
+    shape = Shape(**{"sessions": 6, "transactions": 40, "keys": 6, "seed": 0, **shape})
+    setup = Setup(server.url, f"t{time.monotonic_ns()}", shape.lists, timeout, settings or {})
+    adapter = open_adapter(setup)
+    plan = Plan(shape, [Isolation(isolation, None)], str(out), timeout=timeout, **(how or {}))
+    collected = collect(adapter, plan, server)
+    assert collected.audit is not None, collected.audit_problem
+    assert collected.audit.ok, collected.audit.problems
+    assert not collected.given_up and collected.counts["committed"]
+    return collected
+
+
+def verdict(server, isolation, tmp_path, *, holds, breaks=(), **options):
+    """``holds`` must hold in every run; ``breaks`` must break together in one of some runs."""
+    for seed in range(RUNS):
+        gather(server, isolation, tmp_path / "h.jsonl", seed=seed, **options)
+        result = check(load(tmp_path / "h.jsonl"), [*holds, *breaks])
+        assert [level for level in holds if not result.levels[level].ok] == []
+        if all(result.levels[level].ok is False for level in breaks):
+            return result
+    raise AssertionError(f"{breaks} never broke")
+
+
+# --- PostgreSQL
+
+
+def test_postgresql_read_committed_keeps_rc_and_breaks_ra(postgresql, tmp_path):
+    verdict(postgresql, "read committed", tmp_path, holds=["RC"], breaks=["RA", "TCC"], pause=0.3)
+
+
+def test_postgresql_repeatable_read_is_si_and_has_write_skew(postgresql, tmp_path):
+    options = {"holds": ["SI"], "breaks": ["SER"], "workload": "write-skew", "pause": 0.3}
+    result = verdict(postgresql, "repeatable read", tmp_path, **options)
+    assert any(violation.transactions for violation in result.violations)
+
+
+@pytest.mark.parametrize("workload", ["register", "append", "write-skew"])
+def test_postgresql_serializable_is_serializable(workload, postgresql, tmp_path):
+    verdict(postgresql, "serializable", tmp_path, holds=["SER"], workload=workload, pause=0.3)
+
+
+def test_postgresql_keeps_the_options_of_the_address(postgresql):
+    import psycopg
+
+    url = f"{postgresql.url}?options=-c%20default_transaction_isolation%3Dserializable"
+    adapter = open_adapter(Setup(url))
+    assert adapter.settings()["default_transaction_isolation"] == "serializable"
+    with psycopg.connect(postgresql.url) as connection:
+        usual = connection.execute("SHOW default_transaction_isolation").fetchone()[0]
+    assert usual == open_adapter(Setup(postgresql.url)).settings()["default_transaction_isolation"] == "read committed"
+
+
+def test_postgresql_serializable_through_faults(postgresql, tmp_path):
+    faults_and_then(postgresql, tmp_path)
+
+
+# --- MariaDB
+
+
+def test_mariadb_read_committed_keeps_rc_and_breaks_ra(mariadb, tmp_path):
+    verdict(mariadb, "read committed", tmp_path, holds=["RC"], breaks=["RA"], pause=0.3)
+
+
+def test_mariadb_repeatable_read_loses_updates(mariadb, tmp_path):
+    options = {"holds": ["PC"], "breaks": ["SI"], "workload": "smallbank", "keys": 3, "pause": 0.3}
+    verdict(mariadb, "repeatable read", tmp_path, **options)
+
+
+def test_mariadb_repeatable_read_is_si_if_told_so(mariadb, tmp_path):
+    adapter = open_adapter(Setup(mariadb.url))
+    if "innodb_snapshot_isolation" not in adapter.settings():
+        pytest.skip("this MariaDB does not know innodb_snapshot_isolation")
+    settings = {"innodb_snapshot_isolation": "ON"}
+    verdict(mariadb, "repeatable read", tmp_path, holds=["SI"], workload="smallbank", keys=3, settings=settings)
+
+
+@pytest.mark.parametrize("workload", ["register", "append"])
+def test_mariadb_serializable_is_serializable(workload, mariadb, tmp_path):
+    verdict(mariadb, "serializable", tmp_path, holds=["SER"], workload=workload, pause=0.3)
+
+
+def test_mariadb_serializable_through_faults(mariadb, tmp_path):
+    faults_and_then(mariadb, tmp_path)
+
+
+# --- both
+
+
+def faults_and_then(server, tmp_path):
+    """Every kind of fault happens; what the server confirmed is in its table, and SER holds."""
+    how = {"faults": ["kill-connection", "pause", "restart"], "fault_interval": 0.1, "seconds": 6.0}
+    collected = gather(
+        server, "serializable", tmp_path / "h.jsonl", how=how, timeout=0.5, workload="append", transactions=100_000,
+        rotate=500, keys=20,
+    )  # fmt: skip
+    assert set(collected.faults) == set(KINDS) and not collected.fault_problem
+    assert collected.audit.confirmed > 50
+    assert collected.counts["unknown"], "every other pause begins before a commit and outlasts its client"
+    history = load(tmp_path / "h.jsonl")
+    assert check(history, "SER").ok
+    assert 6 < history.sessions <= 6 + collected.counts["unknown"]
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mariadb"])
+def test_a_level_per_transaction(name, request, tmp_path):
+    server = request.getfixturevalue(name)
+    out = tmp_path / "h.jsonl"
+    arguments = ["collect", server.url, "--mix", "RC=2,SI=1,SER=1", "--transactions", "20", "--out", str(out)]
+    run = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert run.returncode == 0, run.stderr
+    header, *transactions = map(json.loads, out.read_text().splitlines())
+    assert {transaction["level"] for transaction in transactions} == {"RC", "SI", "SER"}
+    assert server.password not in out.read_text() and header["collected"]["mix"]
+    assert "declared" in check(load(out), "declared").levels
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that the server's user can get at; those of pytest are private to us."""
+    with tempfile.TemporaryDirectory(prefix="collect-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.mark.parametrize("name", ["postgresql", "mariadb"])
+def test_managed_leaves_nothing_behind(name, open_folder, child):
+    try:
+        SERVERS[name].find()
+    except IsocheckError as missing:
+        pytest.skip(str(missing))
+    out = open_folder / "h.jsonl"
+    run = child(
+        [*PROGRAM, "collect", "--managed", name, "--transactions", "1000000", "--out", str(out)],
+        env={**os.environ, "TMPDIR": str(open_folder)}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    wait_until(lambda: lines_in(out) >= 100, run)
+    processes = tree(run.pid)
+    run.send_signal(signal.SIGKILL)
+    run.communicate()
+    wait_until(lambda: not list(open_folder.glob("isocheck-*")))
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
+    assert len(processes) > 2, "a server, and its keeper"
+    assert check(load(out), "RC").ok
+
+
+@pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/x", "mysql://nobody@127.0.0.1:1/x"])
+def test_a_server_that_cannot_be_reached_is_one_line(url, tmp_path):
+    command = [*PROGRAM, "test", url, "--history", str(tmp_path / "h")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert run.returncode == 4 and len(run.stderr.splitlines()) == 1
+    assert "is the server running" in run.stderr

@@ -1,0 +1,66 @@
+"""The private servers of ``--managed``: what is left of them when isocheck is gone, however it went."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from program import PATIENCE, PROGRAM, lines_in, wait_until
+
+from plume_py.base.processes import MARK
+from plume_py.collect.managed import SERVERS
+
+BUSY = """
+import os, sys, time
+while True:
+    os.makedirs(sys.argv[1] + "/data", exist_ok=True)
+    open(f"{sys.argv[1]}/data/{time.monotonic_ns()}", "w").close()
+"""
+
+
+def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path, child):
+    """No server has been started yet; what makes its files would bring the folder back."""
+    folder = tmp_path / "server"
+    folder.mkdir()
+    keeper = child([sys.executable, "-m", "plume_py.collect.watchdog", str(folder)], stdin=subprocess.PIPE)
+    busy = child([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
+    other = child([sys.executable, "-c", "import time; time.sleep(10_000)", str(folder)])
+    wait_until((folder / "data").exists, busy)
+    keeper.stdin.close()
+    assert keeper.wait(PATIENCE) == 0
+    assert busy.wait(PATIENCE) == -9 and not folder.exists()
+    assert other.poll() is None, "somebody who only names the folder is left alone"
+
+
+def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path, child):
+    out = tmp_path / "h.jsonl"
+    arguments = ["collect", "--managed", "sqlite", "--transactions", "1000000", "--out", str(out)]
+    run = child([*PROGRAM, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)})
+    wait_until(lambda: lines_in(out) >= 20, run)
+    assert list(tmp_path.glob("isocheck-*"))
+    run.kill()
+    run.wait()
+    wait_until(lambda: not list(tmp_path.glob("isocheck-*")))
+
+
+@pytest.mark.parametrize("name, driver", [("postgresql", "psycopg"), ("mariadb", "pymysql")])
+def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
+    pytest.importorskip(driver)
+    failed = []
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        server = SERVERS[name]()
+        server.port = mute.getsockname()[1]
+
+        def ask():
+            with pytest.raises(Exception):  # noqa: B017
+                server.answers()
+            failed.append(True)
+
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(20)
+    assert failed

@@ -1,0 +1,278 @@
+"""Inference from the outside: stores, reports, pictures, errors."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+from paths import EXAMPLES
+
+from plume_py.cli.main import cli
+from plume_py.infer.bounded.search import Bounded
+from plume_py.infer.driver import Options, check_together, infer
+from plume_py.infer.language.load import load
+from plume_py.infer.run.replay import replay
+from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
+from plume_py.infer.stores import RC, SI, STORES
+
+
+def run(*args):
+    return CliRunner().invoke(cli, ["infer", *(str(arg) for arg in args)], catch_exceptions=False)
+
+
+def levels(app, store, rows=2):  # and as many steps
+    result = infer(load(app), STORES[store], (), Options(rows=rows, steps=rows))
+    return {txn.name: txn.weakest.level.name for txn in result.transactions}
+
+
+@pytest.mark.parametrize("rows", [1, pytest.param(2, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    ("store", "expected"),
+    [
+        ("mysql", {"new_order": "SER", "delivery": "SER"}),
+        ("postgresql", {"new_order": "SI", "delivery": "SI"}),
+    ],
+)
+def test_table_1_of_the_paper(store, expected, rows):
+    rest = dict.fromkeys(("payment", "order_status", "stock_level"), "RC")
+    assert levels("tpcc", store, rows) == {**expected, **rest}
+
+
+@pytest.mark.parametrize(("store", "cancel"), [("mysql", "SER"), ("postgresql", "SI")])
+@pytest.mark.parametrize("app", ["courseware", EXAMPLES / "courseware.sql"])
+def test_courseware_of_the_paper(store, cancel, app):
+    expected = {"register": "RC", "add_course": "RC", "enroll": "SER", "cancel_course": cancel, "deregister": "SER"}
+    assert levels(str(app), store) == expected
+
+
+def test_the_explorer_needs_no_solver(monkeypatch):
+    monkeypatch.setitem(sys.modules, "z3", None)
+    for name in ("bounded", "symbolic", "prove", "abstract"):
+        monkeypatch.delitem(sys.modules, f"plume_py.infer.{name}", raising=False)
+    result = infer(load("counters"), STORES["mysql"], (), Options(engine="explore"))
+    assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
+
+
+def test_without_solver_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("plume_py.infer.driver.find_spec", lambda name: None)
+    from plume_py.base.errors import IsocheckError
+
+    with pytest.raises(IsocheckError, match=r"pip install 'plume-py\[infer\]'"):
+        infer(load("counters"), STORES["mysql"], (), Options(engine="z3"))
+
+
+def test_without_sqlglot_one_line_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    from plume_py.base.errors import IsocheckError
+
+    with pytest.raises(IsocheckError, match=r"pip install 'plume-py\[sql\]'"):
+        load(str(EXAMPLES / "courseware.sql"))
+
+
+def test_text_report_tells_the_schedule():
+    result = run("courseware", "--txn", "deregister")
+    assert result.exit_code == 0
+    assert "deregister  SER (SERIALIZABLE)" in result.output
+    assert "RC   violated: I1" in result.output
+    assert "SER  no violation up to 2 rows, alone" in result.output
+    assert "meanwhile enroll(" in result.output
+    assert "DELETE FROM student WHERE s_id = " in result.output
+    assert "broken: I1: An enrollment refers to a student and to a course." in result.output
+
+
+def test_json_report():
+    document = json.loads(run("bank", "--format", "json", "--prove").output)
+    withdraw, deposit = document["transactions"]
+    assert (withdraw["level"], withdraw["answer"]) == ("SER", "proved")
+    assert (deposit["level"], deposit["answer"]) == ("RC", "proved")
+    (example,) = withdraw["levels"]["SI"]["counterexamples"]
+    assert example["clause"] == "not_overdrawn"
+    assert sum(row["balance"] for row in example["final"]["account"]) < 0
+    assert example["schedule"][-1] == {"statement": "COMMIT"}
+
+
+def test_bounded_answers_are_not_called_proofs():
+    document = json.loads(run("doctors", "--format", "json").output)
+    answers = {level["answer"] for txn in document["transactions"] for level in txn["levels"].values()}
+    assert answers == {"violated", "no violation found"}
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
+def test_pictures_survive_hostile_names(tmp_path):
+    app = tmp_path / "app.py"
+    evil = '<b>"x"&\\\\N'
+    app.write_text(
+        "from plume_py.infer.embed import App, Text, by\n"
+        "app = App('a')\n"
+        "t = app.table('t', key='k', k=Text, v=Text)\n"
+        "@app.txn()\n"
+        f"def change():\n    row = t.get(k='{evil}')\n    t.update(by(k='{evil}'), v=row.v)\n"
+        "@app.txn()\n"
+        f"def spoil():\n    t.update(by(k='{evil}'), v='bad')\n"
+        "@app.invariant\n"
+        "def good():\n    return t.all(lambda row: row.v != 'bad')\n"
+    )
+    result = run(app, "--out", tmp_path / "pictures")
+    assert result.exit_code == 1  # spoil breaks it even alone
+    svgs = list((tmp_path / "pictures").glob("*.svg"))
+    assert svgs and all(svg.read_text().rstrip().endswith("</svg>") for svg in svgs)
+    for svg in svgs:
+        assert "<b>" not in svg.read_text()
+
+
+def test_serializability_mode():
+    output = run("counters", "--serializability", "--brief").output
+    assert "read_and_write  SI" in output
+    assert "in_place        RC" in output
+    assert "serial order" in output
+
+
+def test_serial_orders_agree_between_engines():
+    for engine in ("z3", "explore"):
+        document = json.loads(run("unique_ids", "--serializability", "--engine", engine, "--format", "json").output)
+        assert [txn["level"] for txn in document["transactions"]] == ["SER", "SI"], engine
+
+
+def test_postgresql_serializable_watches_only_its_own_kind():
+    """Counting before locking needs SERIALIZABLE; then the partner, safe at RC by itself, needs it too."""
+    result = infer(load(str(EXAMPLES / "booking.sql")), STORES["postgresql"])
+    assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
+    together = check_together(result, Options())
+    assert {name: level.name for name, level in together.levels.items()} == dict.fromkeys(together.levels, "SER")
+    assert together.raised == {"lock_then_count": "RC"}
+    assert together.troubles
+
+
+def test_locking_is_worth_less_under_a_snapshot():
+    """FOR UPDATE waits, but the snapshot is older: READ COMMITTED is safe where REPEATABLE READ is not."""
+    result = infer(load(str(EXAMPLES / "booking.sql")), STORES["postgresql"], ("lock_then_count",))
+    answers = {verdict.level.name: verdict.answer for verdict in result.transactions[0].levels}
+    assert answers == {"RC": "no violation found", "SI": "violated", "SER": "no violation found"}
+    explored = infer(
+        load(str(EXAMPLES / "booking.sql")), STORES["mixiso-levels"], ("lock_then_count",), Options(rows=2, steps=1)
+    )
+    assert {v.level.name: v.answer for v in explored.transactions[0].levels} == answers
+
+
+def test_partners_at_a_wrong_level_are_found_out():
+    program = load("counters")
+    partners = {"read_and_write": RC, "in_place": RC}
+    answer = Bounded(program, "in_place", RC, 2, 2, partners=partners).ask(program.invariant[0])
+    assert answer.example is not None
+    assert replay(program, answer.example).broken == ["counted"]
+    assert (
+        Bounded(program, "in_place", RC, 2, 2, partners={"read_and_write": SI, "in_place": RC})
+        .ask(program.invariant[0])
+        .example
+        is None
+    )
+
+
+def test_replay_refuses_what_cannot_happen():
+    program = load("counters")
+    start = ((((1,), (1, 0)),), ())
+    own = (("i", 1),)
+
+    def example(level, events, initial=start):
+        return Counterexample("read_and_write", level, own, initial, events, "counted")
+
+    other = Commit("in_place", own)
+    assert replay(program, example(RC, (None, other, None, None))).broken == ["counted"]
+    for events, why in (
+        ((None, None, None), "holds at the end"),
+        ((None, None, other, None), "wait for a lock"),
+        ((None, None), "has not reached its end"),
+        ((None,) * 4, "no statement left"),
+    ):
+        with pytest.raises(ReplayError, match=why):
+            replay(program, example(RC, events))
+    with pytest.raises(ReplayError, match="cannot commit"):
+        replay(program, example(SI, (None, other, None, None)))
+    with pytest.raises(ReplayError, match="break counted already"):
+        replay(program, example(RC, (None, other, None, None), ((((1,), (1, 5)),), ())))
+
+
+WRONG = {
+    "unknown column": (
+        "t = app.table('t', key='k', k=Int)\n@app.txn()\ndef f():\n    t.insert(k=1, z=2)\n",
+        "line 6: t has no column z",
+    ),
+    "missing value": (
+        "t = app.table('t', key='k', k=Int, v=Int)\n@app.txn()\ndef f():\n    t.insert(k=1)\n",
+        "line 6: insert into t gives no value for v",
+    ),
+    "python if": (
+        "t = app.table('t', key='k', k=Int)\n@app.txn(a=Int)\ndef f(a):\n    if a > 1:\n        t.insert(k=1)\n",
+        "line 6: a symbolic value is neither true nor false yet",
+    ),
+    "key update": (
+        "t = app.table('t', key='k', k=Int)\n@app.txn()\ndef f():\n    t.update(None, k=1)\n",
+        "line 6: k is in the primary key of t and cannot be updated",
+    ),
+    "sorts": (
+        "t = app.table('t', key='k', k=Int, b=Bool)\n@app.txn()\ndef f():\n    t.insert(k=True, b=1)\n",
+        "line 6: the value of k is a condition, but should be a number",
+    ),
+    "wrong invariant": (
+        "t = app.table('t', key='k', k=Int)\n@app.txn()\ndef f():\n    t.insert(k=1)\n"
+        "@app.invariant\ndef i():\n    return t.sum(lambda r: r.k)\n",
+        "line 7: the invariant i is a number, but should be a condition",
+    ),
+    "python error": ("x = 1 / 0\n", "line 3: ZeroDivisionError"),
+    "syntax": ("def\n", "line 3: not Python"),
+    "no transaction": ("", "the program has no transaction"),
+    "argument": ("@app.txn(a=Int)\ndef f(b):\n    pass\n", "f(b) and its declaration (a) differ"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_programs(tmp_path, case):
+    body, said = WRONG[case]
+    path = tmp_path / "app.py"
+    path.write_text("from plume_py.infer.embed import *\napp = App('a')\n" + body)
+    result = subprocess.run(
+        [sys.executable, "-c", "from plume_py.cli.main import main; main()", "infer", path],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 4
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_expressions_have_a_depth(tmp_path):
+    from plume_py.base.errors import InputError
+
+    path = tmp_path / "deep.sql"
+    for deep in ("+".join(["v"] * 5000), "(" * 3000 + "v" + ")" * 3000, "NOT " * 3000 + "v > 0"):
+        path.write_text(f"CREATE TABLE t (v INT);\n-- transaction: f\nDELETE FROM t WHERE {deep} > 0;\n")
+        with pytest.raises(InputError):
+            load(str(path))
+
+
+def test_the_explorer_says_when_it_cannot_try_everything(tmp_path):
+    path = tmp_path / "wide.sql"
+    columns = ", ".join(f"c{i} INT" for i in range(12))
+    path.write_text(
+        f"CREATE TABLE t ({columns});\n-- transaction: f\nDELETE FROM t;\n"
+        "-- invariant: i: NOT EXISTS (SELECT 1 FROM t WHERE c0 < 0)\n"
+    )
+    result = infer(load(str(path)), STORES["mysql"], (), Options(engine="explore", steps=0, rows=1, seconds=20))
+    assert {verdict.answer for verdict in result.transactions[0].levels} == {"undecided"}
+
+
+def test_usage():
+    result = subprocess.run(
+        [sys.executable, "-c", "from plume_py.cli.main import main; main()", "infer", "nothing"],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 2
+    assert "neither a file nor one of courseware" in result.stderr
+
+
+def test_help_starts_without_z3():
+    code = "import sys\nimport plume_py.cli.infer\nassert not {'z3', 'sqlglot', 'numpy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,278 @@
+"""Programs that break their invariant in ways that a hasty engine overlooks: none is proved, all are found."""
+
+import sys
+
+import pytest
+from click.testing import CliRunner
+from paths import ROOT
+
+from plume_py.cli.main import cli
+from plume_py.infer.bounded.search import NONE, VIOLATED, Bounded
+from plume_py.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
+from plume_py.infer.language.wellformed import validate
+from plume_py.infer.proof.prove import prove
+from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.replay import replay
+from plume_py.infer.stores import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
+
+LOCKING = (RC, RC_PG, RR_INNODB, RR_ANSI, SI, SER)
+
+
+def is_broken(app, name, level, explores=True):
+    """All engines agree that this level does not keep the invariant, and the counterexample replays."""
+    program = validate(app.program())
+    (clause,) = program.invariant
+    answer = Bounded(program, name, level, 2, 1).ask(clause)
+    assert answer.outcome == VIOLATED
+    assert clause.name in replay(program, answer.example).broken
+    assert not explores or Explorer(program, 2, 1).explore(name, level).examples
+    assert not prove(program, name, level, 3).proved
+
+
+@pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
+def test_a_row_is_deleted_and_inserted_again(level):
+    app = App("replace")
+    account = app.table("account", key="id", id=Id, balance=Int)
+
+    @app.txn(i=Id)
+    def replace(i):
+        old = account.get(id=i)
+        account.delete(id=i)
+        account.insert(id=i, balance=old.balance - 1)
+
+    @app.invariant
+    def positive():
+        return account.all(lambda row: row.balance >= 0)
+
+    is_broken(app, "replace", level)
+
+
+@pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
+def test_the_same_insert_twice_in_a_loop_once_conditionally(level):
+    app = App("helper")
+    order = app.table("orders", key="id", id=Id, lines=Int)
+    line = app.table("line", order=Id)
+
+    @app.txn(i=Id, items=ListOf(n=Int))
+    def add(i, items):
+        def one_more():
+            line.insert(order=i)
+
+        order.get(id=i)
+        with for_each(items) as item:
+            one_more()
+            with if_(item.n >= 1):
+                one_more()
+        order.update(by(id=i), lines=lambda row: row.lines + 2 * items.size)
+
+    @app.invariant
+    def counted():
+        return order.all(lambda row: row.lines == line.count(order=row.id))
+
+    is_broken(app, "add", level, explores=False)
+
+
+def test_one_iteration_inserts_what_another_deleted():
+    app = App("iterations")
+    account = app.table("account", key="id", id=Id, kind=Int)
+    card = app.table("card", account=Id)
+
+    @app.txn(items=ListOf(new=Id, old=Id))
+    def renew(items):
+        with for_each(items) as item:
+            account.insert(id=item.new, kind=0)
+            account.delete(id=item.old)
+
+    @app.enforce
+    def refers():
+        return card.refers("account", account)
+
+    @app.invariant
+    def good_cards():
+        return card.all(lambda row: account.all(lambda other: other.kind == 1, id=row.account))
+
+    is_broken(app, "renew", SER, explores=False)
+
+
+def counting(prelude):
+    """A counter that is locked, then read again, and written back."""
+    app = App("counting")
+    counter = app.table("counter", key="id", id=Id, value=Int)
+    event = app.table("event", counter=Id)
+
+    @app.txn(i=Id, items=ListOf(id=Id))
+    def count(i, items):
+        prelude(counter, i, items)
+        counter.get_for_update(id=i)
+        mine = counter.get(id=i)
+        counter.update(by(id=i), value=mine.value + 1)
+        event.insert(counter=i)
+
+    @app.invariant
+    def counted():
+        return counter.all(lambda row: row.value == event.count(counter=row.id))
+
+    return app
+
+
+def read_in_a_loop(counter, _, items):
+    with for_each(items) as item:
+        counter.get(id=item.id)
+
+
+def test_the_snapshot_is_taken_inside_a_loop():
+    is_broken(counting(read_in_a_loop), "count", RR_INNODB, explores=False)
+
+
+def test_a_lock_is_later_than_the_snapshot():
+    is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_LITERAL)
+
+
+def test_a_set_that_was_read_is_asked_about_each_row():
+    app = App("marks")
+    item = app.table("item", key="id", id=Id, mark=Int)
+    chosen = app.table("chosen", item=Id)
+
+    @app.txn()
+    def mark():
+        rows = chosen.where()
+        item.update(lambda row: rows.count(lambda other: other.item == row.id) >= 1, mark=5)
+        require(item.exists(lambda row: row.mark == 5))
+        # Only if some rows are in the set and some are not.
+        require(item.all(lambda row: ((row.id == 1) & (row.mark == 5)) | ((row.id == 2) & (row.mark == 3))))
+        require(item.exists(id=2))
+
+    @app.invariant
+    def low():
+        return item.all(lambda row: row.mark <= 4)
+
+    app.explore(item__mark=(3,))
+    is_broken(app, "mark", SER)
+
+
+@pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
+def test_both_sides_of_a_choice_insert(level):
+    app = App("choice")
+    entry = app.table("entry", amount=Int)
+
+    @app.txn(i=Int)
+    def add(i):
+        with if_(i >= 1):
+            entry.insert(amount=1)
+        with else_():
+            entry.insert(amount=-1)
+
+    @app.invariant
+    def positive():
+        return entry.all(lambda row: row.amount >= 0)
+
+    is_broken(app, "add", level)
+
+
+def test_a_loop_goes_over_more_rows_than_there_were():
+    app = App("copies")
+    entry = app.table("entry", amount=Int)
+    copy = app.table("copy", amount=Int)
+
+    @app.txn()
+    def add():
+        entry.insert(amount=1)
+        entry.insert(amount=2)
+
+    @app.txn()
+    def copy_all():
+        require(entry.count() <= 2)
+        require(copy.count() == 0)
+        rows = entry.where()
+        with for_each(rows) as row:
+            copy.insert(amount=row.amount)
+
+    @app.invariant
+    def few():
+        return copy.count() <= 3
+
+    app.explore(rows={"copy": 0}, entry__amount=(1,))
+    is_broken(app, "copy_all", RC)
+
+
+@pytest.mark.parametrize("engine", ["z3", "explore"])
+def test_no_state_satisfies_the_invariant(tmp_path, engine):
+    path = tmp_path / "many.sql"
+    path.write_text(
+        "CREATE TABLE b (y INT PRIMARY KEY);\n-- transaction: add(i)\nINSERT INTO b VALUES (:i);\n"
+        "-- invariant: many: (SELECT COUNT(*) FROM b) >= 3\n"
+    )
+    result = CliRunner().invoke(cli, ["infer", str(path), "--engine", engine, "--prove"])
+    assert result.exit_code == 3
+    assert "undecided: no state of up to 2 rows per table satisfies the invariant; raise --rows" in result.output
+    assert "proved" not in result.output
+
+
+def test_innodb_takes_its_snapshot_at_the_first_select():
+    safe = validate(counting(lambda *_: None).program())
+    (clause,) = safe.invariant
+    assert Bounded(safe, "count", RR_INNODB, 2, 2).ask(clause).outcome == NONE
+    assert not Explorer(safe, 2, 1).explore("count", RR_INNODB).examples
+    assert prove(safe, "count", RR_INNODB, 3).is_complete
+    is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_INNODB)
+
+
+def test_which_select_is_the_first_depends_on_the_path():
+    def sometimes(counter, i, items):
+        with if_(items.size >= 1):
+            counter.get(id=i)
+
+    is_broken(counting(sometimes), "count", RR_INNODB)
+
+
+@pytest.mark.parametrize("correlated", [False, True])
+def test_postgresql_does_not_ask_subqueries_of_an_update_again(correlated):
+    """Two inserts, then two UPDATEs of the same row: the second waits for its lock, but has counted before."""
+    app = App("totals")
+    total = app.table("total", key="id", id=Id, n=Int)
+    event = app.table("event", total=Id)
+
+    @app.txn(i=Id)
+    def add(i):
+        event.insert(total=i)
+        total.update(by(id=i), n=lambda row: event.count(total=row.id if correlated else i))
+
+    @app.invariant
+    def counted():
+        return total.all(lambda row: row.n == event.count(total=row.id))
+
+    is_broken(app, "add", RC_PG)
+
+
+def test_without_z3_levels_that_were_not_checked_together_are_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "z3", None)
+    path = ROOT / "docs" / "examples" / "booking.sql"
+    result = CliRunner().invoke(cli, ["infer", str(path), "--brief", "--steps", "1", "--engine", "explore"])
+    mixed = "count_then_lock  SER" in result.output and "lock_then_count  RC" in result.output
+    assert mixed and "note: these levels were not checked together, which needs z3" in result.output
+
+
+def test_a_key_is_inserted_that_another_deleted_since_the_snapshot():
+    """PostgreSQL lets it commit, though the snapshot is older: the new row is no version of the old one."""
+    app = App("keys")
+    door = app.table("door", key="id", id=Id, is_open=Int)
+    guest = app.table("guest", key="id", id=Id)
+
+    @app.txn(i=Id)
+    def leave(i):
+        guest.get(id=i)
+        guest.delete(id=i)
+        require(guest.count() == 0)
+        door.update(is_open=0)
+
+    @app.txn(i=Id)
+    def enter(i):
+        require(door.all(lambda row: row.is_open == 1))
+        guest.insert(id=i)
+
+    @app.invariant
+    def nobody_inside():
+        return guest.empty() | door.all(lambda row: row.is_open == 1)
+
+    app.explore(rows={"door": 1}, door__is_open=(0, 1))
+    is_broken(app, "enter", SI)

@@ -1,0 +1,87 @@
+"""The Dask engine, on a cluster of separate processes: the same results, whoever is lost."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from program import PATIENCE, PROGRAM, lines_in, wait_until
+
+pytest.importorskip("distributed")
+
+
+from benchmarks import archive
+from benchmarks.scan import _cluster
+from plume_py.base.errors import IsocheckError
+from plume_py.cli.main import cli
+from plume_py.scan import cluster as cluster_module
+from plume_py.scan.settings import Settings
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """An archive with a history that runs away, and the results of the local engine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ISOCHECK_COMPILE", "never")
+        patch.setattr(archive, "SIZES", ((1.0, 3, 5, 4),))
+        folder = tmp_path_factory.mktemp("cluster") / "archive"
+        expected = archive.make(folder, 80, 7, limits=False)
+        archive._write_members(
+            folder / "endless.jsonl.gz", [b'{"session":0,"ops":[]}\n', *[b"\n" * (16 << 20)] * 1_000]
+        )
+        reference = folder.with_name("reference.jsonl")
+        CliRunner().invoke(cli, [*arguments(folder), "--results", str(reference)])
+        assert len(reference.read_text().splitlines()) == len(expected) + 1
+        yield folder, reference
+
+
+def arguments(folder):
+    return ["scan", str(folder), "--level", "weak", "--no-times", "--timeout", "1", "--quiet"]
+
+
+def start_scan(child, folder, target, address):
+    return child([*PROGRAM, *arguments(folder), "--results", target, "--engine", "dask", "--scheduler", address])
+
+
+def wait_for(target, lines, scan):
+    wait_until(lambda: lines_in(target) >= lines, scan)
+
+
+def same_lines(target, reference):
+    return sorted(target.read_bytes().splitlines()) == sorted(reference.read_bytes().splitlines())
+
+
+def test_a_lost_worker_loses_nothing(planted, tmp_path, child):
+    folder, reference = planted
+    with _cluster(2) as cluster:
+        target = tmp_path / "dask.jsonl"
+        scan = start_scan(child, folder, target, cluster.address)
+        wait_for(target, 20, scan)
+        cluster.kill_worker()
+        assert scan.wait(timeout=PATIENCE) == 4
+        assert same_lines(target, reference)
+        done = CliRunner().invoke(
+            cli,
+            [*arguments(folder)[:-1], "--results", str(target), "--resume", "--format", "json",
+             "--engine", "dask", "--scheduler", cluster.address],
+        )  # fmt: skip
+        assert json.loads(done.output)["run"]["checked"] == 0, "resume is the same, too"
+
+
+@pytest.mark.full
+def test_a_restarted_scheduler_loses_nothing(planted, tmp_path, child):
+    folder, reference = planted
+    with _cluster(2) as cluster:
+        target = tmp_path / "dask.jsonl"
+        scan = start_scan(child, folder, target, cluster.address)
+        wait_for(target, 20, scan)
+        cluster.restart()
+        assert scan.wait(timeout=PATIENCE) == 4
+        assert same_lines(target, reference)
+
+
+def test_no_scheduler_is_one_line(monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(IsocheckError, match=r"no Dask scheduler at tcp://127.0.0.1:1"):
+        cluster_module.DaskEngine("tcp://127.0.0.1:1", Settings())
+    with pytest.raises(IsocheckError, match=r"nonsense .* write tcp://HOST:PORT"):
+        cluster_module.DaskEngine("nonsense", Settings())

@@ -1,0 +1,244 @@
+"""``isocheck synth``, ``relate`` and ``hierarchy``: what they print and write, and how they end."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from paths import ROOT
+from program import PATIENCE
+
+from plume_py import check, load
+from plume_py.cli.main import main
+
+MINE = str(ROOT / "docs" / "my_levels.py")
+LEVEL = "from plume_py.synth import level\n@level\n"
+
+
+@pytest.fixture
+def isocheck(capfd, monkeypatch):
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["isocheck", *map(str, args)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capfd.readouterr()
+        assert "Traceback" not in printed.err
+        return int(ended.value.code or 0), printed.out, printed.err
+
+    return run
+
+
+def test_found_written_and_checked_again(isocheck, tmp_path):
+    target = tmp_path / "skew.json"
+    code, out, _ = isocheck("synth", "--allow", "SI", "--forbid", "SER", "--minimal", "--out", target)
+    assert code == 0
+    assert "T1: r(y,0) w(x,1)" in out
+    assert "SI by the commit order T1 < T2" in out
+    assert "verify proves it again" in out
+    assert "WriteSkew" in out
+    verdict = check(load(target), ["SI", "SER"]).levels
+    assert verdict["SI"].ok and not verdict["SER"].ok
+
+
+def test_none_within_scope(isocheck):
+    code, out, _ = isocheck("synth", "--allow", "SER", "--forbid", "SI", "--txns", 4, "--keys", 3, "--no-blind-writes")
+    assert code == 1
+    assert "none within scope 4/3/3 transactions/keys/values, no blind writes" in out
+
+
+def test_several_histories_and_their_pictures(isocheck, tmp_path):
+    code, out, _ = isocheck("synth", "-a", "PC", "-f", "SI", "--txns", 2, "--count", 3, "--out", tmp_path / "found")
+    assert code == 0
+    assert out.count("history ") == 3
+    names = {path.name for path in (tmp_path / "found").iterdir()}
+    assert {"history-1.json", "history-2.json", "history-3.json", "history-1.dot"} <= names
+    assert any("lost-update" in name for name in names)
+    for number in (1, 2, 3):
+        assert not check(load(tmp_path / "found" / f"history-{number}.json"), "SI").ok
+
+
+def test_json(isocheck):
+    code, out, _ = isocheck("synth", "-a", "UA,RA", "-f", "PSI@vis", "--up-to", "--format", "json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["found"] is True
+    assert document["allow"] == ["UA", "RA"]
+    (history,) = document["histories"]
+    assert [w["level"] for w in history["witnesses"]] == ["UA", "RA"]
+    assert set(history["witnesses"][0]["sees"]) == set(history["witnesses"][0]["order"])
+    assert history["check"]["levels"]["PSI"]["ok"] is False
+    assert history["history"]["initial"] == 0
+
+
+def test_a_level_per_transaction(isocheck, tmp_path):
+    target = tmp_path / "mixed.json"
+    code, out, _ = isocheck("synth", "-a", "declared", "-f", "SER", "--levels", "T1=SI,T2=PC", "--out", target)
+    assert code == 0
+    assert "T1 at SI" in out
+    assert check(load(target), "declared").ok
+    assert isocheck("synth", "-a", "declared", "-f", "SER", "--levels", "SER,SER,SER")[0] == 1
+    assert isocheck("synth", "-a", "Declared,SI", "-f", "SER", "--levels", "SER,SER")[0] == 1
+
+
+def test_time_runs_out(isocheck):
+    for command in (["synth", "-a", "RA", "-f", "TCC"], ["relate", "RA", "TCC"], ["hierarchy"]):
+        for output in ("text", "json"):
+            code, out, _ = isocheck(*command, "--timeout", "1e-6", "--format", output)
+            assert code == 3
+            assert "stopped after" in out
+    # even while the formula is written down
+    code, _, _ = isocheck("synth", "-a", "SI", "-f", "SER", "--txns", 24, "--keys", 26, "--timeout", 0.5)
+    assert code == 3
+
+
+def test_relate(isocheck):
+    code, out, _ = isocheck("relate", "SI@co", "snapshot-isolation@vis", "--txns", 3)
+    assert code == 0
+    assert out.startswith("SI is equivalent to SI@vis, for all histories of up to 3/2/4")
+    code, out, _ = isocheck("relate", "TCC", "RA", "--format", "json")
+    document = json.loads(out)
+    assert (code, document["relation"]) == (0, "stronger")
+    assert document["only_a"]["found"] is False
+    assert document["only_b"]["histories"]
+
+
+def test_relate_with_a_level_from_a_file(isocheck):
+    code, out, _ = isocheck("relate", "MonotonicReads", "TCC", "--define", MINE)
+    assert code == 0
+    assert out.startswith("MonotonicReads is weaker than TCC")
+    assert "none of all" in out or "says check" in out
+
+
+def test_a_file_is_run_once_and_names_are_defined_once(isocheck, tmp_path):
+    one, two = tmp_path / "one.py", tmp_path / "two.py"
+    one.write_text(f"print('run')\n{LEVEL}def mine(h, w): return w.co[0, 0]")
+    two.write_text(one.read_text())
+    code, out, _ = isocheck("relate", "mine", "mine", "--define", one, "--txns", 1)
+    assert (code, out.count("run\n")) == (0, 1)
+    code, _, err = isocheck("relate", "mine", "RA", "--define", one, "--define", two)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "two files define mine" in err
+
+
+def test_the_solver_is_interrupted(child):
+    """Ctrl-C while the solver is at work is no defect."""
+    hard = """
+from plume_py.cli import main
+from plume_py.base.logic import Formula
+def pigeons(**_):
+    formula = Formula()
+    holes = [[formula.variable() for _ in range(13)] for _ in range(14)]
+    for hole in holes:
+        formula.require(*hole)
+    for column in zip(*holes):
+        formula.at_most_one(column)
+    print("ready", flush=True)
+    formula.solve()
+main.cli.main = pigeons
+main.main()
+"""
+    run = child(
+        [sys.executable, "-c", hard],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    assert run.stdout.readline() == "ready\n"
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=PATIENCE)
+    assert (run.returncode, err.strip()) == (130, "interrupted")
+
+
+def test_hierarchy(isocheck, tmp_path):
+    assert isocheck("hierarchy", "SI", "SI@co", "--txns", 2)[1].startswith("SI\n")
+    target = tmp_path / "levels.dot"
+    code, out, _ = isocheck("hierarchy", "RA", "RA@vis", "TCC", "ReadYourWrites", "--define", MINE, "--out", target)
+    assert code == 0
+    assert "TCC  above  RA = RA@vis" in out
+    assert "ReadYourWrites < RA = RA@vis:" in out
+    assert target.read_text().startswith("digraph")
+    for form in ("svg", "png", "pdf"):
+        isocheck("hierarchy", "SI", "SER", "--txns", 2, "--out", tmp_path / f"drawn.{form}")
+        assert (tmp_path / f"drawn.{form}").exists() == (shutil.which("dot") is not None)
+    code, out, _ = isocheck("hierarchy", "SI", "SER", "--format", "json", "--txns", 2)
+    assert json.loads(out)["classes"] == [["SI"], ["SER"]]
+
+
+def test_hierarchy_without_dot(isocheck, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, err = isocheck("hierarchy", "SI", "SER", "--txns", 2, "--out", tmp_path / "levels.png")
+    assert code == 0 and "install graphviz" in err
+    assert (tmp_path / "levels.dot").read_text().startswith("digraph") and not (tmp_path / "levels.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["synth"], 2, "at least one level"),
+        (["synth", "-a", "nonsense"], 2, "'nonsense' is not a level"),
+        (["synth", "-a", "SI", "--without", "magic"], 2, "'magic' is not a trick"),
+        (["synth", "-a", "SI", "--levels", "SI"], 2, "--levels is for"),
+        (["synth", "-a", "declared", "--levels", "SI,CI"], 2, "'CI' is not of the form"),
+        (["synth", "-a", "declared", "--levels", "T2=SI"], 2, "is not of the form"),
+        (["synth", "-a", "SI", "--count", "2", "--out", "one.json"], 2, "need a folder"),
+        (["synth", "-a", "SI", "--out", "-"], 2, "--out needs a file"),
+        (["synth", "-a", "SI", "--txns", "0"], 2, "0 is not in the range"),
+        (["synth", "-a", "SI", "--minimal", "--without", "incremental"], 2, "incremental"),
+        (["synth", "-a", "SI", "--out", "/dev/null/x"], 2, "cannot write"),
+        (["relate", "SI"], 2, "LEVEL"),
+        (["relate", "", "SI"], 2, "is empty"),
+        (["relate", "SI,SER", "RA"], 2, "is not one level"),
+        (["synth", "-a", ""], 2, "is empty"),
+        (["synth", "-a", "declared", "--levels", "SI,SI", "--txns", "5"], 2, "names 2 transactions, --txns 5"),
+        (["synth", "-a", "declared", "--levels", ",".join(["SI"] * 30)], 2, "a scope of 30 txns"),
+        (["hierarchy", "SI", ""], 2, "is empty"),
+        (["hierarchy", "SI", "--out", "levels.gif"], 2, "ends in .dot, .svg, .png, .pdf"),
+        (["relate", "SI", "X", "--define", "no-such-file.py"], 4, "cannot read"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
+    found, _, err = isocheck(*arguments)
+    assert found == code
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("source", "code", "message"),
+    [
+        ("x = (", 4, "SyntaxError"),
+        ("x = 1", 4, "defines no level"),
+        ("import sys; sys.exit(0)", 4, "SystemExit"),
+        ("1 / 0", 4, "division by zero"),
+        ("from plume_py.synth import level\n@level\ndef SI(h, w): return 1", 4, "the name of a level already"),
+        ("from plume_py.synth import level\n@level\ndef mine(h, w): return True", 2, "level mine"),
+        ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.all([not h.so[0, 0]])", 2, "no formula"),
+        ("from plume_py.synth import level\n@level\ndef mine(h, w): return w.vis[0, 1]", 2, 'form="vis"'),
+        ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.nothing", 2, "no attribute"),
+        ("from plume_py.synth import level\n@level(form='x')\ndef mine(h, w): return 1", 4, "use co, vis or history"),
+        ("\0", 4, "null bytes"),
+        ("class E(Exception):\n  def __str__(self): 1 / 0\nraise E", 4, "E; correct the file"),
+        ("raise BaseException('odd')", 4, "BaseException: odd"),
+        (LEVEL + "def mine(h, w): raise SystemExit(0)", 2, "level mine: SystemExit"),
+        (LEVEL + "def mine(h, w): return 10**30", 2, "no formula"),
+        (LEVEL + "def mine(h, w): return w.co[-1, 0]", 2, "INITIAL is none"),
+        (
+            LEVEL + "def mine(h, w): return 1\n" + "@level(name='mine')\ndef b(h, w): return 1",
+            4,
+            "'mine' is defined twice",
+        ),
+        ("from plume_py.synth import level\n@level(name=5)\ndef mine(h, w): return 1", 4, "'5' is no name"),
+        ("from plume_py.synth import level\n@level(form='history')\ndef mine(h, w): return w.co[0, 0]", 2, "w.co"),
+    ],
+)
+def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, message):
+    path = tmp_path / "mine.py"
+    path.write_text(source)
+    found, _, err = isocheck("relate", "mine", "RA", "--define", path)
+    assert found == code
+    assert message in err
+    assert len(err.splitlines()) == 1
