@@ -60,7 +60,7 @@ def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
         raise InputError("`sessions` is not a list of lists of program names")
     for i, session in enumerate(sessions):
         for name in session:
-            if name not in names:
+            if not isinstance(name, str) or name not in names:
                 raise InputError(f"no program is called {shorten(str(name))!r}", where=f"sessions[{i}]")
     return frozenset(name for session in sessions for name in session[1:])
 

@@ -41,11 +41,13 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     if level == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.predict.store.explore import explore
     from plume_py.predict.store.program import program as find
 
-    limits = Limits(given.pop("timeout"))
-    found = explore(find(program), level, limits=limits, **given)
+    limits = Limits(given.pop("timeout"), share_of_machine(1))
+    with limits.enforced():
+        found = explore(find(program), level, limits=limits, **given)
     for line in _lines(program, found):
         click.echo(line)
     if out is not None and found.first_history is not None:

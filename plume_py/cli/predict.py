@@ -98,10 +98,13 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
     if given["out"] is not None and history is not None and os.path.realpath(given["out"]) == os.path.realpath(history):
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
 
-    given["limits"] = Limits(given["timeout"], given["max_memory"])
-    name, observed, workload = _observe(history, program, given)
-    if not given["even_if_broken"] and not _keeps_target(name, observed, given):
+    given["limits"] = Limits(given["timeout"], given["max_memory"] or share_of_machine(1))
+    with given["limits"].enforced():
+        name, observed, workload = _observe(history, program, given)
+        keeps_target = given["even_if_broken"] or _keeps_target(name, observed, given)
+    if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
     ctx.exit(_sweep(name, observed, given) if given["sweep"] else _predict(name, observed, workload, given))
 
@@ -143,17 +146,18 @@ def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
     from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor.predictor import predict
 
-    return predict(
-        observed,
-        level,
-        target=given["target"],
-        boundary=given["boundary"],
-        exact=given["exact"],
-        count=given["count"],
-        limits=given["limits"],
-        level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
-        assume=given["assume"],
-    )
+    with given["limits"].enforced():
+        return predict(
+            observed,
+            level,
+            target=given["target"],
+            boundary=given["boundary"],
+            exact=given["exact"],
+            count=given["count"],
+            limits=given["limits"],
+            level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
+            assume=given["assume"],
+        )
 
 
 def _predict(name: str, observed: "History", workload: "Workload | None", given: dict[str, Any]) -> int:

@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plume_py.base.passwords import redacted
+
 Value = int | list[int]
 
 # The initial state of every key, as it stands in the header of the history.
@@ -128,8 +130,8 @@ class Adapter(ABC):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, without what servers like to add below; its kind if it says nothing."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """What an error says, without passwords and what servers like to add below; its kind if it says nothing."""
+    return (redacted(str(error)).splitlines() or [type(error).__name__])[0]
 
 
 def to_list(text: str) -> list[int]:

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.passwords import redacted, without_password
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
-from plume_py.collect.registry import without_password
 
 try:
     import pymysql
@@ -255,4 +255,4 @@ def _parameters(url: str) -> dict[str, Any]:
 def _text(error: Exception) -> str:
     """What the server said, on one line."""
     said = " ".join(str(argument) for argument in error.args[1:2]) or type(error).__name__
-    return f"{said} ({error.args[0]})" if error.args else said
+    return redacted(f"{said} ({error.args[0]})" if error.args else said)
