@@ -8,6 +8,7 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
 from plume_py.levels import STRONGEST
+from plume_py.levels.databases import DATABASES
 
 if TYPE_CHECKING:
     from plume_py.allocate.driver import Drawing
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CATALOGUES = ("mixiso", "postgresql", "mysql", "sqlserver", "oracle")
+CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
 
 
 def reading_workloads(command: F) -> F:

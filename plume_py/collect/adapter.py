@@ -12,6 +12,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plume_py.levels.databases import Database
+
 Value = int | list[int]
 
 # The initial state of every key, as it stands in the header of the history.
@@ -125,6 +127,12 @@ class Adapter(ABC):
     def settle(self) -> None:
         """Wait until nothing that the collector left behind is still at work in the database."""
         return
+
+
+def promises(database: Database) -> dict[str, Promise]:
+    """The settings of a database that we know, its default first."""
+    settings = sorted(database.settings, key=lambda setting: setting.spelled != database.default)
+    return {s.spelled.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
 
 
 def first_line(error: BaseException) -> str:
