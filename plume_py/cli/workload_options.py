@@ -7,7 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.levels import STRONGEST
+from plume_py.levels import STRONGEST, parse_level
 from plume_py.levels.databases import DATABASES
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
     """``Balance=PC,WriteCheck=SER``, or as an engine says, ``Balance=REPEATABLE READ``; names may hold commas within
     parentheses, so levels end a piece."""
     from plume_py.allocate.catalogue import CATALOGUES
-    from plume_py.allocate.workload import level_name
 
     own = {spelled: level for level, spelled in CATALOGUES[catalogue].levels.items()}
     levels: dict[str, str] = {}
@@ -60,7 +59,7 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
         if not equals:
             name += piece + ","
             continue
-        level = own.get(" ".join(after.upper().split())) or level_name(after.strip())
+        level = own.get(" ".join(after.upper().split())) or parse_level(after.strip())
         name = (name + before).strip()
         if level is None or not name or name in levels:
             raise IsocheckError(one_line(f"{option}: {piece[:60]!r} is not of the form NAME=LEVEL"))

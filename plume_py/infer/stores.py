@@ -46,7 +46,7 @@ class Store:
         return self.beside_weaker.get(level.name, level.name)
 
 
-def level_name(setting: Setting) -> str:
+def short_name(setting: Setting) -> str:
     """The level that it is, if what it promises can be counted on; else what it is called, in short."""
     if setting.promises is not None and setting.promises == setting.safe_as:
         return setting.promises
@@ -59,9 +59,9 @@ def store(database: Database, name: str = "") -> Store:
     settings = [setting for setting in database.settings if setting.model is not None]
     return Store(
         name or database.name,
-        tuple(Level(name=level_name(s), **asdict(s.model)) for s in settings if s.model is not None),
-        {level_name(s): s.spelled for s in settings},
-        {level_name(s): level_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
+        tuple(Level(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
+        {short_name(s): s.spelled for s in settings},
+        {short_name(s): short_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
     )
 
 
