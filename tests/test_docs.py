@@ -8,6 +8,8 @@ import sys
 import pytest
 from paths import ROOT
 
+from plume_py import __version__
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -59,3 +61,9 @@ def test_what_pages_say_of_databases_is_up_to_date():
     assert (ROOT / "docs" / "databases.md").read_text() == generate["databases_page"](), "run docs/generate.py"
     assert generate["promises_table"]() + "\n" in (ROOT / "docs" / "collect.md").read_text(), "run docs/generate.py"
     assert generate["catalogues_table"]() + "\n" in (ROOT / "docs" / "allocate.md").read_text(), "run docs/generate.py"
+
+
+def test_the_changes_begin_with_this_version():
+    """A version is either unreleased or has its day."""
+    heading = re.search(r"^## (\S+) \((unreleased|\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert heading is not None and heading[1] == __version__
