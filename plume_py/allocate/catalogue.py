@@ -26,17 +26,17 @@ class Catalogue:
     """The levels of one engine."""
 
     name: str
-    accepted: Mapping[str, str]  # our name -> the engine's
+    spellings: Mapping[str, str]  # of all levels that it keeps: our name -> the engine's
     note: str
     adjustments: tuple[Adjustment, ...] = ()
 
     @cached_property
     def levels(self) -> Mapping[str, str]:
-        """Without those that are never worth their price: no rule asks what is seen through others (TRANSITIVE)."""
+        """Those that may be worth their price: no rule asks for what is seen through others (TRANSITIVE) alone."""
         weakest: dict[int, str] = {}
-        for level in self.accepted:
+        for level in self.spellings:
             weakest.setdefault(sees(level) & ~TRANSITIVE, level)
-        return {level: self.accepted[level] for level in weakest.values()}
+        return {level: self.spellings[level] for level in weakest.values()}
 
     def offered(self, costs: Mapping[str, float]) -> list[str]:
         """From the cheapest on."""

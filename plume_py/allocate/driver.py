@@ -199,7 +199,7 @@ def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, want
         level = named.get(g, rest)
         if level is None:
             raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
-        if level not in catalogue.accepted:
+        if level not in catalogue.spellings:
             raise IsocheckError(f"--levels: {level} is not offered by {catalogue.name}")
         levels.append(level)
     return levels

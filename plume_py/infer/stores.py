@@ -41,7 +41,7 @@ class Store:
         title = f"{level.title} among its own kind, {left.title}"
         return replace(left, name=level.name, title=title, among_themselves=True)
 
-    def counted_on(self, level: Level) -> str:
+    def worth(self, level: Level) -> str:
         """The name of the level that is left of it where partners run at weaker ones."""
         return self.beside_weaker.get(level.name, level.name)
 

@@ -65,8 +65,8 @@ def test_collect_promises_what_the_table_says(scheme):
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_allocate_counts_on_what_the_table_says(name):
     catalogue, database = CATALOGUES[name], DATABASES[name]
-    assert catalogue.accepted == {s.safe_as: s.spelled for s in database.settings if s.safe_as}
-    assert catalogue.levels.items() <= catalogue.accepted.items()
+    assert catalogue.spellings == {s.safe_as: s.spelled for s in database.settings if s.safe_as}
+    assert catalogue.levels.items() <= catalogue.spellings.items()
     assert len(catalogue.adjustments) == sum(bool(s.readers_only) + bool(s.beside_weaker) for s in database.settings)
 
 
@@ -78,7 +78,7 @@ def test_infer_runs_statements_as_the_table_says(name):
     for level, setting in zip(store.levels, settings, strict=True):
         assert {field: getattr(level, field) for field in vars(setting.model)} == vars(setting.model)
         assert (store.mixed(level) is not level) == bool(setting.beside_weaker)
-        assert store.says[store.counted_on(level)] == (setting.beside_weaker or setting.spelled)
+        assert store.says[store.worth(level)] == (setting.beside_weaker or setting.spelled)
 
 
 def test_every_row_is_read_by_somebody():

@@ -320,7 +320,7 @@ def _found_safe(store: Store, levels: dict[str, Level], safe: Safe) -> bool:
     """Is every transaction at a level that was found safe? Mixed, SERIALIZABLE may only be worth a weaker one."""
     if all(level.is_serial for level in levels.values()):
         return True
-    return all(store.counted_on(level) in safe[name] for name, level in levels.items())
+    return all(store.worth(level) in safe[name] for name, level in levels.items())
 
 
 Told = Callable[[Outcome, bool], None]
