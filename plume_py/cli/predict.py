@@ -16,7 +16,8 @@ from plume_py.cli.contract import (
     seconds,
     tell,
 )
-from plume_py.levels import DEFAULT, parse_level
+from plume_py.levels import DEFAULT, STRONGEST, parse_level
+from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from plume_py.predict.store.program import Workload
     from plume_py.predict.store.replay import Validation
 
-LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
 
@@ -51,9 +51,9 @@ def workload_options(command: Any) -> Any:
 @click.argument("history", metavar="[HISTORY]", required=False)
 @click.option(
     "--level", "-l", callback=level_option, default=DEFAULT, show_default=True,
-    help="The level that the predicted run keeps: RC RA TCC PC PSI SI, or declared.",
+    help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared.",
 )  # fmt: skip
-@click.option("--target", type=click.Choice(["SER", "SI"]), default="SER", show_default=True, help="What it breaks.")
+@click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
 @click.option(
     "--boundary", type=click.Choice(["strict", "relaxed"]), default="strict", show_default=True,
     help="What of a transaction with a changed read is kept: up to that read, or all.",
@@ -89,8 +89,9 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
         raise click.UsageError("give a HISTORY, or a program with --program")
     if program is not None and given["level"] == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
-    if given["target"] == "SI" and given["level"] == "SI":
-        raise click.UsageError("what keeps SI cannot break SI: choose another --level or --target")
+    if given["target"] == given["level"]:
+        kept = given["level"]
+        raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
     if (given["assume"] or given["levels_file"]) and given["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
     if given["sweep"] and (given["out"] or given["output"] == "json"):

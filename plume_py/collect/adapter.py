@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plume_py.base.passwords import redacted
+from plume_py.levels.databases import Database
 
 Value = int | list[int]
 
@@ -127,6 +128,12 @@ class Adapter(ABC):
     def settle(self) -> None:
         """Wait until nothing that the collector left behind is still at work in the database."""
         return
+
+
+def promises(database: Database) -> dict[str, Promise]:
+    """The settings of a database that we know, its default first."""
+    settings = sorted(database.settings, key=lambda setting: setting.spelled != database.default)
+    return {s.spelled.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
 
 
 def first_line(error: BaseException) -> str:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from plume_py.history.model import History
 from plume_py.levels import weaker_levels
+from plume_py.predict import LEVELS
 from plume_py.predict.predictor.prediction import Prediction
-from plume_py.predict.predictor.predictor import LEVELS, Outcome
+from plume_py.predict.predictor.predictor import Outcome
 
 # "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.
 _PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]++([.,:][0-9]++)*+(\s++|$)")
