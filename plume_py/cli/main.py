@@ -10,6 +10,7 @@ import click
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
+from plume_py.base.override import override
 from plume_py.base.text import one_line
 from plume_py.base.version import __version__
 
@@ -66,8 +67,8 @@ class LazyGroup(click.Group):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
+    @override
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
