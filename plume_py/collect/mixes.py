@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
 
+from plume_py.base.override import override
 from plume_py.collect.plan import NamedPlan, Plan
 
 
@@ -103,8 +104,8 @@ class Tpcc(Mix):
                 self.keys += [f"customer:{w}:{d}:{c}" for c in range(self.CUSTOMERS)]
                 self.keys += [f"order:{w}:{d}:{o}" for o in range(self.ORDERS)]
 
+    @override
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """The benchmark's shares."""
         return [
             (self._new_order, 45),
             (self._payment, 43),
@@ -166,8 +167,8 @@ class Twitter(Mix):
         self.keys = [f"{kind}:{u}" for u in range(size) for kind in ("last", "following", "followers")]
         self.keys += [f"tweet:{u}:{slot}" for u, slot in product(range(size), slots)]
 
+    @override
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """Mostly reading."""
         return [(self._tweet, 25), (self._timeline, 50), (self._follow, 15), (self._profile, 10)]
 
     def _user(self, rng: random.Random) -> int:
