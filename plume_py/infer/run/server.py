@@ -265,7 +265,7 @@ def execute(machine: Machine, cursor: Any) -> None:
     if isinstance(stmt, ir.Let):
         cursor.execute(render.statement(stmt))
         values = cursor.fetchone()
-        frame.update({name: _plain(value) for name, value in zip(stmt.names, values, strict=True)})
+        frame.update({name: _whole(value) for name, value in zip(stmt.names, values, strict=True)})
     elif isinstance(stmt, ir.If | ir.Require):
         cursor.execute(f"SELECT {render.expr(stmt.condition, {})}")
         holds = bool(cursor.fetchone()[0])
@@ -289,11 +289,11 @@ def execute(machine: Machine, cursor: Any) -> None:
 
 
 def _row(table: ir.Table, found: tuple[Any, ...]) -> tuple[Any, tuple[ir.Value, ...]]:
-    row = tuple(bool(v) if sort == "bool" else _plain(v) for v, (_, sort) in zip(found, table.columns, strict=False))
+    row = tuple(bool(v) if sort == "bool" else _whole(v) for v, (_, sort) in zip(found, table.columns, strict=False))
     return (tuple(row[table.index(c)] for c in table.key) if table.key else found[-1]), row
 
 
-def _plain(value: Any) -> ir.Value:
+def _whole(value: Any) -> ir.Value:
     """Sums come as decimals."""
     return value if isinstance(value, bool | int | str) else int(value)
 
