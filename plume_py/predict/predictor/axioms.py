@@ -23,10 +23,12 @@ class Sight:
         self.bits = [sees(level) for level in levels]
         self._formula: Formula = view.formula
         size = view.observed.size
+        # Without AT_COMMIT it matters to others only: what such a transaction saw is passed on like all that is seen.
+        asked = AT_COMMIT if not any(map(_closed, self.bits)) else 0
         self._direct = {
             (a, b): literal
             for b in range(size)
-            if self.bits[b] & (AT_COMMIT | EVERYTHING) == AT_COMMIT
+            if self.bits[b] & (asked | EVERYTHING) == asked
             for a in range(size)
             if a != b and (literal := direct(view, a, b)) != FALSE
         }
