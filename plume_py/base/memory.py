@@ -1,6 +1,7 @@
 """How much memory there is, and how much a process uses."""
 
 import os
+import sys
 
 # The share of a machine's memory that its workers together may fill, unless the user says otherwise.
 SHARE = 0.8
@@ -23,6 +24,21 @@ def _container_limit() -> int | None:
             return int(file.read())
     except (OSError, ValueError):  # no such limit, or "max"
         return None
+
+
+def in_use() -> int:
+    """Bytes of this process that are in memory; 0 where the system does not say."""
+    return _pages("/proc/self/statm", 1) or _peak()
+
+
+def _peak() -> int:
+    """The most that it ever had, where the system does not tell how much it has."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def resident(pid: int) -> int:
