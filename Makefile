@@ -7,16 +7,18 @@
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
+#   make fuzz        damaged input for every reader and command (FUZZ=600 seconds; what is wrong goes to fuzz-found/)
 #   make lint        style and types                          make format      put the style right
 #   make clean       remove what the others made, .venv excepted
 
 PYTHON ?= python3
 BENCH ?=
+FUZZ ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full bench bench-strong bench-synth bench-predict bench-allocate lint format clean
+.PHONY: demo test test-full fuzz bench bench-strong bench-synth bench-predict bench-allocate lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -36,6 +38,10 @@ test: $(VENV)/.test
 test-full: $(VENV)/.test
 	$(BYTECODE)
 	$(BIN)/python -m pytest -n 2
+
+fuzz: $(VENV)/.test
+	$(BYTECODE)
+	PYTHONPATH=tests:. ISOCHECK_COMPILE=never $(BIN)/python -m fuzz $(FUZZ)
 
 bench: $(VENV)/.core
 	$(BYTECODE)

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from program import PATIENCE
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 # Chromium expects its pipes as descriptors 3 and 4.
@@ -74,7 +76,7 @@ class Browser:
                 return answer
             self.events.append(received)
 
-    def _receive(self, patience: float = 20) -> dict[str, Any]:
+    def _receive(self, patience: float = PATIENCE) -> dict[str, Any]:
         until = time.monotonic() + patience
         while b"\0" not in self._unread:
             ready, _, _ = select.select([self._out], [], [], max(0, until - time.monotonic()))

@@ -1,10 +1,7 @@
-"""What the tests of collecting share: small runs, the program, and a store that fails as it is told."""
+"""What the tests of collecting share: small runs, and a store that fails as it is told."""
 
 import json
-import subprocess
-import sys
 import threading
-import time
 from pathlib import Path
 
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup
@@ -12,8 +9,6 @@ from plume_py.collect.client import Isolation
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape
-
-PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
 
 
 def gather(url, out, *, isolation="serializable", level="SER", adapter=None, server=None, how=None, **shape):
@@ -26,19 +21,6 @@ def gather(url, out, *, isolation="serializable", level="SER", adapter=None, ser
 
 def lines(path):
     return [json.loads(line) for line in Path(path).read_text().splitlines()]
-
-
-def isocheck(*args, **how):
-    done = subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, text=True, timeout=120, check=False, **how)
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def wait_for_lines(path, count):
-    deadline = time.monotonic() + 60
-    while not path.exists() or path.read_bytes().count(b"\n") < count:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Scripted(Adapter):

@@ -8,6 +8,8 @@ import sys
 import pytest
 from paths import ROOT
 
+from plume_py import __version__
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -52,3 +54,9 @@ def test_the_pages_of_patterns_are_up_to_date():
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
     assert (ROOT / "docs" / "taps.md").read_text() == generate["page"](), "run docs/generate.py"
     assert (ROOT / "docs" / "strong.md").read_text() == generate["strong_page"](), "run docs/generate.py"
+
+
+def test_the_changes_begin_with_this_version():
+    """A version is either unreleased or has its day."""
+    heading = re.search(r"^## (\S+) \((unreleased|\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert heading is not None and heading[1] == __version__

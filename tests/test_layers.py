@@ -150,3 +150,10 @@ def test_no_modules_import_each_other_in_a_circle():
         for name in free:
             del waiting[name]
     assert waiting == {}
+
+
+def test_every_path_on_the_page_is_there():
+    """Names with a placeholder in capitals stand for files to come."""
+    paths = set(re.findall(r"`((?:[a-z_]+/)+[a-z_]+(?:\.py|/)?)`", PAGE.read_text()))
+    roots = (PACKAGE, PACKAGE.parent, PACKAGE / "checking")
+    assert sorted(path for path in paths if not any((root / path).exists() for root in roots)) == []

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 from paths import ROOT
+from program import PATIENCE
 
 import plume_py
 from plume_py.testing import IsolationError, assert_isolation
@@ -128,4 +129,4 @@ def test_pytest_is_not_needed():
         "assert not hasattr(testing, 'isolation')\n"
         "assert testing.assert_isolation([[[('w', 'x', 1)]]]).ok\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT, timeout=PATIENCE)

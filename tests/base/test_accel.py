@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from paths import ROOT
+from program import PATIENCE
 
 from plume_py import load
 from plume_py.base import accel
@@ -224,7 +225,7 @@ def test_compiled_kernels_follow_a_changed_constant_of_another_module(tmp_path: 
     for bit in (1, 1, 2):
         (tmp_path / "table.py").write_text(f"BIT = {bit}\n")
         run = [sys.executable, "-B", "-c", code]
-        found = subprocess.run(run, env=environment, check=True, timeout=120, capture_output=True, text=True)
+        found = subprocess.run(run, env=environment, check=True, timeout=PATIENCE, capture_output=True, text=True)
         printed.append(found.stdout.split())
     assert printed == [["1", "0"], ["1", "1"], ["2", "0"]]
 
@@ -243,4 +244,4 @@ assert out.tolist() == [7, 8] and kernels.put.py_func
 """
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "NUMBA_CACHE_DIR")}
     environment |= {"ISOCHECK_COMPILE": "always", "HOME": "/nonexistent"}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=PATIENCE)

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from program import PATIENCE, PROGRAM
 
 from plume_py import __version__
 from plume_py.base.exits import ExitCode, combined
@@ -17,9 +18,6 @@ from plume_py.cli.main import COMMANDS, main
 from plume_py.history.formats.registry import FORMATS
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
-
-
-PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
 
 
 class Run:
@@ -47,7 +45,7 @@ def isocheck(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 def process(*args: object, stdin: bytes = b"", **how: object) -> Run:
     """Run the command line in a process of its own."""
     command = [*PROGRAM, *args]
-    done = subprocess.run(command, input=stdin, capture_output=True, timeout=60, check=False, **how)
+    done = subprocess.run(command, input=stdin, capture_output=True, timeout=PATIENCE, check=False, **how)
     return Run(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode())
 
 
@@ -304,19 +302,18 @@ def test_a_named_pipe_is_read_like_a_file(format: str, tmp_path: Path, isocheck)
 def test_a_full_disk_is_one_line(args: list[str], small: Path) -> None:
     command = [*PROGRAM, args[0], str(small), *args[1:]]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=60, check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     assert done.returncode == ExitCode.USAGE
     assert done.stderr == b"isocheck: cannot write the results: No space left on device\n"
 
 
 @pytest.mark.parametrize("args", [["stats"], ["stats", "--format", "json"], ["convert"]], ids=" ".join)
-def test_a_reader_that_goes_away_is_no_violation(args: list[str], small: Path) -> None:
+def test_a_reader_that_goes_away_is_no_violation(args: list[str], small: Path, child) -> None:
     command = [*PROGRAM, *args, str(small), *(["-", "--to", "json"] if args == ["convert"] else [])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
-        assert running.stdout and running.stderr
-        running.stdout.close()  # before anything is written
-        assert running.stderr.read() == b""
-    assert running.returncode == 141
+    running = child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    running.stdout.close()  # before anything is written
+    assert running.stderr.read() == b""
+    assert running.wait(PATIENCE) == 141
 
 
 # hostile text
@@ -383,7 +380,7 @@ def modules(*args: object) -> set[str]:
         "import sys\nfrom plume_py.cli.main import main\ntry:\n main()\nfinally:\n print(*sys.modules, file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code, *map(str, args)], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     return set(done.stderr.split())
 

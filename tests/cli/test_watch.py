@@ -11,17 +11,18 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 from click.testing import CliRunner
 from paths import ROOT
+from program import PATIENCE, PROGRAM, wait_until
 
 import plume_py
 from plume_py.cli.main import cli
 from plume_py.cli.watch import Stop
 
-PROGRAM = [sys.executable, "-u", "-c", "from plume_py.cli.main import main; main()", "watch"]
-PATIENCE = 60  # seconds; a deadline for what should happen at once
+WATCH = [sys.executable, "-u", *PROGRAM[1:], "watch"]
 
 # s reads x = 1 and, afterwards, the initial x: RA is broken by its second transaction, CI and RC are not.
 WRITE = '{"session":"s","ops":[["w","x",1]]}\n'
@@ -34,9 +35,9 @@ HALF = '{"session":"s","ops":[["w"'
 class Watching:
     """A running ``isocheck watch``, and what it has printed so far."""
 
-    def __init__(self, *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE):
-        self.process = subprocess.Popen(
-            [*PROGRAM, *map(str, arguments)], cwd=ROOT, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
+    def __init__(self, child, *arguments, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE):
+        self.process = child(
+            [*WATCH, *map(str, arguments)], cwd=ROOT, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
         )
         self.text = {"out": "", "err": ""}
         streams = {"out": self.process.stdout, "err": self.process.stderr}
@@ -59,11 +60,7 @@ class Watching:
         return self.text["err"]
 
     def until(self, condition):
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, (self.out, self.err)
-            assert self.process.poll() is None, (self.out, self.err)
-            time.sleep(0.01)
+        wait_until(condition, self.process, lambda: (self.out, self.err))
 
     def end(self, number=None):
         """Its exit code, after a signal if one is given."""
@@ -77,18 +74,9 @@ class Watching:
 
 
 @pytest.fixture
-def start():
-    """Start a watch; it does not outlive the test."""
-    running = []
-
-    def begin(*arguments, **how):
-        running.append(Watching(*arguments, **how))
-        return running[-1]
-
-    yield begin
-    for watching in running:
-        watching.process.kill()
-        watching.process.wait()
+def start(child):
+    """Start a watch."""
+    return partial(Watching, child)
 
 
 def run(path, content, *arguments):
@@ -374,7 +362,7 @@ def test_a_reader_of_the_output_that_goes_away(path):
     path.write_text(WRITE + STALE)
     ours, theirs = os.pipe()
     os.close(ours)
-    ran = subprocess.run([*PROGRAM, path], stdout=theirs, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+    ran = subprocess.run([*WATCH, path], stdout=theirs, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
     os.close(theirs)
     assert (ran.returncode, ran.stderr) == (141, b"")
 

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from collecting import Scripted, gather, isocheck, lines
+from collecting import Scripted, gather, lines
+from program import isocheck
 
 from plume_py import check, load
 from plume_py.base.errors import IsocheckError

@@ -5,8 +5,9 @@ import os
 import re
 
 import pytest
-from collecting import isocheck, lines
+from collecting import lines
 from paths import ROOT
+from program import isocheck
 
 from plume_py import check, load
 from plume_py.cli.main import main

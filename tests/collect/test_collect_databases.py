@@ -4,12 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from program import PATIENCE, PROGRAM, lines_in, wait_until
 
 from plume_py import check, load
 from plume_py.base.errors import IsocheckError
@@ -22,32 +22,11 @@ from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape
 
-PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
-
 # Breaking a promise takes luck: so many runs, each with a seed of its own.
 RUNS = 6
 
 
-def started(name):
-    try:
-        SERVERS[name].find()
-    except IsocheckError as missing:
-        pytest.skip(str(missing))
-    with SERVERS[name]() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def postgresql():
-    yield from started("postgresql")
-
-
-@pytest.fixture(scope="module")
-def mariadb():
-    yield from started("mariadb")
-
-
-def gather(server, isolation, out, *, settings=None, how=None, timeout=10.0, **shape):
+def gather(server, isolation, out, *, settings=None, how=None, timeout=60.0, **shape):
     shape = Shape(**{"sessions": 6, "transactions": 40, "keys": 6, "seed": 0, **shape})
     setup = Setup(server.url, f"t{time.monotonic_ns()}", shape.lists, timeout, settings or {})
     adapter = open_adapter(setup)
@@ -155,7 +134,7 @@ def test_a_level_per_transaction(name, request, tmp_path):
     server = request.getfixturevalue(name)
     out = tmp_path / "h.jsonl"
     arguments = ["collect", server.url, "--mix", "RC=2,SI=1,SER=1", "--transactions", "20", "--out", str(out)]
-    run = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run([*PROGRAM, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 0, run.stderr
     header, *transactions = map(json.loads, out.read_text().splitlines())
     assert {transaction["level"] for transaction in transactions} == {"RC", "SI", "SER"}
@@ -172,28 +151,22 @@ def open_folder():
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb"])
-def test_managed_leaves_nothing_behind(name, open_folder):
+def test_managed_leaves_nothing_behind(name, open_folder, child):
     try:
         SERVERS[name].find()
     except IsocheckError as missing:
         pytest.skip(str(missing))
     out = open_folder / "h.jsonl"
-    run = subprocess.Popen(
+    run = child(
         [*PROGRAM, "collect", "--managed", name, "--transactions", "1000000", "--out", str(out)],
         env={**os.environ, "TMPDIR": str(open_folder)}, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not out.exists() or out.read_bytes().count(b"\n") < 100:
-        assert run.poll() is None, run.stderr.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: lines_in(out) >= 100, run)
     processes = tree(run.pid)
     run.send_signal(signal.SIGKILL)
     run.communicate()
-    deadline = time.monotonic() + 20
-    while list(open_folder.glob("isocheck-*")) or any(Path(f"/proc/{pid}").exists() for pid in processes):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: not list(open_folder.glob("isocheck-*")))
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in processes))
     assert len(processes) > 2, "a server, and its keeper"
     assert check(load(out), "RC").ok
 
@@ -201,6 +174,6 @@ def test_managed_leaves_nothing_behind(name, open_folder):
 @pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/x", "mysql://nobody@127.0.0.1:1/x"])
 def test_a_server_that_cannot_be_reached_is_one_line(url, tmp_path):
     command = [*PROGRAM, "test", url, "--history", str(tmp_path / "h")]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 4 and len(run.stderr.splitlines()) == 1
     assert "is the server running" in run.stderr

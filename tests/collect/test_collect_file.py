@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from collecting import PROGRAM, isocheck, wait_for_lines
+from program import PATIENCE, PROGRAM, isocheck, lines_in, wait_until
 
 from plume_py import check, load
 from plume_py.base.errors import InputError
@@ -101,13 +101,13 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_cut_short_leaves_a_usable_history(how, tmp_path):
+def test_a_run_that_is_cut_short_leaves_a_usable_history(how, tmp_path, child):
     out = tmp_path / "h.jsonl"
     arguments = ["collect", f"sqlite:///{tmp_path}/t.db", "--transactions", "1000000", "--out", str(out)]
-    run = subprocess.Popen([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    wait_for_lines(out, 200)
+    run = child([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: lines_in(out) >= 200, run)
     run.send_signal(how)
-    printed, errors = run.communicate(timeout=60)
+    printed, errors = run.communicate(timeout=PATIENCE)
     assert check(load(out), "SER").ok
     if how == signal.SIGKILL:
         return

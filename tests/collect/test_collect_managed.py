@@ -5,11 +5,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from pathlib import Path
 
 import pytest
-from collecting import PROGRAM, wait_for_lines
+from program import PATIENCE, PROGRAM, lines_in, wait_until
 
 from plume_py.base.processes import MARK
 from plume_py.collect.managed import SERVERS
@@ -22,41 +20,29 @@ while True:
 """
 
 
-def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path):
+def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path, child):
     """No server has been started yet; what makes its files would bring the folder back."""
     folder = tmp_path / "server"
     folder.mkdir()
-    keeper = subprocess.Popen([sys.executable, "-m", "plume_py.collect.watchdog", str(folder)], stdin=subprocess.PIPE)
-    busy = subprocess.Popen([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
-    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)", str(folder)])
-    try:
-        deadline = time.monotonic() + 30
-        while not (folder / "data").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        keeper.stdin.close()
-        assert keeper.wait(30) == 0
-        assert busy.wait(10) == -9 and not folder.exists()
-        assert other.poll() is None, "somebody who only names the folder is left alone"
-    finally:
-        for process in (busy, other, keeper):
-            process.kill()
-            process.wait()
-    assert not Path(folder).exists()
+    keeper = child([sys.executable, "-m", "plume_py.collect.watchdog", str(folder)], stdin=subprocess.PIPE)
+    busy = child([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
+    other = child([sys.executable, "-c", "import time; time.sleep(10_000)", str(folder)])
+    wait_until((folder / "data").exists, busy)
+    keeper.stdin.close()
+    assert keeper.wait(PATIENCE) == 0
+    assert busy.wait(PATIENCE) == -9 and not folder.exists()
+    assert other.poll() is None, "somebody who only names the folder is left alone"
 
 
-def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path):
+def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path, child):
     out = tmp_path / "h.jsonl"
     arguments = ["collect", "--managed", "sqlite", "--transactions", "1000000", "--out", str(out)]
-    run = subprocess.Popen([*PROGRAM, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)})
-    wait_for_lines(out, 20)
+    run = child([*PROGRAM, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)})
+    wait_until(lambda: lines_in(out) >= 20, run)
     assert list(tmp_path.glob("isocheck-*"))
     run.kill()
     run.wait()
-    deadline = time.monotonic() + 20
-    while list(tmp_path.glob("isocheck-*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not list(tmp_path.glob("isocheck-*")))
 
 
 @pytest.mark.parametrize("name, driver", [("postgresql", "psycopg"), ("mariadb", "pymysql")])

@@ -1,25 +1,25 @@
 """Programs on real servers; skipped where these are not installed."""
 
-import shutil
-
 import pytest
 from click.testing import CliRunner
 from paths import ROOT
 
+from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
+from plume_py.collect.managed import SERVERS
 from plume_py.infer.language.load import load
 from plume_py.infer.run.server import STORE_OF, Load, Server, vectors
 from plume_py.infer.stores import STORES
 
-PROGRAMS = {"postgresql": "initdb", "mariadb": "mariadb-install-db"}
-
 
 def needs(kind):
-    if shutil.which(PROGRAMS[kind]) is None:
-        pytest.skip(f"{kind} is not installed")
+    try:
+        SERVERS[kind].find()
+    except IsocheckError as missing:
+        pytest.skip(str(missing))
 
 
-@pytest.mark.parametrize("kind", PROGRAMS)
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
 def test_a_real_server_agrees(kind):
     needs(kind)
     program = load("counters")

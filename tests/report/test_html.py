@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from chromium import CHROMIUM, Browser
+from chromium import Browser
 from violations import HOSTILE, fractured, stale, thin_air
 
 from plume_py.checking.result import LevelVerdict, Result, Violation
@@ -140,15 +139,6 @@ def test_empty_and_fine_results() -> None:
 
 
 # in a browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

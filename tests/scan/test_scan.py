@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from program import PATIENCE, PROGRAM, wait_until
 
 from benchmarks import archive
 from plume_py.base.errors import IsocheckError
@@ -21,7 +22,6 @@ from plume_py.cli.scan import _engine
 from plume_py.scan.process import WorkerProcess
 from plume_py.scan.settings import Settings, Task
 
-PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
 STALE = '{"initial":0,"sessions":[[{"ops":[["w","%s",1]]},{"ops":[["r","%s",0]]}]]}'
 
@@ -127,9 +127,7 @@ def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
     for i in range(5):
         (folder / f"small-{i}.json").write_text(SMALL)
     target = tmp_path / "r.jsonl"
-    start = time.monotonic()
     scan(folder, "--jobs", 1, "--timeout", 1.5, "--max-memory", "100M", "--results", target, code=3)
-    assert time.monotonic() - start < 30
     found = by_name(target)
     assert found["endless.jsonl.gz"]["levels"] == {
         "TCC": {"ok": None, "taps": [], "reason": "time limit of 1.5 s reached"}
@@ -161,20 +159,13 @@ def test_memory_has_a_limit(tmp_path):
 def kill_when_at_work(process, times):
     """Kill the worker process ``times`` times, each time a new one, once it is at work."""
     killed = set()
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while len(killed) < times and time.monotonic() < until:
         worker, current = process._process, process._current
         if worker is not None and worker.pid not in killed and current is not None:
             time.sleep(0.2)
             os.kill(worker.pid, signal.SIGKILL)
             killed.add(worker.pid)
-        time.sleep(0.02)
-
-
-def wait_until(condition):
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until
         time.sleep(0.02)
 
 
@@ -223,23 +214,21 @@ def test_a_worker_that_is_stopped_while_it_starts(endless, tmp_path, monkeypatch
         return start(*arguments, **more)
 
     monkeypatch.setattr(subprocess, "Popen", slow_start)
-    began = time.monotonic()
     assert list(process.check(tasks_around(endless, tmp_path)[1:])) == []
-    assert time.monotonic() - began < 5
     process.close()
 
 
 @pytest.mark.parametrize("end", ["time limit", "parent killed"])
-def test_a_remote_history_leaves_no_copy_behind(endless, tmp_path, end):
+def test_a_remote_history_leaves_no_copy_behind(endless, tmp_path, end, child):
     pytest.importorskip("fsspec")
-    process = subprocess.Popen(
+    process = child(
         [*PROGRAM, "scan", f"file://{endless}", "-q", "--timeout", "1" if end == "time limit" else "60"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     if end == "parent killed":
         wait_until(lambda: list(tmp_path.glob(f"*/{endless.name}")))
         process.kill()
-    process.wait(timeout=30)
+    process.wait(PATIENCE)
     wait_until(lambda: not list(tmp_path.glob(f"*/{endless.name}")))
 
 
@@ -270,7 +259,7 @@ def children(pid):
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("kills", [(60,), pytest.param((10, 60, 110), marks=pytest.mark.full)])
-def test_killed_and_resumed_is_as_undisturbed(planted, endless, tmp_path, kills):
+def test_killed_and_resumed_is_as_undisturbed(planted, endless, tmp_path, kills, child):
     """Killed when there are so many lines."""
     folder = tmp_path / "archive"
     shutil.copytree(planted[0], folder)
@@ -279,7 +268,7 @@ def test_killed_and_resumed_is_as_undisturbed(planted, endless, tmp_path, kills)
     whole, target = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     subprocess.run([*PROGRAM, *arguments, "--results", whole], stdout=subprocess.DEVNULL, check=False)
     for least in kills:
-        process = subprocess.Popen([*PROGRAM, *arguments, "--results", target, "--resume"], stdout=subprocess.DEVNULL)
+        process = child([*PROGRAM, *arguments, "--results", target, "--resume"], stdout=subprocess.DEVNULL)
         while process.poll() is None and (not target.exists() or target.read_bytes().count(b"\n") < least):
             time.sleep(0.01)
         workers = children(process.pid)
@@ -299,16 +288,16 @@ def test_killed_and_resumed_is_as_undisturbed(planted, endless, tmp_path, kills)
     assert sorted(target.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
 
 
-def test_interrupted_by_the_keyboard(endless, tmp_path):
+def test_interrupted_by_the_keyboard(endless, tmp_path, child):
     (tmp_path / "small.json").write_text(SMALL)
     target = tmp_path / "r.jsonl"
-    process = subprocess.Popen(
+    process = child(
         [*PROGRAM, "scan", endless, tmp_path / "small.json", "--jobs", "2", "--results", target],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     wait_until(lambda: target.exists() and target.read_bytes().endswith(b"\n"))
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert errors.split("\n") == [f"isocheck: what is done is in {target}; go on with --resume", "", "interrupted", ""]
     assert [line["outcome"] for line in lines(target)] == ["holds"]

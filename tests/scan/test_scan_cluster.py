@@ -1,12 +1,10 @@
 """The Dask engine, on a cluster of separate processes: the same results, whoever is lost."""
 
 import json
-import subprocess
-import sys
-import time
 
 import pytest
 from click.testing import CliRunner
+from program import PATIENCE, PROGRAM, lines_in, wait_until
 
 pytest.importorskip("distributed")
 
@@ -17,8 +15,6 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.scan import cluster as cluster_module
 from plume_py.scan.settings import Settings
-
-PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
 
 
 @pytest.fixture(scope="module")
@@ -42,33 +38,26 @@ def arguments(folder):
     return ["scan", str(folder), "--level", "weak", "--no-times", "--timeout", "1", "--quiet"]
 
 
-def start_scan(folder, target, address):
-    return subprocess.Popen(
-        [*PROGRAM, *arguments(folder), "--results", target, "--engine", "dask", "--scheduler", address]
-    )
+def start_scan(child, folder, target, address):
+    return child([*PROGRAM, *arguments(folder), "--results", target, "--engine", "dask", "--scheduler", address])
 
 
 def wait_for(target, lines, scan):
-    until = time.monotonic() + 60
-    while time.monotonic() < until and scan.poll() is None:
-        if target.exists() and target.read_bytes().count(b"\n") >= lines:
-            return
-        time.sleep(0.01)
-    raise AssertionError("the scan did not get that far")
+    wait_until(lambda: lines_in(target) >= lines, scan)
 
 
 def same_lines(target, reference):
     return sorted(target.read_bytes().splitlines()) == sorted(reference.read_bytes().splitlines())
 
 
-def test_a_lost_worker_loses_nothing(planted, tmp_path):
+def test_a_lost_worker_loses_nothing(planted, tmp_path, child):
     folder, reference = planted
     with _cluster(2) as cluster:
         target = tmp_path / "dask.jsonl"
-        scan = start_scan(folder, target, cluster.address)
+        scan = start_scan(child, folder, target, cluster.address)
         wait_for(target, 20, scan)
         cluster.kill_worker()
-        assert scan.wait(timeout=120) == 4
+        assert scan.wait(timeout=PATIENCE) == 4
         assert same_lines(target, reference)
         done = CliRunner().invoke(
             cli,
@@ -79,14 +68,14 @@ def test_a_lost_worker_loses_nothing(planted, tmp_path):
 
 
 @pytest.mark.full
-def test_a_restarted_scheduler_loses_nothing(planted, tmp_path):
+def test_a_restarted_scheduler_loses_nothing(planted, tmp_path, child):
     folder, reference = planted
     with _cluster(2) as cluster:
         target = tmp_path / "dask.jsonl"
-        scan = start_scan(folder, target, cluster.address)
+        scan = start_scan(child, folder, target, cluster.address)
         wait_for(target, 20, scan)
         cluster.restart()
-        assert scan.wait(timeout=180) == 4
+        assert scan.wait(timeout=PATIENCE) == 4
         assert same_lines(target, reference)
 
 

@@ -4,7 +4,6 @@ import random
 import re
 
 import pytest
-from chromium import CHROMIUM, Browser
 from paths import ROOT
 from violations import HOSTILE as HOSTILE_TEXTS
 from violations import fractured, stale, thin_air
@@ -173,30 +172,23 @@ def test_the_page_holds_hostile_texts_as_texts(tmp_path):
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
-def test_the_page_works(tmp_path):
+def test_the_page_works(tmp_path, browser):
     path = tmp_path / "page.html"
     path.write_text(document(hostile_summary(tmp_path)), "utf-8", "backslashreplace")
-    profile = tmp_path / "profile"
-    profile.mkdir()
-    browser = Browser(profile)
-    try:
-        browser.open(path)
-        assert browser.complaints() == []
-        assert browser.run("window.hacked") is None
-        first = "document.querySelector('td.path').closest('table').tBodies[0].rows[0].cells[0].textContent"
-        before = browser.run(first)
-        browser.run("document.querySelector('td.path').closest('table').querySelector('th button').click()")
-        browser.run("document.querySelector('td.path').closest('table').querySelector('th button').click()")
-        assert browser.run(first) != before, "a second click turns the order round"
-        shown = "Array.from(document.querySelectorAll('tbody tr')).filter(row => !row.hidden).length"
-        everything = browser.run(shown)
-        browser.run("document.getElementById('find').focus()")
-        browser.type("f/h")
-        assert 0 < browser.run(shown) < everything
-        assert browser.complaints() == []
-    finally:
-        browser.close()
+    browser.open(path)
+    assert browser.complaints() == []
+    assert browser.run("window.hacked") is None
+    first = "document.querySelector('td.path').closest('table').tBodies[0].rows[0].cells[0].textContent"
+    before = browser.run(first)
+    browser.run("document.querySelector('td.path').closest('table').querySelector('th button').click()")
+    browser.run("document.querySelector('td.path').closest('table').querySelector('th button').click()")
+    assert browser.run(first) != before, "a second click turns the order round"
+    shown = "Array.from(document.querySelectorAll('tbody tr')).filter(row => !row.hidden).length"
+    everything = browser.run(shown)
+    browser.run("document.getElementById('find').focus()")
+    browser.type("f/h")
+    assert 0 < browser.run(shown) < everything
+    assert browser.complaints() == []
 
 
 # Odds and ends.

@@ -8,6 +8,7 @@ import time
 
 import pytest
 from paths import ROOT
+from program import PATIENCE
 
 from plume_py import check, load
 from plume_py.cli.main import main
@@ -121,7 +122,7 @@ def test_a_file_is_run_once_and_names_are_defined_once(isocheck, tmp_path):
     assert "two files define mine" in err
 
 
-def test_the_solver_is_interrupted():
+def test_the_solver_is_interrupted(child):
     """Ctrl-C while the solver is at work is no defect."""
     hard = """
 from plume_py.cli import main
@@ -138,7 +139,7 @@ def pigeons(**_):
 main.cli.main = pigeons
 main.main()
 """
-    run = subprocess.Popen(
+    run = child(
         [sys.executable, "-c", hard],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -148,7 +149,7 @@ main.main()
     assert run.stdout.readline() == "ready\n"
     time.sleep(0.5)
     run.send_signal(signal.SIGINT)
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=PATIENCE)
     assert (run.returncode, err.strip()) == (130, "interrupted")
 
 

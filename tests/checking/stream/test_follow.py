@@ -5,12 +5,11 @@ import threading
 import time
 
 import pytest
+from program import PATIENCE
 
 from plume_py import InputError
 from plume_py.checking.stream import follow
 from plume_py.checking.stream.follow import Follower
-
-PATIENCE = 20  # seconds; a deadline for what should happen at once
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,44 @@
+"""One small valid file of everything that is read."""
+
+import struct
+
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats.registry import FORMATS
+
+FOLDERS = {"cobra": "T1.log", "viper": "J1.log"}  # formats of which a history is a folder
+
+
+def histories() -> dict[str, bytes]:
+    """One small file of each format."""
+    builder = HistoryBuilder(0)
+    builder.add(0, [("w", 1, 5), ("w", 2, 6), ("r", 3, 0)])
+    builder.add(1, [("r", 1, 5), ("w", 3, 7)])
+    builder.add(1, [("w", 4, 8), ("r", 1, 5)], status="aborted")
+    builder.add(2, [("r", 3, 7), ("r", 2, 6)])
+    plain = builder.build()
+    builder = HistoryBuilder(None)
+    builder.add("a", [("w", "x", 1), ("append", ":l", 2), ("r", 'q"\n', None)], id="t1")
+    builder.add("b", [("r", "x", 1), ("r", ":l", [2, 3])], status="unknown")
+    builder.add("b", [("append", ":l", 3), ("r", ":m", [])])
+    rich = builder.build()
+    files = {
+        name: b"".join(FORMATS[name].load_writer()(rich if name in ("json", "jsonl", "edn") else plain).chunks)
+        for name, fmt in FORMATS.items()
+        if fmt.writer
+    }
+    invoke = b'{"type":"invoke","process":0,"f":"txn","value":[["append","x",1],["r","y",null]],"index":0}'
+    ok = b'{"type":"ok","process":0,"f":"txn","value":[["append","x",1],["r","y",[3]]],"index":1}'
+    event = b"    - write: true\n      variable: 1\n      value: 2\n      success: true\n"
+    begin, end = b"S" + struct.pack(">q", 1), b"C" + struct.pack(">q", 1)
+    return files | {
+        "dbcop-hist": b"// first\n[x:=1 y:=1] [x==1 z==?]\n[y:=3]!\n---\n[y==1]\n",
+        "dbcop-yaml": b"---\n- - events:\n" + event * 2 + b"    success: true\n- []\n",
+        "elle-json": b"[" + invoke + b",\n" + ok + b"]",
+        "awdit": b"w 0 1\nr 1 0\n-----\nr 0 1\n=====\nw 1 2\n",
+        "isopredict": b"WRITE KEY[x] Txn(1, 0)\nREAD KEY[x] Txn(2, 1) From(1, 0)\nREAD KEY[y] Txn(2, 0) From(0, 0)\n",
+        "cobra": begin + b"W" + struct.pack(">3q", 7, -5, 9) + b"R" + struct.pack(">4q", 1, 7, -5, 9) + end,
+        "viper": b'{"value":[["w",5,1,true],["r",6,0,false]]}\n{"value":[["r",5,1],["w",6,2,false]]}\n',
+    }
+
+
+HISTORIES = histories()
