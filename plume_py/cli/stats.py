@@ -33,13 +33,13 @@ def command(
         elif output == "jsonl":
             from plume_py.report.json import encode
 
-            click.echo(encode(_fields(result)))
+            click.echo(encode(_fields(result)).encode())  # JSON is UTF-8 whatever the terminal's encoding
         elif result["error"] is None:
             click.echo("\n".join(_lines(result)) + ("\n" if path != histories[-1] else ""))
     if output == "json":
         from plume_py.report.json import signed
 
-        click.echo(signed({"results": results}))
+        click.echo(signed({"results": results}).encode())
     ctx.exit(combined(codes))
 
 
