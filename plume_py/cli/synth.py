@@ -119,9 +119,11 @@ def _tricks(names: tuple[str, ...]) -> Any:
 
 def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
     """One native file, or a folder with a file and pictures for each history."""
+    from plume_py.base.files import is_stream
+
     if not outcome.found:
         return
-    if out.endswith(".json"):
+    if out.endswith(".json") or is_stream(out):
         _write_history(outcome.found[0], out)
         return
     from dataclasses import replace

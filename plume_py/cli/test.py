@@ -10,6 +10,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.files import is_stream
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, picture_formats, picture_option, seconds, tell
@@ -54,8 +55,8 @@ def command(
     formats = picture_formats(pictures, out)
     if given["url"] is None and given["managed"] is None:
         given["managed"] = "sqlite"
-    if history == "-":
-        raise click.UsageError("--history needs a file: standard output has the results")
+    if history is not None and is_stream(history):
+        raise click.UsageError("--history needs a file: it is read again, and standard output has the results")
     path, is_temporary = _place(history)
     expected = [level for group in expect for level in group]
     is_needed = False

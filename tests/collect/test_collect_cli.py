@@ -51,7 +51,7 @@ def test_what_a_mixture_is_worth_is_said(tmp_path):
     run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", *mix, "--out", tmp_path / "h.jsonl")
     assert run.returncode == 0 and "note      side by side they are worth nothing" in run.stdout
     assert lines(tmp_path / "h.jsonl")[0]["collected"]["mix"] == {"serializable": 2, "whatever": 2}
-    run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", "--transactions", 10, "--out", tmp_path / "h.jsonl")
+    run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", "--transactions", 10, "--out", tmp_path / "other.jsonl")
     assert run.returncode == 0 and "note" not in run.stdout
 
 
