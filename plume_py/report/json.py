@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from plume_py.base.text import defused_json
 from plume_py.base.version import TOOL
 from plume_py.checking.result import Result, Step, Violation
 from plume_py.report.aliases import aliases
@@ -104,9 +105,12 @@ def signed(content: dict[str, Any], indent: int = 0) -> str:
 
 
 def encode(value: Any) -> str:
-    """JSON in which everything that does not print is escaped: it may well go to a terminal."""
-    text = msgspec.json.encode(value).decode()
-    return text if text.isprintable() else _UNPRINTABLE.sub(_escape, text)
+    """JSON in which everything that does not print or commands is escaped: it may well go to a terminal or a CI log."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half of a character: Python's own JSON has an escape for it
+        text = json.dumps(value, separators=(",", ":"))
+    return defused_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -32,7 +32,7 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
         elif verdict.ok:
             yield f"  {name:<4} {style('absent' if name in LABELS else 'holds', fg='green')}"
         else:
-            taps = ", ".join(_tap(tap, result) for tap in verdict.taps)
+            taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
             verb = "found" if name in LABELS else "violated"
             yield from wrapped(f"  {name:<4} {style(verb, fg='red', bold=True)}: ", taps, "       ")
     for violation in result.violations:

@@ -7,9 +7,10 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import Connection, Promise, Setup
+from plume_py.base.passwords import redacted, without_password
+from plume_py.collect.adapter import Connection, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
-from plume_py.collect.registry import without_password
+from plume_py.levels.databases import MYSQL
 
 try:
     import pymysql
@@ -26,10 +27,6 @@ _CONSTRAINTS = (1062, 1451, 1452, 4025, 3819)
 # Of these, an answer to COMMIT after which nothing was committed.
 _REFUSED_COMMIT = (1213, 1020)
 
-_REPEATABLE_READ = (
-    "InnoDB reads from a snapshot but updates the newest version; the standard's repeatable read rules out the lost"
-    " updates which that allows, and so does SI, which is checked here; --expect PC asks for the snapshots alone"
-)
 
 _FORM = "write mysql://user:password@host:3306/database, special characters of the password like %40"
 
@@ -38,12 +35,7 @@ class MysqlAdapter(SqlAdapter):
     """A server of MySQL or MariaDB."""
 
     name = "MySQL"
-    isolations = {  # noqa: RUF012
-        "repeatable read": Promise("SI", _REPEATABLE_READ),
-        "read committed": Promise("RC"),
-        "serializable": Promise("SER"),
-        "read uncommitted": Promise(None, "read uncommitted promises none of the levels; name one with --expect"),
-    }
+    isolations = promises(MYSQL)
     can_kill = True
     driver = pymysql
     key_type = "VARCHAR(190) CHARACTER SET latin1 COLLATE latin1_bin"  # compares byte by byte
@@ -81,7 +73,7 @@ class MysqlAdapter(SqlAdapter):
     def describe(self, error: Exception) -> str:
         """What the server said, and the number of it."""
         said = " ".join(str(argument) for argument in error.args[1:2]) or type(error).__name__
-        return f"{said} ({error.args[0]})" if error.args else said
+        return redacted(f"{said} ({error.args[0]})" if error.args else said)
 
     def kill(self, connection: Connection) -> None:
         """``KILL``."""

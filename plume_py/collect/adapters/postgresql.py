@@ -6,8 +6,9 @@ from contextlib import suppress
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import AbortedError, Connection, Promise, Setup, first_line
+from plume_py.collect.adapter import AbortedError, Connection, Setup, first_line, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
+from plume_py.levels.databases import POSTGRESQL
 
 try:
     import psycopg
@@ -28,16 +29,8 @@ class PostgresAdapter(SqlAdapter):
     """A server of PostgreSQL."""
 
     name = "PostgreSQL"
-    isolations = {  # noqa: RUF012
-        "read committed": Promise("RC"),
-        "repeatable read": Promise("SI", "PostgreSQL's repeatable read is documented as snapshot isolation"),
-        "serializable": Promise("SER"),
-        "read uncommitted": Promise("RC", "PostgreSQL treats read uncommitted as read committed"),
-    }
-    mixture = (
-        "PostgreSQL promises nothing for a mixture: its serializable transactions are so among themselves only, so a"
-        " violation of the declared levels need not be a defect"
-    )
+    isolations = promises(POSTGRESQL)
+    mixture = POSTGRESQL.mixture
     can_kill = True
     driver = psycopg
 

@@ -6,15 +6,16 @@ from contextlib import suppress
 from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import LostError, Promise, Setup
+from plume_py.collect.adapter import LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
+from plume_py.levels.databases import SQLITE
 
 
 class SqliteAdapter(SqlAdapter):
     """A database file."""
 
     name = "SQLite"
-    isolations = {"serializable": Promise("SER", "SQLite runs every transaction serializable")}  # noqa: RUF012
+    isolations = promises(SQLITE)
     driver = sqlite3
     mark = "?"
     register_type = "INTEGER"
