@@ -46,7 +46,10 @@ def _update(key: str) -> Plan:
 
 
 class SmallBank(Mix):
-    """Two accounts per customer; six kinds of transactions, of which write-check invites write skew."""
+    """Two accounts per customer; six kinds of transactions, of which write-check invites write skew.
+
+    After SmallBank (Alomari et al., with the payments of OLTP-Bench), without its table of names and its hot customers.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -90,7 +93,10 @@ class SmallBank(Mix):
 
 
 class Tpcc(Mix):
-    """New orders, payments, deliveries, order status and stock level on ``size`` warehouses."""
+    """New orders, payments, deliveries, order status and stock level on ``size`` warehouses.
+
+    After the TPC-C standard: its shares, but few rows, the same few orders again and again, and no access by name.
+    """
 
     DISTRICTS, CUSTOMERS, ITEMS, ORDERS = 3, 5, 20, 10
 
