@@ -102,6 +102,10 @@ class Violation:
         return self.pattern.name
 
 
+# Why a broken level has no pattern.
+NOT_EXPLAINED = "a limit was reached before it was told how"
+
+
 @dataclass(frozen=True)
 class LevelVerdict:
     """Does one level hold? ``ok`` is None where that could not be decided, and ``reason`` says why."""

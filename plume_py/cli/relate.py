@@ -33,22 +33,26 @@ def command(
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
     """
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
+    from plume_py.report.json import signed
     from plume_py.synth.relate import relate
-    from plume_py.synth.report import document, plain, text
+    from plume_py.synth.report import plain, text
 
     for name in (a, b):
         if "," in name:
             raise click.UsageError(f"{name!r} is not one level; relate compares two, hierarchy several")
     (first,), (second,) = chosen(files, (a,), (b,))
     try:
-        found = relate(first, second, scope_of(**sizes), Limits(timeout))
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            found = relate(first, second, scope_of(**sizes), limits)
     except LimitError as error:
         undecided = {"a": first.name, "b": second.name, "relation": None, "reason": str(error)}
-        click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
         apart = {"only_a": plain(found.only_a), "only_b": plain(found.only_b)}
-        click.echo(document({"a": found.a, "b": found.b, "relation": found.word, **apart}))
+        click.echo(signed({"a": found.a, "b": found.b, "relation": found.word, **apart}))
     else:
         click.echo(found.sentence)
         for outcome in (found.only_a, found.only_b):

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError
+from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined
+from plume_py.base.passwords import redacted
 from plume_py.base.text import encodable, one_line, shown, wrapped
 from plume_py.cli.contract import reading_options
 
@@ -29,45 +30,44 @@ def command(
         result, code = _examine(path, input_format, init_txn)
         codes.append(code)
         if output == "json":
-            results.append(_plain(result))
+            results.append(_fields(result))
         elif output == "jsonl":
-            click.echo(_json(_plain(result)))
+            from plume_py.report.json import encode
+
+            click.echo(encode(_fields(result)).encode())  # JSON is UTF-8 whatever the terminal's encoding
         elif result["error"] is None:
             click.echo("\n".join(_lines(result)) + ("\n" if path != histories[-1] else ""))
     if output == "json":
-        from plume_py.base.version import __version__
+        from plume_py.report.json import signed
 
-        click.echo(_json({"tool": {"name": "isocheck", "version": __version__}, "results": results}))
+        click.echo(signed({"results": results}).encode())
     ctx.exit(combined(codes))
 
 
 def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[str, Any], ExitCode]:
     """The statistics of one file, or its error (told on standard error at once)."""
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.history.load import load
     from plume_py.history.stats import stats
 
     start = time.perf_counter()
     try:
-        history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
-    except InputError as error:
+        with Limits(max_memory=share_of_machine(1)).enforced():
+            history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+            seconds = round(time.perf_counter() - start, 3)
+            return {"history": path, "stats": stats(history), "seconds": seconds, "error": None}, ExitCode.HOLDS
+    except (InputError, LimitError) as error:
         click.echo(one_line(f"isocheck: {error}"), err=True)
-        return {"history": path, "stats": None, "seconds": None, "error": str(error)}, ExitCode.BAD_INPUT
-    seconds = round(time.perf_counter() - start, 3)
-    return {"history": path, "stats": stats(history), "seconds": seconds, "error": None}, ExitCode.HOLDS
+        code = ExitCode.UNDECIDED if isinstance(error, LimitError | TooLargeError) else ExitCode.BAD_INPUT
+        return {"history": redacted(path), "stats": None, "seconds": None, "error": redacted(str(error))}, code
 
 
-def _plain(result: dict[str, Any]) -> dict[str, Any]:
+def _fields(result: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
     texts = {name: result[name] and encodable(result[name]) for name in ("history", "error")}
     return {**result, **texts, "stats": None if result["stats"] is None else asdict(result["stats"])}
-
-
-def _json(value: Any) -> bytes:
-    """Bytes, because JSON is UTF-8 whatever the terminal's encoding."""
-    import msgspec
-
-    return msgspec.json.encode(value)
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:

@@ -61,8 +61,10 @@ def command(
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
+    from plume_py.report.json import signed
     from plume_py.synth import Outcome, synthesize
-    from plume_py.synth.report import document, plain, text
+    from plume_py.synth.report import plain, text
 
     allowed, forbidden = chosen(files, allow, forbid)
     programs = None
@@ -75,15 +77,17 @@ def command(
         sizes["txns"] = len(programs)
     scope = scope_of(**sizes)
     try:
-        outcome = synthesize(
-            allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
-            tricks=_tricks(switched_off), limits=Limits(timeout),
-        )  # fmt: skip
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            outcome = synthesize(
+                allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
+                tricks=_tricks(switched_off), limits=limits,
+            )  # fmt: skip
     except LimitError as error:
         nothing = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
-        click.echo(document(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(signed(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
-    click.echo(document(plain(outcome)) if output == "json" else text(outcome))
+    click.echo(signed(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
         _write(outcome, out, formats)
     if outcome.stopped:

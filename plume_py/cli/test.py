@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
+from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode, exit_code
 from plume_py.base.files import is_stream
 from plume_py.base.scratch import Scratch
@@ -100,10 +100,17 @@ def _remarks(isolations: "list[Isolation]") -> list[str]:
 
 def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.checking.check import check
+    from plume_py.checking.result import LevelVerdict, Result
     from plume_py.history.load import load
 
-    return check(load(path, init_txn="none"), levels, name=path, limits=Limits(timeout))
+    limits = Limits(timeout, share_of_machine(1))
+    try:
+        with limits.enforced():
+            return check(load(path, init_txn="none"), levels, name=path, limits=limits)
+    except LimitError as error:
+        return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 
 
 def _show(ctx: click.Context, result: "Result", output: str, report: str | None) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.files import is_standard_output, is_stream
+from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
 from plume_py.collect.audit import Audit, audit
 from plume_py.collect.client import Client, Isolation, Task
 from plume_py.collect.faults import Faults, Server, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.registry import without_password
 from plume_py.collect.workload import Shape, Workload
 
 # Beyond the timeout of a statement, which the server keeps: then the connection is cut off from outside.

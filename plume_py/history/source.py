@@ -6,11 +6,13 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from plume_py.base.errors import InputError, TooLargeError
+from plume_py.base.errors import InputError, IsocheckError, TooLargeError
+from plume_py.base.memory import available
 
 HEAD = 1 << 16
 CHUNK = 1 << 22
@@ -67,20 +69,20 @@ class Source:
 
     def lines(self) -> Iterator[bytes]:
         """Chunks of whole lines, for formats that are read as a stream."""
-        rest = self.head()
-        while True:
-            cut = rest.rfind(b"\n") + 1
+        rest: list[bytes] = []  # pieces of a line that has not ended yet: joined once, however many there are
+        size, piece = 0, self.head()
+        while piece:
+            cut = piece.rfind(b"\n") + 1
             if cut:
-                yield rest[:cut]
-                rest = rest[cut:]
-            self._check_size(len(rest))
+                yield b"".join((*rest, piece[:cut]))
+                rest, size = [], 0
+            rest.append(piece[cut:])
+            size += len(piece) - cut
+            self._check_size(size)
             piece = self._read(CHUNK)
-            if not piece:
-                break
-            rest += piece
         self.close()
-        if rest:
-            yield rest
+        if size:
+            yield b"".join(rest)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -110,7 +112,7 @@ class Source:
             if len(piece) < size:
                 self._reject_change()
             return piece
-        except (InputError, MemoryError):  # which are not the data's fault
+        except (MemoryError, IsocheckError):  # not the data's fault
             raise
         except EOFError:
             raise InputError(f"the {self._compression} data ends too early", hint="the file was cut off") from None
@@ -173,16 +175,14 @@ class Source:
     def _check_size(self, size: int) -> None:
         if size > _memory_bound():
             raise TooLargeError(
-                f"more than {_memory_bound() >> 30} GiB of text", hint="that would not fit in this machine's memory"
+                f"more than {_memory_bound() >> 20:,} MB of text", hint="that would not fit in the memory there is"
             )
 
 
+@cache
 def _memory_bound() -> int:
-    """Half of the machine's memory: a compressed file must not be able to exhaust it."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, OSError, ValueError):
-        return 4 << 30
+    """Half of the memory there is: a compressed file must not be able to exhaust it."""
+    return (available() or 8 << 30) // 2
 
 
 def _decompressor(compression: str, raw: IO[bytes]) -> IO[bytes]:

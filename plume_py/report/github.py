@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
+from plume_py.base.terminal import plain
 from plume_py.base.text import encodable, one_line
 from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.levels.patterns import PATTERNS
@@ -67,11 +68,7 @@ def relative(path: str) -> str:
 
 
 def _proof(result: Result, violation: Violation) -> str:
-    return render_text(replace(result, levels={}, notes=(), violations=(violation,)), style=_plain)
-
-
-def _plain(text: str, **_style: object) -> str:
-    return text
+    return render_text(replace(result, levels={}, notes=(), violations=(violation,)), style=plain)
 
 
 def _line(violation: Violation) -> int:
@@ -84,5 +81,5 @@ def _verdict(name: str, verdict: LevelVerdict) -> str:
         return f"{name} undecided: {verdict.reason}"
     if verdict.ok:
         return f"{name} holds"
-    labels = ", ".join(PATTERNS[tap].label for tap in verdict.taps)
+    labels = ", ".join(PATTERNS[tap].label for tap in verdict.taps) or verdict.reason
     return f"{name} violated: {labels}" if labels else f"{name} violated"

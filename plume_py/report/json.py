@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from plume_py.base.version import __version__
+from plume_py.base.text import defused_json
+from plume_py.base.version import TOOL
 from plume_py.checking.result import Result, Step, Violation
 from plume_py.report.aliases import aliases
 
@@ -16,9 +17,8 @@ _UNPRINTABLE = re.compile("[^ -~]")
 
 def document(results: Sequence[Result]) -> str:
     """``{"tool": …, "results": […], "summary": …}``"""
-    return encode(
+    return signed(
         {
-            "tool": {"name": "isocheck", "version": __version__},
             "results": [plain(result) for result in results],
             "summary": {
                 "histories": len(results),
@@ -98,10 +98,19 @@ def _step(step: Step) -> dict[str, Any]:
     return plain_step
 
 
+def signed(content: dict[str, Any], indent: int = 0) -> str:
+    """One document that says who has written it; on one line, or indented for people."""
+    text = encode({"tool": TOOL, **content})
+    return msgspec.json.format(text, indent=indent) if indent else text
+
+
 def encode(value: Any) -> str:
-    """JSON in which everything that does not print is escaped: it may well go to a terminal."""
-    text = msgspec.json.encode(value).decode()
-    return text if text.isprintable() else _UNPRINTABLE.sub(_escape, text)
+    """JSON in which everything that does not print or commands is escaped: it may well go to a terminal or a CI log."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half of a character: Python's own JSON has an escape for it
+        text = json.dumps(value, separators=(",", ":"))
+    return defused_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
 
 
 def _escape(match: re.Match[str]) -> str:

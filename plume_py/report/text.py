@@ -1,16 +1,15 @@
 """Text for people: short when all is well, otherwise the verdicts and one worked example per pattern."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import click
 
+from plume_py.base.terminal import Style
 from plume_py.base.text import one_line, shown, wrapped
 from plume_py.checking.result import Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
 from plume_py.report.wording import forbidden
-
-Style = Callable[..., str]
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 
@@ -33,7 +32,7 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
         elif verdict.ok:
             yield f"  {name:<4} {style('absent' if name in LABELS else 'holds', fg='green')}"
         else:
-            taps = ", ".join(_tap(tap, result) for tap in verdict.taps)
+            taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
             verb = "found" if name in LABELS else "violated"
             yield from wrapped(f"  {name:<4} {style(verb, fg='red', bold=True)}: ", taps, "       ")
     for violation in result.violations:

@@ -10,9 +10,10 @@ from paths import ROOT
 from program import isocheck
 
 from plume_py import check, load
+from plume_py.base.passwords import without_password
 from plume_py.cli.main import main
 from plume_py.collect.adapter import spelled
-from plume_py.collect.registry import adapter_class, without_password
+from plume_py.collect.registry import adapter_class
 from plume_py.collect.workload import workload_names
 
 # An adapter that cannot be run: it is to be refused before anything is.

@@ -15,7 +15,9 @@ from plume_py.infer.driver import Options, check_together, infer
 from plume_py.infer.language.load import load
 from plume_py.infer.run.replay import replay
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
-from plume_py.infer.stores import RC, SI, STORES
+from plume_py.infer.stores import STORES
+
+RC, SI, _ = STORES["mixiso-levels"].levels
 
 
 def run(*args):
@@ -84,6 +86,7 @@ def test_text_report_tells_the_schedule():
 
 def test_json_report():
     document = json.loads(run("bank", "--format", "json", "--prove").output)
+    assert document["tool"]["name"] == "isocheck"
     withdraw, deposit = document["transactions"]
     assert (withdraw["level"], withdraw["answer"]) == ("SER", "proved")
     assert (deposit["level"], deposit["answer"]) == ("RC", "proved")

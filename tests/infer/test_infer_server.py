@@ -76,8 +76,8 @@ def test_texts_stay_texts(kind, tmp_path):
     program = load(str(tmp_path / "texts.sql"))
     with Server(program, kind) as server:
         outcome = server.run({"f": STORES[STORE_OF[kind]].levels[-1]}, Load(seconds=0.2))
-        connection = server.connect()
-        server.reset(cursor := connection.cursor())
+        connection = server.adapter.connect()
+        server.reset(cursor := connection.cursor)
         cursor.execute("SELECT v FROM a ORDER BY k")
         assert [v for (v,) in cursor.fetchall()] == ["\\", ", 3); DROP TABLE a; -- "]
         connection.close()
