@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from soak.commands import COMMANDS
+from soak.commands import COMMANDS, missing
 from soak.dask import lose_workers
 from soak.disturb import KILLS, OTHERS, can_mount, round_of
 from soak.site import Site
@@ -34,8 +34,13 @@ def main() -> int:
     others: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     problems: list[str] = []
-    commands = [command for command in COMMANDS if options.only in command.name]
+    asked = [command for command in COMMANDS if options.only in command.name]
+    commands = [command for command in asked if not missing(command)]
+    for command in asked:
+        if command not in commands:
+            print(f"left out: {command.name}: {missing(command)}")
     with tempfile.TemporaryDirectory(prefix="isocheck-soak-") as folder:
+        Path(folder).chmod(0o711)  # private servers may be run by another user, who must get through
         site = Site(Path(folder) / "site")
         if not can_mount(site):
             print("no disk can be mounted here: a limit on the size of files stands for a full one")

@@ -9,6 +9,8 @@ from program import isocheck
 
 from benchmarks import archive
 from plume_py import load
+from plume_py.base.errors import IsocheckError
+from plume_py.collect.managed import SERVERS
 from plume_py.scan.results import parse
 
 
@@ -44,6 +46,7 @@ class Command:
     record: bool = False
     again: tuple[str, ...] = ()
     codes: tuple[int, ...] = (0, 1)
+    server: str = ""  # what must be installed
 
 
 RUN = ("--managed", "sqlite", "--sessions", "3", "--transactions", "30")
@@ -74,6 +77,17 @@ COMMANDS = (
         codes=(0, 1, 4),
     ),
     Command("collect", ("collect", *RUN, "--out", "OUT/h.jsonl"), {"h.jsonl": same}, record=True, again=("--force",)),
+    *(
+        Command(
+            f"collect ({name})",
+            ("collect", "--managed", name, *RUN[2:], "--out", "OUT/h.jsonl"),
+            {"h.jsonl": same},
+            record=True,
+            again=("--force",),
+            server=name,
+        )
+        for name in ("postgresql", "mariadb")
+    ),
     Command("test --history", ("test", *RUN, "--history", "OUT/h.jsonl"), {"h.jsonl": same}, True, ("--force",)),
     Command("test", ("test", *RUN, "--report", "OUT/page.html"), PAGE),
     Command("synth --out", ("synth", "-a", "RA", "-f", "TCC", "--out", "OUT/out.json"), FILE),
@@ -87,6 +101,16 @@ COMMANDS = (
     Command("robust --out", ("robust", "smallbank", "--levels", "*=SI", "--out", PICTURES), {}),
     Command("simulate --out", ("simulate", "smallbank", "--instances", "60", "--out", "OUT/out.json"), FILE),
 )  # fmt: skip
+
+
+def missing(command: Command) -> str:
+    """What must be installed before it can be run."""
+    try:
+        if command.server:
+            SERVERS[command.server].find()
+    except IsocheckError as error:
+        return str(error)
+    return ""
 
 
 def make_inputs(folder: Path) -> None:
