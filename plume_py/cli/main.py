@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "allocate": ("allocate", "The weakest safe isolation level for each transaction of a workload."),
     "robust": ("robust", "Is every run of a workload at given levels serializable?"),
     "simulate": ("simulate", "Run a workload on a simulated protocol with a level per transaction."),
+    "demo": ("demo", "A small history, and what isocheck says about it."),
+    "explain": ("explain", "What a pattern or a level is, with an example."),
     "formats": ("formats", "List the history formats."),
     "levels": ("levels", "List the isolation levels."),
 }

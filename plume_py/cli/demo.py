@@ -1,0 +1,33 @@
+"""``isocheck demo``: a history, what is wrong with it, and what to try next."""
+
+import click
+
+
+@click.command("demo")
+@click.option("--save", type=click.Path(dir_okay=False), help="Write the history to this file, to play with.")
+def command(save: str | None) -> None:
+    """Check a small history that comes along, and show what isocheck says about it."""
+    from plume_py.base.files import write_atomically
+    from plume_py.base.text import one_line
+    from plume_py.checking.check import check
+    from plume_py.history.load import load
+    from plume_py.history.samples import demo
+    from plume_py.report.text import render
+
+    path = demo()
+    click.echo(f"A history: sessions of transactions of operations, as clients saw them.\n\n{path.read_text()}")
+    click.echo("Does it keep transactional causal consistency?  isocheck demo.json --level TCC\n")
+    click.echo(render(check(load(path), "TCC", name="demo.json")))
+    if save is not None:
+        write_atomically(save, [path.read_bytes()])
+        click.echo(one_line(f"\nwrote {save}"))
+    click.echo(_NEXT.format(name=one_line(save or "history.json")))
+
+
+_NEXT = """
+What next?
+  isocheck {name}                        every level, from read committed to serializable
+  isocheck {name} --report report.html   a page to click through
+  isocheck test --managed sqlite                 a workload on a database, and whether it keeps its promise
+  isocheck explain TAP-m                         what this pattern is, and where it comes from
+  isocheck --help                                everything else"""
