@@ -90,6 +90,7 @@ class Violation:
     conclusion: str  # the last sentence of the proof
     explanation: str  # all of it in one sentence
     culprits: tuple[tuple[int, int], ...] = ()  # (transaction, operation): the reads that are wrong by themselves
+    headline: str = ""  # what happened, in a sentence about this history
 
     @property
     def tap(self) -> str:

@@ -33,7 +33,9 @@ def command(name: str) -> None:
         known = ", ".join(pattern.label for pattern in PATTERNS.values())
         raise click.UsageError(f"{name!r} is no pattern and no level; the patterns are {known}")
     if len(patterns) > 1:
-        click.echo(f"{patterns[0].aliases[[_fold(a) for a in patterns[0].aliases].index(_fold(name))]} may be any of these:")
+        click.echo(
+            f"{patterns[0].aliases[[_fold(a) for a in patterns[0].aliases].index(_fold(name))]} may be any of these:"
+        )
     click.echo("\n".join(_pattern(patterns[0]) if len(patterns) == 1 else map(_line, patterns)))
 
 

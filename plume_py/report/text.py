@@ -52,9 +52,9 @@ def _tap(tap: str, result: Result) -> str:
 def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
     """One counterexample, line by line: who takes part, and the argument."""
     pattern = violation.pattern
-    title = style(pattern.title, fg="red", bold=True)
-    yield from wrapped(f"  {title}{bracketed(violation)}: ", pattern.description, "  ")
-    yield f"  {forbidden(violation)}"
+    words = " ".join(style(word, fg="red", bold=True) for word in violation.headline.split())
+    yield from wrapped("  ", words, "  ")
+    yield from wrapped(f"  {pattern.title}{bracketed(violation)}, ", forbidden(violation), "  ")
     for number, transaction in enumerate(violation.transactions):
         yield from _transaction(transaction, {op for txn, op in violation.culprits if txn == number})
     printed: set[tuple[object, ...]] = set()

@@ -1,7 +1,7 @@
 """Words that several reports share."""
 
 from plume_py.checking.result import ShownTransaction, Violation
-from plume_py.levels import LEVELS, weaker_levels
+from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.patterns import Kind
 
 
@@ -9,7 +9,8 @@ def forbidden(violation: Violation) -> str:
     """From which level on the example is a violation."""
     if violation.level not in LEVELS:
         return "forbidden by the levels that these transactions run at"
-    return f"forbidden from {LEVELS[violation.level].title} ({violation.level}) on"
+    stronger = "" if violation.level == STRONGEST else " and every stronger level"
+    return f"forbidden by {LEVELS[violation.level].title} ({violation.level}){stronger}"
 
 
 def counts_against(violation: Violation, level: str) -> bool:
