@@ -2,6 +2,14 @@
 
 import click
 
+NEXT = (
+    ("isocheck {name}", "every level, from read committed to serializable"),
+    ("isocheck {name} --report page.html", "a page to click through"),
+    ("isocheck test --managed sqlite", "does a database keep its promise?"),
+    ("isocheck explain TAP-m", "what this pattern is, and where it comes from"),
+    ("isocheck --help", "everything else"),
+)
+
 
 @click.command("demo")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the history to this file, to play with.")
@@ -21,13 +29,6 @@ def command(save: str | None) -> None:
     if save is not None:
         write_atomically(save, [path.read_bytes()])
         click.echo(one_line(f"\nwrote {save}"))
-    click.echo(_NEXT.format(name=one_line(save or "history.json")))
-
-
-_NEXT = """
-What next?
-  isocheck {name}                        every level, from read committed to serializable
-  isocheck {name} --report report.html   a page to click through
-  isocheck test --managed sqlite                 a workload on a database, and whether it keeps its promise
-  isocheck explain TAP-m                         what this pattern is, and where it comes from
-  isocheck --help                                everything else"""
+    click.echo("\nWhat next?")
+    for command, purpose in NEXT:
+        click.echo(f"  {command.format(name=one_line(save or 'history.json')):<46} {purpose}")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @click.command("explain")
 @click.argument("name")
 def command(name: str) -> None:
-    """Explain a pattern or a level: TAP-k, write-skew, LostUpdate, SI; or a name of Adya's or Jepsen's, such as G-single.
+    """Explain a pattern or a level, by its name here or by Adya's or Jepsen's.
 
     \b
     isocheck explain TAP-k

@@ -161,7 +161,7 @@ TAPS: dict[str, Pattern] = {
             "FracturedReadCO",
             "RA",
             Kind.TRIPLE,
-            "a transaction sees one that it reads from, or its session's past, only in part: of a key it reads an older version",
+            "a transaction sees its session's past, or whom it read from, only in part: it reads an older version",
             "t2 SO t3 or t2 WR t3; t3 reads x from t1; t2 writes x; t1 CO t2",
             "commit is not atomic for readers, or a session does not see its own past",
             ("G-single",),
