@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from plume_py.history.formats.registry import FORMATS
-from plume_py.levels import NAMES, RUNNABLE, WEAK, parse_level
+from plume_py.levels import GROUPS, NAMES, RUNNABLE, parse_level
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,9 +29,10 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
         if isinstance(value, tuple):
             return value
         spelling = str(value).strip().lower()
-        groups = {"all": NAMES, "weak": WEAK, "declared": ("declared",)}
-        if spelling in groups:
-            return groups[spelling]
+        if spelling == "declared":
+            return (spelling,)
+        if spelling in GROUPS:
+            return GROUPS[spelling]
         level = parse_level(spelling)
         if level is None:
             self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)

@@ -3,6 +3,7 @@
 from plume_py.levels.table import (
     CODES,
     DEFAULT,
+    GROUPS,
     LEVELS,
     NAMES,
     RUNNABLE,
@@ -23,6 +24,7 @@ from plume_py.levels.table import (
 __all__ = [
     "CODES",
     "DEFAULT",
+    "GROUPS",
     "LEVELS",
     "NAMES",
     "RUNNABLE",
