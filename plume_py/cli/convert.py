@@ -20,7 +20,7 @@ def command(source: str, target: str, name: str | None, input_format: str | None
 
     What the target format cannot express is refused, with the reason; nothing is written then.
     """
-    chosen = FORMATS[name or _format_of(target)]
+    chosen = FORMATS[name or format_of(target)]
     from plume_py.base.files import write_atomically
     from plume_py.history.load import load
 
@@ -34,7 +34,7 @@ def command(source: str, target: str, name: str | None, input_format: str | None
         click.echo(one_line(f"note: {note}"), err=True)
 
 
-def _format_of(path: str) -> str:
+def format_of(path: str) -> str:
     """The writable format that a file name asks for."""
     name = writable_format(path)
     if name is not None:
