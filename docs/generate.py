@@ -8,7 +8,8 @@ from pathlib import Path
 import plume_py
 from plume_py.levels import WEAK
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
-from plume_py.report import dot
+from plume_py.report.dot import render as render_picture
+from plume_py.report.graphviz import draw
 from plume_py.report.text import render
 from plume_py.synth import Scope
 from plume_py.synth.formulas import DEFINITIONS
@@ -53,7 +54,8 @@ What a cycle must look like for a level to forbid it:
 | SER | always |
 
 Nobody sees version orders, unless lists show them. Where one matters, the argument says why its opposite is impossible:
-it would lead to a cycle, too. Such cases may lie within each other; the pictures show excluded orders as dotted edges.
+it would lead to a cycle, too. Such cases may lie within each other; in pictures, excluded orders are
+dotted edges or, beside another edge that leads the same way, words: "not WW(x)".
 An argument speaks of few transactions: in general, without any one of them, the rest could be ordered.
 
 An argument is called after those of its cycles that take the strongest level to forbid, and told at a weakest level
@@ -245,7 +247,7 @@ def draw_all() -> None:
 def _draw(history: Path, letter: str, target: Path, levels: str | tuple[str, ...] = WEAK) -> None:
     result = plume_py.check(plume_py.load(history), levels)
     violation = next(v for v in result.violations if v.tap == letter)
-    problem = dot.draw(dot.render(violation, str(history.relative_to(ROOT))), target)
+    problem = draw(render_picture(violation, str(history.relative_to(ROOT))), target)
     if problem:
         raise SystemExit(problem)
 
@@ -257,6 +259,6 @@ if __name__ == "__main__":
     draw_all()
     levels = hierarchy(USUAL, Scope(4, 2, 4))
     HIERARCHY_TARGET.write_text(hierarchy_page(levels))
-    problem = dot.draw(hierarchy_dot(levels), PICTURES / "hierarchy.svg")
+    problem = draw(hierarchy_dot(levels), PICTURES / "hierarchy.svg")
     if problem:
         raise SystemExit(problem)

@@ -6,6 +6,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
+from plume_py.cli.contract import picture_formats, picture_option
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
 
 RULES = ("refined", "repaired", "paper")
@@ -19,6 +20,7 @@ RULES = ("refined", "repaired", "paper")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the workload with its levels to this file.")
 @click.option("--brief", is_flag=True, help="The levels only, without reasons.")
 @click.option("--out", type=click.Path(file_okay=False), help="Write and draw the histories into this folder.")
+@picture_option
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     source: str,
@@ -28,6 +30,7 @@ def command(
     save: str | None,
     brief: bool,
     out: str | None,
+    pictures: tuple[str, ...],
     output: str,
     **given: Any,
 ) -> None:
@@ -42,6 +45,7 @@ def command(
     wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, given["catalogue"]).items()]
     if len(dict(wanted)) < len(wanted):
         raise IsocheckError("--pin: one name has two levels")
+    formats = picture_formats(pictures, out)
     drawing, options = drawing_of(given)
     answer = answer_allocation(
         open_workload(source, schema),
@@ -55,7 +59,7 @@ def command(
     if save is not None:
         _save(answer, save)
     if out is not None:
-        write_dangers(answer.dangers.values(), out)
+        write_dangers(answer.dangers.values(), out, formats)
 
 
 def _costs(weights: str | None) -> dict[str, float]:

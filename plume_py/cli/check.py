@@ -10,7 +10,17 @@ import click
 from plume_py.base.errors import InputError, TooLargeError
 from plume_py.base.exits import combined, exit_code
 from plume_py.base.text import one_line
-from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, assumed_level, bytes_of_memory, reading_options, seconds
+from plume_py.cli.contract import (
+    OUTPUT_FORMATS,
+    LevelChoice,
+    assumed_level,
+    bytes_of_memory,
+    picture_formats,
+    picture_option,
+    reading_options,
+    seconds,
+    tell,
+)
 from plume_py.levels import DEFAULT
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ class Options:
     witness: str | None
     minimize: str | None
     out: str | None
+    pictures: tuple[str, ...]
     assume: str | None
     levels_file: str | None
     timeout: float | None
@@ -71,6 +82,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--tap", "taps", callback=_taps, help="Look for these patterns instead, for example a,h,m.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
+@picture_option
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a report to read in a browser.")
 @click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0, 1000), help="Per pattern.")
 @click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
@@ -87,6 +99,7 @@ def command(
     histories: tuple[str, ...],
     levels: tuple[tuple[str, ...], ...],
     output: str,
+    pictures: tuple[str, ...],
     report: str | None,
     color: str,
     quiet: bool,
@@ -98,6 +111,7 @@ def command(
     Exit code: 0 every level holds for every history, 1 some violation, 2 wrong usage, 3 undecided, 4 some input could
     not be read.
     """
+    given["pictures"] = picture_formats(pictures, given["out"])
     options = Options(levels=[level for group in levels for level in group] or [DEFAULT], **given)
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
@@ -188,9 +202,11 @@ def _write_files(history: "History", result: "Result", options: Options, how: "d
         from pathlib import Path
 
         from plume_py.report.dot import write_pictures
+        from plume_py.report.graphviz import Album
 
-        for note in write_pictures(result, Path(options.out)):
-            click.echo(one_line(f"isocheck: {note}"), err=True)
+        album = Album(Path(options.out), options.pictures)
+        write_pictures(result, album)
+        tell(album.notes)
 
 
 def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]") -> None:

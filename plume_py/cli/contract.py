@@ -4,11 +4,12 @@ Scripts and other tools rely on what is here; commands only use it.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 
+from plume_py.base.text import one_line
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import GROUPS, NAMES, RUNNABLE, parse_level
 
@@ -17,6 +18,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # How results can be printed; ``plume_py.report.output`` has a renderer for each.
 OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot", "elle")
+# How pictures can be drawn; ``plume_py.report.graphviz`` knows how.
+PICTURE_FORMATS = ("svg", "png", "pdf")
 
 
 class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in newer click
@@ -53,6 +56,30 @@ def reading_options(command: F) -> F:
         type=click.Choice(list(FORMATS)),
         help="Read as this format instead of recognising it by content.",
     )(command)
+
+
+def picture_option(command: F) -> F:
+    """The option of every command that draws into a folder."""
+    return click.option(
+        "--picture",
+        "pictures",
+        type=click.Choice(PICTURE_FORMATS),
+        multiple=True,
+        help="What --out draws; may be given several times.  [default: svg]",
+    )(command)
+
+
+def picture_formats(pictures: tuple[str, ...], out: str | None) -> tuple[str, ...]:
+    """What to draw, each once, in the order asked for."""
+    if pictures and out is None:
+        raise click.UsageError("--picture says what --out draws: give --out, too")
+    return tuple(dict.fromkeys(pictures)) or PICTURE_FORMATS[:1]
+
+
+def tell(notes: Iterable[str]) -> None:
+    """Notes for people, beside the results."""
+    for note in notes:
+        click.echo(one_line(f"isocheck: {note}"), err=True)
 
 
 def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:

@@ -8,13 +8,16 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
+from plume_py.cli.contract import PICTURE_FORMATS, tell
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
+
+SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
 
 @click.command("hierarchy")
 @click.argument("names", metavar="[LEVEL]...", nargs=-1)
 @scope_options(txns=4, keys=2, values=4)
-@click.option("--out", type=click.Path(dir_okay=False), help="Draw it: .dot, or .svg where Graphviz is installed.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Draw it: .dot, or .svg, .png, .pdf by Graphviz.")
 @click.option("--format", "output", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True)
 @click.pass_context
 def command(
@@ -38,8 +41,8 @@ def command(
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
     from plume_py.synth.report import document
 
-    if out is not None and Path(out).suffix not in (".dot", ".svg"):
-        raise click.UsageError(f"--out {out}: a picture is a .dot or a .svg file")
+    if out is not None and Path(out).suffix not in SUFFIXES:
+        raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
     (levels,) = chosen(files, names or USUAL)
     try:
         found = hierarchy(levels, scope_of(**sizes), Limits(timeout))
@@ -57,12 +60,11 @@ def command(
 
 
 def _write(graph: str, target: Path) -> None:
+    """The picture; where it cannot be drawn, the .dot file instead."""
     from plume_py.base.files import write_atomically
-    from plume_py.report.dot import draw
+    from plume_py.report.graphviz import draw
 
-    if target.suffix == ".svg":
-        note = draw(graph, target)
-        if note:
-            click.echo(one_line(f"isocheck: {note}"), err=True)
-        return
-    write_atomically(str(target), [graph.encode()])
+    note = "" if target.suffix == ".dot" else draw(graph, target)
+    if note or target.suffix == ".dot":
+        write_atomically(str(target.with_suffix(".dot")), [graph.encode()])
+    tell([note] if note else [])

@@ -7,7 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
-from plume_py.base.text import one_line
+from plume_py.cli.contract import picture_formats, picture_option, tell
 
 if TYPE_CHECKING:
     from plume_py.infer.driver import Inference, Together
@@ -36,6 +36,7 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 )
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
+@picture_option
 @click.option("--partners", is_flag=True, help="Then let others run at their own levels, not one after the other.")
 @click.option("--run", "server", type=click.Choice(SERVERS), help="Then run it on a private server, under contention.")
 @click.option("--all-vectors", "every", is_flag=True, help="With --run: every assignment of levels.")
@@ -50,6 +51,7 @@ def command(
     /,
     app: str,
     folder: str | None,
+    pictures: tuple[str, ...],
     style: str,
     brief: bool,
     server: str | None,
@@ -69,6 +71,7 @@ def command(
     """
     from plume_py.infer.language.load import load
 
+    formats = picture_formats(pictures, folder)
     given["store"] = _store(given["store"], server)
     program = load(app)
     result = _infer(program, **given)
@@ -81,7 +84,7 @@ def command(
         if together is not None:
             click.echo(together_text(result, together, not brief))
     if folder:
-        _draw(result, folder)
+        _draw(result, folder, formats)
     code = _exit_code(result)
     if server:
         extra["run"] = _run(result, together, server, every, run_seconds, clients, style == "text")
@@ -187,23 +190,13 @@ def _exit_code(result: "Inference") -> ExitCode:
     return ExitCode.HOLDS if all(txn.weakest for txn in result.transactions) else ExitCode.UNDECIDED
 
 
-def _draw(result: "Inference", folder: str) -> None:
-    from plume_py.base.files import write_atomically
+def _draw(result: "Inference", folder: str, formats: tuple[str, ...]) -> None:
     from plume_py.infer.picture import render
-    from plume_py.report.dot import draw, slug
+    from plume_py.report.graphviz import Album, slug
 
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise IsocheckError(f"cannot write {folder}: {error.strerror}") from None
-    hints = set()
+    album = Album(Path(folder), formats)
     for txn in result.transactions:
         for verdict in txn.levels:
             if verdict.shown:
-                name = slug(f"{result.program.name}-{txn.name}-{verdict.level.name}")
-                target = Path(folder) / f"{name}.dot"
-                picture = render(result, txn, verdict)
-                write_atomically(str(target), [picture.encode()])
-                hints.add(draw(picture, target.with_suffix(".svg")))
-    for hint in sorted(hints - {""}):
-        click.echo(one_line(f"note: {hint}"), err=True)
+                album.add(slug(f"{result.program.name}-{txn.name}-{verdict.level.name}"), render(result, txn, verdict))
+    tell(album.notes)

@@ -7,7 +7,15 @@ import click
 
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
-from plume_py.cli.contract import assumed_level, bytes_of_memory, reading_options, seconds
+from plume_py.cli.contract import (
+    assumed_level,
+    bytes_of_memory,
+    picture_formats,
+    picture_option,
+    reading_options,
+    seconds,
+    tell,
+)
 from plume_py.levels import DEFAULT, parse_level
 
 if TYPE_CHECKING:
@@ -66,6 +74,7 @@ def workload_options(command: Any) -> Any:
 )
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False), help="Write predictions here, with traces and pictures beside.")
+@picture_option
 @click.option("--verbose", "-v", is_flag=True, help="Print times and sizes as well.")
 @reading_options
 @click.pass_context
@@ -75,6 +84,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
     Exit code: 0 none predicted, 1 predicted (or the history breaks the target itself), 2 wrong usage, 3 undecided, 4
     the input could not be read.
     """
+    given["formats"] = picture_formats(given["pictures"], given["out"])
     if (history is None) == (program is None):
         raise click.UsageError("give a HISTORY, or a program with --program")
     if program is not None and given["level"] == "declared":
@@ -162,8 +172,7 @@ def _predict(name: str, observed: "History", workload: "Workload | None", given:
     if given["out"] is not None and outcome.predictions:
         from plume_py.predict.files import write_predictions
 
-        for note in write_predictions(given["out"], observed, outcome):
-            click.echo(one_line(f"isocheck: {note}"), err=True)
+        tell(write_predictions(given["out"], observed, outcome, given["formats"]))
     return exit_code(outcome.ok, None)
 
 

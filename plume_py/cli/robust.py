@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from plume_py.base.exits import exit_code
+from plume_py.cli.contract import picture_formats, picture_option
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
 
 
@@ -12,6 +13,7 @@ from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workl
 @reading_workloads
 @click.option("--levels", metavar="NAME=LEVEL,...", help="By program or instance, *=LEVEL for the rest; else declared.")
 @click.option("--out", type=click.Path(file_okay=False), help="Write and draw the history into this folder.")
+@picture_option
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def command(
@@ -21,6 +23,7 @@ def command(
     schema: str | None,
     levels: str | None,
     out: str | None,
+    pictures: tuple[str, ...],
     output: str,
     **given: Any,
 ) -> None:
@@ -31,6 +34,7 @@ def command(
     from plume_py.allocate.driver import answer_robustness, open_workload
     from plume_py.allocate.report import robust_document, robust_text
 
+    formats = picture_formats(pictures, out)
     drawing, options = drawing_of(given)
     wanted = None if levels is None else level_pairs("--levels", levels, given["catalogue"])
     found = answer_robustness(open_workload(source, schema), wanted, drawing=drawing, **options)
@@ -40,5 +44,5 @@ def command(
         click.echo(f"{found.source}: {found.scope}")
         click.echo("\n".join(robust_text(found.answer)))
     if out is not None and found.answer.danger is not None:
-        write_dangers([found.answer.danger], out)
+        write_dangers([found.answer.danger], out, formats)
     ctx.exit(exit_code(found.answer.ok, None))

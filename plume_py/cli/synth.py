@@ -9,6 +9,7 @@ from click.core import ParameterSource
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
+from plume_py.cli.contract import picture_formats, picture_option, tell
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--count", type=click.IntRange(1, 10_000), default=1, show_default=True, help="No two isomorphic.")
 @click.option("--levels", metavar="LEVEL,...", help="For --allow declared: a level for each transaction.")
 @click.option("--out", type=click.Path(), help="Write the history to this .json file, or with pictures to this folder.")
+@picture_option
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--without", "switched_off", multiple=True, metavar="TRICK", help="For the curious: search without it.")
 @click.pass_context
@@ -35,6 +37,7 @@ def command(
     files: tuple[str, ...],
     timeout: float | None,
     out: str | None,
+    pictures: tuple[str, ...],
     output: str,
     levels: str | None,
     switched_off: tuple[str, ...],
@@ -50,6 +53,7 @@ def command(
 
     Exit code: 0 found, 1 none within the scope, 2 wrong usage, 3 undecided, 4 a file could not be read.
     """
+    formats = picture_formats(pictures, out)
     if not allow and not forbid:
         raise click.UsageError("give at least one level with --allow or --forbid")
     if out == "-":
@@ -81,7 +85,7 @@ def command(
         ctx.exit(ExitCode.UNDECIDED)
     click.echo(document(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
-        _write(outcome, out)
+        _write(outcome, out, formats)
     if outcome.stopped:
         ctx.exit(ExitCode.UNDECIDED)
     ctx.exit(ExitCode.HOLDS if outcome.found else ExitCode.VIOLATION)
@@ -112,29 +116,28 @@ def _tricks(names: tuple[str, ...]) -> Any:
     return without(*names)
 
 
-def _write(outcome: "Outcome", out: str) -> None:
+def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
     """One native file, or a folder with a file and pictures for each history."""
     if not outcome.found:
         return
     if out.endswith(".json"):
         _write_history(outcome.found[0], out)
         return
+    from dataclasses import replace
+
+    from plume_py.report.dot import write_pictures
+    from plume_py.report.graphviz import Album
     from plume_py.synth.picture import picture
     from plume_py.synth.report import title
 
-    folder = Path(out)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise IsocheckError(f"cannot write {out}: {error.strerror}") from None
-    notes: set[str] = set()
+    album = Album(Path(out), formats)
     for number, found in enumerate(outcome.found, 1):
-        stem = folder / f"history-{number}"
-        _write_history(found, f"{stem}.json")
-        notes |= set(_draw(picture(found.concrete, title(outcome)), stem))
-        notes |= set(_draw_violations(found, stem))
-    for note in sorted(notes):
-        click.echo(one_line(f"isocheck: {note}"), err=True)
+        name = f"history-{number}"
+        album.add(name, picture(found.concrete, title(outcome)))
+        _write_history(found, str(album.folder / f"{name}.json"))
+        if found.rechecked.result is not None:  # the counterexamples of forbidden levels that the checker explains
+            write_pictures(replace(found.rechecked.result, history=name), album)
+    tell(album.notes)
 
 
 def _write_history(found: "Found", path: str) -> None:
@@ -142,23 +145,3 @@ def _write_history(found: "Found", path: str) -> None:
     from plume_py.history.formats.json_writer import write_json
 
     write_atomically(path, write_json(found.concrete.history()).chunks)
-
-
-def _draw(graph: str, stem: Path) -> list[str]:
-    from plume_py.base.files import write_atomically
-    from plume_py.report.dot import draw
-
-    write_atomically(f"{stem}.dot", [graph.encode()])
-    note = draw(graph, stem.with_name(f"{stem.name}.svg"))
-    return [note] if note else []
-
-
-def _draw_violations(found: "Found", stem: Path) -> list[str]:
-    """The counterexamples of forbidden levels that the checker explains."""
-    from dataclasses import replace
-
-    from plume_py.report.dot import write_pictures
-
-    if found.rechecked.result is None:
-        return []
-    return write_pictures(replace(found.rechecked.result, history=stem.name), stem.parent)

@@ -12,7 +12,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
-from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, seconds
+from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, picture_formats, picture_option, seconds, tell
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--expect", type=LevelChoice(), multiple=True, help="Check this instead of what the database promises.")
 @click.option("--history", type=click.Path(dir_okay=False), help="Keep the history here; else only if it breaks.")
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
+@picture_option
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a report to read in a browser.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
 @click.option(
@@ -38,6 +39,7 @@ def command(
     expect: tuple[tuple[str, ...], ...],
     history: str | None,
     out: str | None,
+    pictures: tuple[str, ...],
     report: str | None,
     output: str,
     check_timeout: float | None,
@@ -49,6 +51,7 @@ def command(
     2 wrong usage, 3 undecided, nothing committed, or not brought to its end, 4 the database cannot be reached, 130
     interrupted, and what was recorded up to there holds.
     """
+    formats = picture_formats(pictures, out)
     if given["url"] is None and given["managed"] is None:
         given["managed"] = "sqlite"
     if history == "-":
@@ -63,7 +66,9 @@ def command(
             click.echo(one_line(line), err=output != "text")
         result = _check(path, expected or _promised(isolations), check_timeout)
         is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
-        _show(ctx, result, output, out, report)
+        _show(ctx, result, output, report)
+        if out is not None and result.violations:
+            _draw(result, Path(out), formats)
     finally:
         if is_temporary:
             _tidy(path, is_needed)
@@ -111,20 +116,24 @@ def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
     return check(load(path, init_txn="none"), levels, name=path, limits=Limits(timeout))
 
 
-def _show(ctx: click.Context, result: "Result", output: str, out: str | None, report: str | None) -> None:
+def _show(ctx: click.Context, result: "Result", output: str, report: str | None) -> None:
     from plume_py.report.output import STREAMED, one, whole
 
     click.echo(one(output, result) if output in STREAMED else whole(output, [result]), color=ctx.color)
-    if out is not None and result.violations:
-        from plume_py.report.dot import write_pictures
-
-        for note in write_pictures(result, Path(out)):
-            click.echo(one_line(f"isocheck: {note}"), err=True)
     if report is not None:
         from plume_py.base.files import write_atomically
         from plume_py.report.html import document
 
         write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])
+
+
+def _draw(result: "Result", folder: Path, formats: tuple[str, ...]) -> None:
+    from plume_py.report.dot import write_pictures
+    from plume_py.report.graphviz import Album
+
+    album = Album(folder, formats)
+    write_pictures(result, album)
+    tell(album.notes)
 
 
 def _exit_code(collected: "Collected", result: "Result") -> int:

@@ -7,6 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
+from plume_py.cli.contract import tell
 from plume_py.levels import STRONGEST
 
 if TYPE_CHECKING:
@@ -70,23 +71,22 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
     return levels
 
 
-def write_dangers(dangers: "Iterable[Danger]", out: str) -> None:
+def write_dangers(dangers: "Iterable[Danger]", out: str, formats: tuple[str, ...]) -> None:
     """Each history as a native file, and the picture of what it breaks."""
     from pathlib import Path
 
     from plume_py.base.files import write_atomically
     from plume_py.checking.check import check
     from plume_py.history.formats.json_writer import write_json
-    from plume_py.report.dot import slug, write_pictures
+    from plume_py.report.dot import write_pictures
+    from plume_py.report.graphviz import Album, slug
 
-    notes: set[str] = set()
+    album = Album(Path(out), formats)
     for danger in dangers:
         if danger.history is None:
             continue
         pivot = danger.workload.instances[danger.cycle.pivot]
         name = slug(f"{pivot.program}-at-{danger.level}")
-        result = check(danger.history, STRONGEST, name=name)
-        notes |= set(write_pictures(result, Path(out)))
-        write_atomically(str(Path(out) / f"{name}.json"), write_json(danger.history).chunks)
-    for note in sorted(notes):
-        click.echo(one_line(f"isocheck: {note}"), err=True)
+        write_pictures(check(danger.history, STRONGEST, name=name), album)
+        write_atomically(str(album.folder / f"{name}.json"), write_json(danger.history).chunks)
+    tell(album.notes)

@@ -1,6 +1,6 @@
 """The files of predictions: native history, IsoPredict trace and picture, side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,14 +10,20 @@ from plume_py.history.model import History
 from plume_py.predict.predictor.predictor import Outcome
 from plume_py.predict.trace import trace
 from plume_py.report.dot import write_pictures
+from plume_py.report.graphviz import Album
 
 
-def write_predictions(target: str, observed: History, outcome: Outcome) -> Iterator[str]:
-    """``out.json`` gets ``out.trace.txt`` and ``out-lost-update-1.svg`` beside it; the second one is ``out-2.json``."""
+def write_predictions(target: str, observed: History, outcome: Outcome, formats: Sequence[str]) -> list[str]:
+    """``out.json`` gets ``out.trace.txt`` and ``out-lost-update-1.svg`` beside it; the second one is ``out-2.json``.
+
+    Answers notes for people about the pictures.
+    """
     path = Path(target)
+    album = Album(path.parent, formats)
     for number, prediction in enumerate(outcome.predictions, 1):
         stem = path.stem if number == 1 else f"{path.stem}-{number}"
         here = path.with_name(f"{stem}{path.suffix or '.json'}")
         write_atomically(str(here), write_json(prediction.history).chunks)
         write_atomically(str(path.with_name(f"{stem}.trace.txt")), trace(observed, prediction.run))
-        yield from write_pictures(replace(prediction.result, history=stem), path.parent)
+        write_pictures(replace(prediction.result, history=stem), album)
+    return album.notes

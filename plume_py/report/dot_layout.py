@@ -9,20 +9,11 @@ from itertools import pairwise
 
 from plume_py.checking.result import INITIAL, Id, Step, Violation
 from plume_py.history.atoms import Atom
+from plume_py.report.dot_chains import Arrow, Fold, folded, merged, node_of
 from plume_py.report.evidence import shown_evidence
 
 START = "initial"  # the node of the initial state
 HEADER = "h"  # the port of a transaction's first line
-
-
-@dataclass(frozen=True)
-class Arrow:
-    """An edge to draw: a step of the argument (``number`` > 0) or what supports one."""
-
-    step: Step
-    tail: str
-    head: str
-    number: int = 0
 
 
 @dataclass
@@ -31,6 +22,7 @@ class Picture:
 
     violation: Violation
     arrows: list[Arrow] = field(default_factory=list)
+    folds: list[Fold] = field(default_factory=list)
     initial_keys: dict[Atom, Atom] = field(default_factory=dict)  # those read from the initial state, with their values
 
     def __post_init__(self) -> None:
@@ -40,9 +32,14 @@ class Picture:
         for step in self.violation.steps:
             for support in shown_evidence(step):
                 self._add(support)
-        self.arrows = list(_apart([arrow for arrow in self.arrows if arrow.tail and arrow.head]))
         self.culprits = {f"t{txn}:o{op}" for txn, op in self.violation.culprits}
-        self.cells = {end for arrow in self.arrows for end in (arrow.tail, arrow.head)} | self.culprits
+        both_ends = merged([arrow for arrow in self.arrows if arrow.tail and arrow.head])
+        # An argument is read from its first step on, and what is wrong by itself must be seen.
+        fixed = {START, *map(node_of, self.culprits), *(node_of(arrow.tail) for arrow in both_ends[:1])}
+        some, self.folds = folded(both_ends, fixed)
+        self.arrows = list(_apart(some))
+        drawn = [each for arrow in self.arrows for each in (arrow, *arrow.also)]
+        self.cells = {end for arrow in drawn for end in (arrow.tail, arrow.head)} | self.culprits
         self.bold = {end for arrow in self.arrows if arrow.number for end in (arrow.tail, arrow.head)}
 
     def _add(self, step: Step, number: int = 0) -> None:
@@ -64,26 +61,36 @@ class Picture:
 
 
 def _apart(arrows: list[Arrow]) -> Iterator[Arrow]:
-    """Of two edges between the same cells in opposite directions the second joins the transactions' headers.
+    """Of two edges between two transactions in opposite directions the second keeps off the cells of the first.
 
-    Else the head of each would cover the tail of the other. Both are about transactions: commit orders and the like.
+    Else the head of each would cover the tail of the other. It joins the header there, which stands for all of it.
     """
-    before: set[tuple[str, str]] = set()
+    taken: dict[tuple[str, str], set[str]] = {}
     for arrow in arrows:
-        if (arrow.head, arrow.tail) in before and START not in (node_of(arrow.head), node_of(arrow.tail)):
-            tail, head = (f"{node_of(end)}:{HEADER}" for end in (arrow.tail, arrow.head))
-            yield replace(arrow, tail=tail, head=head)
-        else:
-            before.add((arrow.tail, arrow.head))
-            yield arrow
+        nodes = node_of(arrow.tail), node_of(arrow.head)
+        occupied = taken.get(nodes[::-1], set())
+        tail, head = (
+            f"{node}:{HEADER}" if end in occupied and node != START else end
+            for node, end in zip(nodes, (arrow.tail, arrow.head), strict=True)
+        )
+        taken.setdefault(nodes, set()).update((tail, head))
+        yield replace(arrow, tail=tail, head=head)
 
 
 def columns_of(picture: Picture) -> list[list[str]]:
-    """The nodes by session, in the order of the history; the initial state comes first, in a column of its own."""
-    sessions: dict[Id, list[str]] = {}
+    """The nodes by session, in the order of the history; the initial state comes first, in a column of its own.
+
+    What is folded has one, too, where the first of its transactions would be.
+    """
+    columns: dict[tuple[str, Id], list[str]] = {}
+    folds = {member: fold.node for fold in picture.folds for member in fold.members}
     for transaction in picture.violation.transactions:
-        sessions.setdefault(transaction.session, []).append(picture.nodes[transaction.id])
-    return ([[START]] if picture.initial_keys else []) + list(sessions.values())
+        node = picture.nodes[transaction.id]
+        if node in folds:
+            columns["fold", folds[node]] = [folds[node]]
+        else:
+            columns.setdefault(("session", transaction.session), []).append(node)
+    return ([[START]] if picture.initial_keys else []) + list(columns.values())
 
 
 def rows_of(picture: Picture, columns: list[list[str]]) -> dict[str, int]:
@@ -126,8 +133,3 @@ def _reachable(below: dict[str, set[str]], start: str) -> set[str]:
             seen.add(node)
             todo.append(node)
     return seen
-
-
-def node_of(end: str) -> str:
-    """The node of a cell, or the node itself."""
-    return end.partition(":")[0]

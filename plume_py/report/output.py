@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from plume_py.checking.result import Result
 
 # Printed history by history, as results come in.
-STREAMED = ("text", "jsonl", "github", "dot")
+STREAMED = ("text", "jsonl", "github")
 # Printed once, for all.
-DOCUMENTS = ("json", "junit", "sarif", "elle")
+DOCUMENTS = ("json", "junit", "sarif", "dot", "elle")
 
 
 def one(output: str, result: Result, *, verbose: bool = False) -> str:
@@ -20,13 +20,9 @@ def one(output: str, result: Result, *, verbose: bool = False) -> str:
         from plume_py.report.json import line
 
         return line(result)
-    if output == "github":
-        from plume_py.report import github
+    from plume_py.report import github
 
-        return github.render(result)
-    from plume_py.report import dot
-
-    return "".join(dot.render(violation, result.history) for violation in result.violations)
+    return github.render(result)
 
 
 def whole(output: str, results: Sequence[Result]) -> str:
@@ -39,6 +35,10 @@ def whole(output: str, results: Sequence[Result]) -> str:
         from plume_py.report import sarif
 
         return sarif.document(results)
+    if output == "dot":
+        from plume_py.report import dot
+
+        return dot.render_all([(violation, result.history) for result in results for violation in result.violations])
     if output == "elle":
         from plume_py.report import elle
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.base.limits import Limits
-from plume_py.report.dot import FONT, MONO
+from plume_py.report.graphviz import FONT, MONO, Graph, text
+from plume_py.report.graphviz import lines as stacked
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import witness_of
 from plume_py.synth.registry import definitions
@@ -95,22 +96,20 @@ def _close(known: list[list[bool | None]]) -> None:
 
 def dot(found: Hierarchy) -> str:
     """The picture: stronger levels above, on each edge a history that only the lower one allows."""
-    return "\n".join(_graph(found)) + "\n"
-
-
-def _graph(found: Hierarchy) -> Iterator[str]:
-    yield "digraph hierarchy {"
-    yield f'  graph [fontname="{FONT}" rankdir=BT nodesep=1.0 ranksep=0.9 bgcolor=white pad=0.2 labelloc=b fontsize=11'
-    explained = "Stronger levels are higher. On an edge, a line per session: a smallest history that tells them apart."
-    yield f'    label="{explained}\\nCompared on all histories of up to {found.scope}."]'
-    yield f'  node [fontname="{FONT}" fontsize=13 shape=box style=rounded]'
-    yield f'  edge [fontname="{MONO}" fontsize=9 arrowsize=0.8 color="#0068A5"]'
+    words = (
+        "Stronger levels are higher. On an edge, a line per session: a smallest history that tells them apart.",
+        f"Compared on all histories of up to {found.scope}.",
+    )
+    graph = Graph("hierarchy", label=stacked(map(text, words)), labelloc="b", fontsize=11, rankdir="BT")
+    graph.defaults("graph", nodesep=1.0, ranksep=0.9)
+    graph.defaults("node", fontname=FONT, fontsize=13, shape="box", style="rounded")
+    graph.defaults("edge", fontname=MONO, fontsize=9, arrowsize=0.8, color="#0068A5")
     for number in range(len(found.classes)):
-        yield f'  c{number} [label="{found.name(number)}"]'
+        graph.node(f"c{number}", text(found.name(number)))
     for step in found.steps:
-        label = "".join(f"  {line}\\l" for line in step.apart.found[0].concrete.session_lines())
-        yield f'  c{step.below} -> c{step.above} [label="{label}"]'
-    yield "}"
+        sessions = step.apart.found[0].concrete.session_lines()
+        graph.edge(f"c{step.below}", f"c{step.above}", stacked((text(f"  {line}") for line in sessions), align="left"))
+    return graph.source
 
 
 def lines(found: Hierarchy) -> Iterator[str]:

@@ -1,40 +1,45 @@
-"""A history as a Graphviz graph: sessions as columns, who read from whom as edges. All names in it are made by us."""
+"""A history as a picture: sessions as columns, who read from whom as edges."""
 
-from collections.abc import Iterator
 from itertools import groupby, pairwise
 
-from plume_py.report.dot import FONT, LOOKS, MONO
+from plume_py.report.dot import LOOKS
+from plume_py.report.graphviz import FONT, MONO, PALE, Graph, font, lines, text
 from plume_py.synth.concrete import KEYS, Concrete
 from plume_py.synth.view import INITIAL
+
+START = "initial"
 
 
 def picture(concrete: Concrete, title: str = "") -> str:
     """In Graphviz's language."""
-    return "\n".join(_graph(concrete, title)) + "\n"
-
-
-def _graph(concrete: Concrete, title: str) -> Iterator[str]:
-    so, wr = LOOKS["SO"], LOOKS["WR"]
-    yield "digraph history {"
-    yield f'  graph [fontname="{FONT}" label="{title}" labelloc=t nodesep=0.6 ranksep=0.5 bgcolor=white pad=0.2]'
-    yield f'  node [fontname="{MONO}" fontsize=12 shape=box style=rounded]'
-    yield f'  edge [fontname="{FONT}" fontsize=11 arrowsize=0.8]'
+    graph = Graph("history", label=text(title), labelloc="t", nodesep=0.6, ranksep=0.5)
+    graph.defaults("node", fontname=MONO, fontsize=12, shape="box", style="rounded")
+    graph.defaults("edge", fontname=FONT, fontsize=11, arrowsize=0.8)
     if any(source == INITIAL for txn in concrete.txns for _, source in txn.reads):
-        yield '  initial [label="initial state\\nall keys 0" style="rounded,dashed" color="#767676"]'
+        label = lines([text("initial state"), text("all keys 0")])
+        graph.node(START, label, style="rounded,dashed", color=PALE)
     for number, (_, group) in enumerate(groupby(concrete.by_session(), lambda t: concrete.txns[t].session)):
-        yield f'  subgraph cluster_{number} {{ label="session {number}" fontsize=11 color="#C8C8C8"'
-        members = list(group)
+        _draw_session(graph, concrete, number, list(group))
+    _draw_reads(graph, concrete)
+    return graph.source
+
+
+def _draw_session(graph: Graph, concrete: Concrete, number: int, members: list[int]) -> None:
+    look = LOOKS["SO"]
+    label = text(f"session {number}")
+    with graph.subgraph(f"cluster_{number}", label=label, fontsize=11, color="#C8C8C8") as cluster:
         for t in members:
-            ops = "\\n".join(f"{kind}({x}, {value})" for kind, x, value in concrete.ops(t))
-            level = f" at {concrete.txns[t].level}" if concrete.txns[t].level else ""
-            yield f'    t{t} [label="{concrete.name(t)}{level}\\n{ops}"]'
-        yield "  }"
-        for a, b in pairwise(members):
-            yield f'  t{a} -> t{b} [style={so.style} color="{so.colour}" fontcolor="{so.colour}" label="SO" weight=9]'
+            level = concrete.txns[t].level
+            head = text(f"{concrete.name(t)} at {level}" if level else concrete.name(t))
+            cluster.node(f"t{t}", lines([head, *(text(f"{kind}({x}, {v})") for kind, x, v in concrete.ops(t))]))
+    for a, b in pairwise(members):
+        graph.edge(f"t{a}", f"t{b}", font("SO", color=look.colour), style=look.style, color=look.colour, weight=9)
+
+
+def _draw_reads(graph: Graph, concrete: Concrete) -> None:
+    """An edge for all that one transaction read from another; pale from the initial state."""
     for t, txn in enumerate(concrete.txns):
-        for source, group_of_reads in groupby(sorted(txn.reads, key=lambda read: read[1]), lambda read: read[1]):
-            keys = ", ".join(sorted({KEYS[x] for x, _ in group_of_reads}))
-            tail, pale = ("initial", True) if source == INITIAL else (f"t{source}", False)
-            colour = "#9A9A9A" if pale else wr.colour
-            yield f'  {tail} -> t{t} [color="{colour}" fontcolor="{colour}" label="WR({keys})"]'
-    yield "}"
+        for source, reads in groupby(sorted(txn.reads, key=lambda read: read[1]), lambda read: read[1]):
+            keys = ", ".join(sorted({KEYS[x] for x, _ in reads}))
+            tail, colour = (START, "#9A9A9A") if source == INITIAL else (f"t{source}", LOOKS["WR"].colour)
+            graph.edge(tail, f"t{t}", font(f"WR({keys})", color=colour), color=colour)

@@ -65,7 +65,7 @@ def of_page(result: Result, violation: Violation) -> tuple[str, list[tuple[objec
 def of_dot(result: Result, violation: Violation) -> tuple[str, list[tuple[object, str]]]:
     picture = dot.render(violation)
     marked = []
-    for node, table in re.findall(r"(?m)^ +(t\d+) \[label=<(.*)> class", picture):
+    for node, table in re.findall(r"(?m)^\t+(t\d+) \[label=<(.*)> class", picture):
         for cell in re.findall(rf'bgcolor="{RED}"><font[^>]*>([^<]*)<', table):
             marked.append((violation.transactions[int(node[1:])].id, html.unescape(cell)))
     return words(html.unescape(re.sub("<[^>]*>", " ", picture))), marked

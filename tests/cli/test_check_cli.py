@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from plume_py.cli.progress import WEIGHTS, Share
 
 HOLDS = str(ROOT / "histories/TCC/serial.json")
 BREAKS = str(ROOT / "histories/RA/tap-m-co-conflict-cm.json")
+SEVERAL = str(ROOT / "histories/none/same-key-backwards.json")
 HOSTILE = ['"><script>alert(1)</script>', "a\nb", "\x1b[31mred\x1b[0m", "‮evil", "</text>", "{x|y}", "%n", "k" * 10_000]
 
 
@@ -99,6 +101,51 @@ def test_pictures_and_report_are_written(tmp_path):
     assert list((tmp_path / "pictures").glob("*.dot"))
     assert bool(list((tmp_path / "pictures").glob("*.svg"))) == bool(shutil.which("dot"))
     assert report.read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz's dot is not installed")
+def test_the_user_chooses_how_pictures_are_drawn(tmp_path):
+    assert run(BREAKS, "--out", tmp_path, "--picture", "png", "--picture", "pdf", "--picture", "png").exit_code == 1
+    assert {path.suffix for path in tmp_path.iterdir()} == {".dot", ".png", ".pdf"}
+    assert next(tmp_path.glob("*.png")).read_bytes().startswith(b"\x89PNG")
+    assert next(tmp_path.glob("*.pdf")).read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["check", BREAKS, "--picture", "png"], "give --out, too"),
+        (["check", BREAKS, "--out", "x", "--picture", "gif"], "'gif' is not one of"),
+        (["synth", "-a", "SI", "--picture", "png"], "give --out, too"),
+        (["infer", "bank", "--picture", "png"], "give --out, too"),
+        (["robust", "smallbank", "--picture", "png"], "give --out, too"),
+        (["allocate", "smallbank", "--picture", "png"], "give --out, too"),
+        (["predict", BREAKS, "--picture", "png"], "give --out, too"),
+        (["test", "--picture", "png"], "give --out, too"),
+    ],
+)
+def test_wrong_pictures_are_told(arguments, message):
+    result = run(*arguments)
+    assert result.exit_code == 2 and message in result.output
+
+
+def test_without_dot_one_line_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = run(BREAKS, "--out", tmp_path / "pictures", "--picture", "svg", "--picture", "pdf")
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
+    assert "apt-get install graphviz" in line
+    assert [path.suffix for path in (tmp_path / "pictures").iterdir()] == [".dot"]
+
+
+@pytest.mark.parametrize("histories", [[HOLDS], [BREAKS], [SEVERAL, BREAKS]])
+def test_format_dot_is_one_graph(histories, tmp_path):
+    printed = run(*histories, "--level", "all", "--format", "dot").stdout
+    assert printed.count("digraph") == 1
+    if shutil.which("dot"):
+        target = tmp_path / "x.svg"
+        subprocess.run(["dot", "-Tsvg", "-o", target], input=printed.encode(), check=True)
+        assert target.read_text().count("</svg>") == 1
 
 
 def hostile_history(path):

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from paths import HISTORIES
 from program import PATIENCE, PROGRAM
 
 from plume_py import __version__
@@ -385,6 +386,16 @@ def test_what_needs_no_history_imports_neither_numpy_nor_numba(args: list[str]) 
 def test_small_histories_import_no_numba(small: Path) -> None:
     found = modules("stats", small)
     assert "numpy" in found and "numba" not in found
+
+
+def test_without_pictures_their_package_is_not_imported(tmp_path: Path) -> None:
+    demo = HISTORIES / "demo.json"
+    code = "import sys\nfrom plume_py.cli.main import main\ntry:\n main()\nfinally:\n print('graphviz' in sys.modules)"
+    for options, drawn in ([], False), (["--format", "json"], False), (["--out", tmp_path], True):
+        done = subprocess.run(
+            [sys.executable, "-c", code, demo, *options], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 1 and done.stdout.splitlines()[-1] == str(drawn)
 
 
 def test_help_and_version(isocheck) -> None:

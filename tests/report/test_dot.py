@@ -5,7 +5,9 @@ import re
 import shutil
 import stat
 import subprocess
+import tempfile
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,9 @@ from plume_py.checking.result import Ends, Result, ShownTransaction, Step, Viola
 from plume_py.levels import WEAK
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import dot
-from plume_py.report.dot_layout import Picture, columns_of, node_of, rows_of
+from plume_py.report.dot_chains import node_of
+from plume_py.report.dot_layout import Picture, columns_of, rows_of
+from plume_py.report.graphviz import INSTALL_HINT, TROUBLES, Album, draw, slug
 
 EXAMPLES = sorted(HISTORIES.glob("*/*.json"))
 HOSTILE = {
@@ -57,7 +61,7 @@ def hostile(text: str) -> Violation:
 
 
 def drawn(text: str, folder: Path) -> ET.Element:
-    assert dot.draw(text, folder / "picture.svg") == ""
+    assert draw(text, folder / "picture.svg") == ""
     return ET.fromstring((folder / "picture.svg").read_bytes())
 
 
@@ -78,7 +82,7 @@ def test_every_step_has_its_edge(path: Path) -> None:
         for number, step in enumerate(violation.steps, 1):
             assert text.count(f'class="{step.relation} step-{number}"') == 1
         for transaction in violation.transactions:
-            assert f"    {picture.nodes[transaction.id]} [label=" in text
+            assert f"\t{picture.nodes[transaction.id]} [label=" in text
 
 
 def test_edges_join_the_operations_they_speak_of() -> None:
@@ -139,7 +143,7 @@ def test_many_operations_are_cut_to_those_that_matter() -> None:
 def test_hostile_text_does_not_change_the_graph(text: str) -> None:
     rendered = dot.render(hostile(text), f"of {text}")
     assert structure(rendered) == structure(dot.render(hostile("plain"), "of plain"))
-    assert rendered.replace("\n", "").isprintable()
+    assert re.sub(r"\n\t*", "", rendered).isprintable()
     assert len(rendered) < 20_000
 
 
@@ -164,6 +168,12 @@ def test_every_example_can_be_drawn(path: Path, tmp_path: Path) -> None:
         assert all(str(transaction.id) in words(svg) for transaction in violation.transactions)
 
 
+def written(result: Result, folder: Path, *formats: str) -> list[str]:
+    album = Album(folder, formats or ("svg",))
+    dot.write_pictures(result, album)
+    return album.notes
+
+
 def program(folder: Path, script: str) -> None:
     folder.mkdir()
     (folder / "dot").write_text(f"#!/bin/sh\n{script}\n")
@@ -173,8 +183,8 @@ def program(folder: Path, script: str) -> None:
 def test_without_dot_the_graph_stays_and_the_hint_comes_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     result = check(HISTORIES / "none/same-key-backwards.json")
-    notes = dot.write_pictures(result, tmp_path / "out")
-    assert notes == [dot.INSTALL_HINT]
+    notes = written(result, tmp_path / "out", "svg", "png")
+    assert notes == [INSTALL_HINT]
     assert "apt-get install graphviz" in notes[0]
     assert "brew install graphviz" in notes[0]
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -185,7 +195,7 @@ def test_without_dot_the_graph_stays_and_the_hint_comes_once(tmp_path: Path, mon
 def test_slow_dot_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "bin", "exec /bin/sleep 20")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    hint = dot.draw("digraph {}", tmp_path / "x.svg", seconds=0.1)
+    hint = draw("digraph {}", tmp_path / "x.svg", seconds=0.1)
     assert "more than 0.1 s" in hint
     assert not (tmp_path / "x.svg").exists()
 
@@ -196,9 +206,9 @@ def test_failing_dot_is_told_and_given_up(script: str, tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     result = check(HISTORIES / "none/same-key-backwards.json")
     result = Result(result.history, violations=result.violations * 3)
-    (note,) = dot.write_pictures(result, tmp_path / "out")
+    (note,) = written(result, tmp_path / "out")
     assert note.startswith("Graphviz failed: ")
-    assert len((tmp_path / "calls").read_text().split()) == dot.TROUBLES
+    assert len((tmp_path / "calls").read_text().split()) == TROUBLES
     assert len(list((tmp_path / "out").glob("*.dot"))) == 6
     assert not list((tmp_path / "out").glob("*.svg"))
 
@@ -206,25 +216,41 @@ def test_failing_dot_is_told_and_given_up(script: str, tmp_path: Path, monkeypat
 @needs_dot
 def test_pictures_are_written(tmp_path: Path) -> None:
     (tmp_path / "h.json").write_text(json.dumps({"sessions": [[{"ops": [["r", "x", 1]]}]]}))
-    assert dot.write_pictures(check(tmp_path / "h.json"), tmp_path / "a" / "b") == []
-    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
-        "h.json-tap-a-1.dot",
-        "h.json-tap-a-1.svg",
-    ]
+    assert written(check(tmp_path / "h.json"), tmp_path / "a" / "b", "svg", "png", "pdf") == []
+    begins = {path.name: path.read_bytes()[:5] for path in (tmp_path / "a" / "b").iterdir()}
+    assert begins == {
+        "h.json-tap-a-1.dot": b"digra",
+        "h.json-tap-a-1.svg": b"<?xml",
+        "h.json-tap-a-1.png": b"\x89PNG\r",
+        "h.json-tap-a-1.pdf": b"%PDF-",
+    }
+
+
+def test_what_a_slow_script_started_is_stopped_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds the pipes, so whoever only ends the script would wait for it."""
+    program(tmp_path / "bin", f"/bin/sleep 60 &\necho $! > {tmp_path}/pid\nwait")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    seconds = 0.5
+    while not (tmp_path / "pid").exists():  # on a busy machine the script may not have got that far
+        assert "more than" in draw("digraph {}", tmp_path / "x.svg", seconds)
+        seconds *= 2
+    pid = int((tmp_path / "pid").read_text())
+    state = Path(f"/proc/{pid}/stat")
+    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IsocheckError, match="cannot write"):
-        dot.write_pictures(Result("h"), tmp_path / "file" / "out")
+        Album(tmp_path / "file" / "out").add("picture", "digraph {}")
 
 
 def test_file_names_are_harmless_and_do_not_collide() -> None:
     names = ["a/h.json", "a-h.json", "a h.json", "../h.json", "/etc/h.json", "-", "", "x" * 300, "é\n\ud800", "h.json"]
-    slugs = [dot.slug(name) for name in names]
+    slugs = [slug(name) for name in names]
     assert len(set(slugs)) == len(names)
     assert all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,80}", slug) for slug in slugs)
-    assert dot.slug("h.json") == "h.json"
+    assert slug("h.json") == "h.json"
 
 
 def test_opposite_edges_do_not_share_their_ends() -> None:
@@ -244,3 +270,96 @@ def test_columns_are_in_the_order_of_the_sessions() -> None:
         plain = subprocess.run(["dot", "-Tplain"], input=dot.render(violation), capture_output=True, text=True).stdout
         tops = re.findall(r"(?m)^node top(\d+) ([\d.]+)", plain)
         assert [int(number) for number, x in sorted(tops, key=lambda top: float(top[1]))] == list(range(len(tops)))
+
+
+def test_opposite_edges_share_no_cell() -> None:
+    """Else the head of one covers the tail of the other."""
+    for violation in violations():
+        arrows = Picture(violation).arrows
+        for a in arrows:
+            for b in arrows:
+                if (node_of(a.tail), node_of(a.head)) == (node_of(b.head), node_of(b.tail)):
+                    assert not {a.tail, a.head} & {b.tail, b.head} - {"initial:k0"}
+
+
+def cycle(length: int, per_session: int = 1) -> Violation:
+    """Each transaction reads what the one before it wrote, in a round."""
+    transactions = [
+        {"id": f"T{i}", "ops": [["w", f"k{i}", i + 1], ["r", f"k{i - 1 if i else length - 1}", i or length]]}
+        for i in range(length)
+    ]
+    sessions = [transactions[i : i + per_session] for i in range(0, length, per_session)]
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"sessions": sessions}, file)
+        file.flush()
+        (violation,) = plume_py.check(plume_py.load(file.name), "RC").violations
+    return violation
+
+
+@pytest.mark.parametrize("length", [11, 30, 60, 300])
+def test_the_middle_of_a_long_cycle_is_folded(length: int) -> None:
+    violation = cycle(length)
+    assert len(violation.steps) == length
+    text, picture = dot.render(violation), Picture(violation)
+    (fold,) = picture.folds
+    assert f"… {length - 4} more …" in text
+    assert f"steps 3 to {length - 3}" in text
+    ids = [transaction.id for transaction in violation.transactions]
+    ends = [violation.steps[at].source for at in (0, 1, -2, -1)]
+    assert {i for i in ids if f"<b>{i}</b>" in text} == {*ends}
+    assert {picture.nodes[i] for i in ids} - {*fold.members} == {picture.nodes[i] for i in ends}
+    # the steps at its ends lead into it and out of it
+    assert [arrow.number for arrow in picture.arrows] == [1, 2, length - 2, length - 1, length]
+    assert [(arrow.tail, arrow.head).count(fold.node) for arrow in picture.arrows] == [0, 1, 1, 0, 0]
+
+
+def test_a_short_cycle_is_shown_in_full() -> None:
+    assert Picture(cycle(10)).folds == []
+
+
+def test_what_is_wrong_by_itself_is_never_folded() -> None:
+    violation = cycle(40)
+    number = next(i for i, transaction in enumerate(violation.transactions) if transaction.id == "T20")
+    picture = Picture(replace(violation, culprits=((number, 1),)))
+    assert len(picture.folds) == 2
+    assert all(f"t{number}" not in fold.members for fold in picture.folds)
+    assert {f"t{number}"} < {node for column in columns_of(picture) for node in column}
+    assert sum(len(fold.members) for fold in picture.folds) + sum(map(len, columns_of(picture))) == 40 + 2
+
+
+def test_folding_leaves_session_order_alone() -> None:
+    violation = cycle(40, per_session=3)
+    picture = Picture(violation)
+    (fold,) = picture.folds
+    columns = columns_of(picture)
+    assert [fold.node] in columns
+    session = {picture.nodes[t.id]: t.session for t in violation.transactions}
+    assert all(len({session[node] for node in column}) == 1 for column in columns if column != [fold.node])
+
+
+@needs_dot
+def test_a_long_cycle_is_drawn(tmp_path: Path) -> None:
+    svg = drawn(dot.render(cycle(60)), tmp_path)
+    assert "… 56 more …" in words(svg)
+    assert sum("transaction" in element.get("class", "") for element in svg.iter()) == 4
+
+
+@needs_dot
+def test_several_counterexamples_are_one_graph(tmp_path: Path) -> None:
+    found = [(violation, "a history") for violation in violations()]
+    text = dot.render_all(found[:6])
+    assert len(re.findall(r"(?m)^digraph", text)) == 1
+    svg = drawn(text, tmp_path)
+    classes = [element.get("class", "") for element in svg.iter()]
+    assert sum("transaction" in name for name in classes) == sum(len(v.transactions) for v, _ in found[:6])
+    assert sum("step-" in name for name in classes) == sum(len(v.steps) for v, _ in found[:6])
+    plain = subprocess.run(["dot", "-Tplain"], input=text, capture_output=True, text=True, check=True).stdout
+    for number in range(1, 7):
+        tops = re.findall(rf"(?m)^node v{number}_top(\d+) ([\d.]+)", plain)
+        assert tops and sorted(tops, key=lambda top: float(top[1])) == sorted(tops, key=lambda top: int(top[0]))
+    heights = [float(y) for y in re.findall(r"(?m)^node v\d+_head [\d.]+ ([\d.]+)", plain)]
+    assert len(heights) == 6 and heights == sorted(heights, reverse=True)
+
+
+def test_no_counterexample_is_a_graph_too() -> None:
+    assert "no counterexample" in dot.render_all([])

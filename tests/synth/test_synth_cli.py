@@ -1,6 +1,7 @@
 """``isocheck synth``, ``relate`` and ``hierarchy``: what they print and write, and how they end."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -161,8 +162,18 @@ def test_hierarchy(isocheck, tmp_path):
     assert "TCC  above  RA = RA@vis" in out
     assert "ReadYourWrites < RA = RA@vis:" in out
     assert target.read_text().startswith("digraph")
+    for form in ("svg", "png", "pdf"):
+        isocheck("hierarchy", "SI", "SER", "--txns", 2, "--out", tmp_path / f"drawn.{form}")
+        assert (tmp_path / f"drawn.{form}").exists() == (shutil.which("dot") is not None)
     code, out, _ = isocheck("hierarchy", "SI", "SER", "--format", "json", "--txns", 2)
     assert json.loads(out)["classes"] == [["SI"], ["SER"]]
+
+
+def test_hierarchy_without_dot(isocheck, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, err = isocheck("hierarchy", "SI", "SER", "--txns", 2, "--out", tmp_path / "levels.png")
+    assert code == 0 and "install graphviz" in err
+    assert (tmp_path / "levels.dot").read_text().startswith("digraph") and not (tmp_path / "levels.png").exists()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +197,7 @@ def test_hierarchy(isocheck, tmp_path):
         (["synth", "-a", "declared", "--levels", "SI,SI", "--txns", "5"], 2, "names 2 transactions, --txns 5"),
         (["synth", "-a", "declared", "--levels", ",".join(["SI"] * 30)], 2, "a scope of 30 txns"),
         (["hierarchy", "SI", ""], 2, "is empty"),
-        (["hierarchy", "SI", "--out", "levels.png"], 2, "a .dot or a .svg file"),
+        (["hierarchy", "SI", "--out", "levels.gif"], 2, "ends in .dot, .svg, .png, .pdf"),
         (["relate", "SI", "X", "--define", "no-such-file.py"], 4, "cannot read"),
     ],
 )

@@ -1,6 +1,7 @@
 """Arguments why a strong level is broken: named, minimal, true step by step, and shown in every kind of report."""
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 
 import msgspec
@@ -334,12 +335,25 @@ def test_json_has_the_whole_argument():
     assert second["value"] == 1
 
 
-def test_the_excluded_order_is_dotted():
+def test_the_picture_of_a_lost_update_has_two_edges_between_the_writers():
+    """What each of them says: the step, and in small letters what else leads that way."""
     text = dot.render(lost_update().violations[0])
+    edges = [row for row in text.splitlines() if "class=" in row and "->" in row]
+    one, other = (row for row in edges if "t1:" in row and "t2:" in row)
+    assert 'class="WW step-1"' in one and "the opposite" in one and "RW(x)" in one
+    assert 'class="RW step-2"' in other and "not WW(x)" in other
+    assert [("WR evidence" in row) for row in edges if row not in (one, other)] == [True, True]
+    assert "not: this order leads to a contradiction" in text
+
+
+def test_an_excluded_order_with_an_edge_of_its_own_is_dotted():
+    violation = lost_update().violations[0]
+    proved, read = violation.steps
+    elsewhere = replace(proved.evidence[0], source="T1")
+    text = dot.render(replace(violation, steps=(replace(proved, evidence=(elsewhere,)), read)))
     (edge,) = [row for row in text.splitlines() if "WW excluded" in row]
-    assert 'style="dotted"' in edge
+    assert "style=dotted" in edge
     assert "not WW(x)" in edge
-    assert "excluded: this order leads to a contradiction" in text
 
 
 def test_the_page_has_the_excluded_order():
