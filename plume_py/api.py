@@ -45,11 +45,13 @@ def text(result: Result) -> str:
     return render(result, style=lambda words, **_: words)
 
 
-def picture(violation: Violation, path: Path | None = None) -> bytes:
-    """A violation as SVG, written to ``path`` if there is one; it takes Graphviz's dot."""
-    from plume_py.report.dot import svg
+def picture(violation: Violation, path: Path | None = None, format: str = "svg") -> bytes:
+    """A violation as SVG, PNG or PDF, written to ``path`` if there is one; it takes Graphviz's dot."""
+    from plume_py.report import dot, graphviz
 
-    drawn = svg(violation)
+    if format not in graphviz.FORMATS:
+        raise IsocheckError(f"{format!r:.40} is no format of pictures; use one of {' '.join(graphviz.FORMATS)}")
+    drawn = graphviz.picture(dot.render(violation), format)
     if path is not None:
         write_atomically(os.fspath(path), [drawn])
     return drawn
