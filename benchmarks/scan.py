@@ -291,9 +291,9 @@ class _Cluster:
         self.start()
 
     def start(self) -> None:
-        dask = [PYTHON, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self._port)]
+        dask = [PYTHON, "-P", "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(self._port)]
         self._scheduler = self._launch([*dask, "--no-dashboard"])
-        worker = [PYTHON, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--nthreads", "1"]
+        worker = [PYTHON, "-P", "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--nthreads", "1"]
         self._workers = [self._launch([*worker, "--no-dashboard"]) for _ in range(self._count)]
 
     def _launch(self, command: list[str]) -> "subprocess.Popen[bytes]":

@@ -1,12 +1,16 @@
-"""Writes docs/taps.md, docs/strong.md, docs/hierarchy.md and their pictures: from the code, and what it finds.
+"""Writes docs/taps.md, docs/strong.md, docs/hierarchy.md and their pictures, docs/databases.md, and the tables of what
+databases offer in docs/collect.md and docs/allocate.md: from the code, and what it finds.
 
 Run it after a change of either: .venv/bin/python docs/generate.py (the pictures need Graphviz's dot).
 """
 
+import re
 from pathlib import Path
 
 import plume_py
+from plume_py.allocate.catalogue import CATALOGUES
 from plume_py.levels import WEAK
+from plume_py.levels.databases import DATABASES, MYSQL, POSTGRESQL, SQLITE, Database, Setting
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
 from plume_py.report.dot import render as render_picture
 from plume_py.report.graphviz import draw
@@ -20,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "taps.md"
 STRONG_TARGET = ROOT / "docs" / "strong.md"
 HIERARCHY_TARGET = ROOT / "docs" / "hierarchy.md"
+DATABASES_TARGET = ROOT / "docs" / "databases.md"
 PICTURES = ROOT / "docs" / "pictures"
 EXAMPLES = {
     "duplicate-element": "CI/list-duplicate-element",
@@ -109,6 +114,19 @@ The same comparison for every definition that [synth](synth.md) knows: commit-or
 In form `co` it is a premise: t3 reads x from t1, t2 writes x too; if it holds, then t2 commits before t1.
 """
 
+DATABASES_INTRODUCTION = """# What databases make of the levels
+
+Three questions are asked of a database's setting, and they have three answers. What does it promise? That is what
+[test](collect.md) checks. What may be counted on? That is what [allocate](allocate.md) works with. And how does it run
+statements? That is the model of [infer](infer.md). A dash: none of our levels, or not asked.
+
+This page is written by `docs/generate.py`, from `plume_py/levels/databases.py`. What documentation says is no proof:
+the promises are there to be tested.
+
+| database | setting | promises | counted on | statements | why | source |
+|---|---|---|---|---|---|---|
+"""
+
 MIXED = """
 ## A level per transaction
 
@@ -185,6 +203,63 @@ def _steps(found: Hierarchy) -> list[str]:
     return rows
 
 
+def databases_page() -> str:
+    """The page of what databases make of the levels."""
+    rows = []
+    for database in DATABASES.values():
+        for setting in database.settings:
+            cells = (
+                f"{database.title}, `{database.name}`" if setting is database.settings[0] else "",
+                _spelled(database, setting),
+                setting.promises or "–",
+                _counted_on(setting),
+                setting.model.title if setting.model else "–",
+                setting.why,
+                setting.source,
+            )
+            rows.append(f"| {' | '.join(cells)} |\n")
+    return DATABASES_INTRODUCTION + "".join(rows)
+
+
+def promises_table() -> str:
+    """Of docs/collect.md: what is checked."""
+    rows = ["| database | isolation | level | why |\n|---|---|---|---|\n"]
+    for database in (POSTGRESQL, MYSQL, SQLITE):
+        for setting in database.settings:
+            title = database.title if setting is database.settings[0] else ""
+            name = _spelled(database, setting).lower()
+            rows.append(f"| {title} | {name} | {setting.promises or '–'} | {setting.why} |\n")
+    return "".join(rows)
+
+
+def catalogues_table() -> str:
+    """Of docs/allocate.md: what may be counted on."""
+    rows = ["| catalogue | levels | taken into account |\n|---|---|---|\n"]
+    for catalogue in CATALOGUES.values():
+        levels = ", ".join(
+            level if spelled == level else f"{spelled} ({_counted_on(DATABASES[catalogue.name][spelled])})"
+            for level, spelled in catalogue.levels.items()
+        )
+        rows.append(f"| {catalogue.name} | {levels} | {catalogue.note} |\n")
+    return "".join(rows)
+
+
+def _spelled(database: Database, setting: Setting) -> str:
+    return f"{setting.spelled} (default)" if setting.spelled == database.default else setting.spelled
+
+
+def _counted_on(setting: Setting) -> str:
+    if setting.safe_as is None:
+        return "–"
+    return f"{setting.safe_as}, readers only" if setting.readers_only else setting.safe_as
+
+
+def with_table(page: Path, table: str) -> str:
+    """The page with the table that has this head."""
+    head = table[: table.index("\n") + 1]
+    return re.sub(rf"{re.escape(head)}(\|.*\n)*", lambda _: table, page.read_text())
+
+
 def _strong_section(pattern: str) -> str:
     tap, (example, level) = STRONG[pattern], STRONG_EXAMPLES[pattern]
     path = ROOT / "histories" / f"{example}.json"
@@ -255,6 +330,9 @@ def _draw(history: Path, letter: str, target: Path, levels: str | tuple[str, ...
 if __name__ == "__main__":
     TARGET.write_text(page())
     STRONG_TARGET.write_text(strong_page())
+    DATABASES_TARGET.write_text(databases_page())
+    for name, table in (("collect", promises_table()), ("allocate", catalogues_table())):
+        (ROOT / "docs" / f"{name}.md").write_text(with_table(ROOT / "docs" / f"{name}.md", table))
     PICTURES.mkdir(exist_ok=True)
     draw_all()
     levels = hierarchy(USUAL, Scope(4, 2, 4))

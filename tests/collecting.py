@@ -15,7 +15,7 @@ def gather(url, out, *, isolation="serializable", level="SER", adapter=None, ser
     """A small run; what it came to."""
     shape = Shape(**{"sessions": 4, "transactions": 30, "keys": 6, **shape})
     adapter = adapter or open_adapter(Setup(url, lists=shape.lists))
-    plan = Plan(shape, [Isolation(isolation, level)], str(out), **(how or {}))
+    plan = Plan(shape, [Isolation(isolation, level)], str(out), force=True, **(how or {}))
     return collect(adapter, plan, server)
 
 

@@ -56,6 +56,13 @@ def test_the_pages_of_patterns_are_up_to_date():
     assert (ROOT / "docs" / "strong.md").read_text() == generate["strong_page"](), "run docs/generate.py"
 
 
+def test_what_pages_say_of_databases_is_up_to_date():
+    generate = runpy.run_path(str(ROOT / "docs" / "generate.py"))
+    assert (ROOT / "docs" / "databases.md").read_text() == generate["databases_page"](), "run docs/generate.py"
+    assert generate["promises_table"]() + "\n" in (ROOT / "docs" / "collect.md").read_text(), "run docs/generate.py"
+    assert generate["catalogues_table"]() + "\n" in (ROOT / "docs" / "allocate.md").read_text(), "run docs/generate.py"
+
+
 def test_the_changes_begin_with_this_version():
     """A version is either unreleased or has its day."""
     heading = re.search(r"^## (\S+) \((unreleased|\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.M)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
+from plume_py.levels import NAMES as LEVEL_NAMES
+
 PACKAGE = ROOT / "plume_py"
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
@@ -121,6 +123,46 @@ def test_no_two_packages_import_each_other(name):
         reached |= new
         todo += new
     assert name not in reached
+
+
+# Whoever wants to know something about a level asks levels/table.py. Named they are here only, and this is why.
+MAY_NAME_A_LEVEL = {
+    "levels.table": "what a level is",
+    "levels.patterns": "which level a pattern breaks",
+    "levels.databases": "what databases make of it",
+    "checking.weak.decide": "a kernel file per level",
+    "checking.stream.judge_kernels": "a piece of kernel per level",
+    "checking.stream.feed_kernels": "the first and the last of the stream's levels",
+    "checking.stream.forget": "what one of the stream's levels still looks at",
+    "synth.formulas": "levels as formulas, restated on purpose",
+    "synth.hierarchy": "what is compared by default, in the order of the page, with levels that synth alone has",
+    "allocate.rules": "a theorem, as it is published",
+    "verify.claims": "levels restated on purpose: the second opinion",
+    "verify.strong": "levels restated on purpose: the second opinion",
+    "verify.violations": "levels restated on purpose: the second opinion",
+    "verify.witness": "levels restated on purpose: the second opinion",
+}
+
+
+def words(tree):
+    """Its strings but docstrings, and its names of variables and attributes."""
+    expressions = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in expressions:
+            yield node.value
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+
+
+def test_levels_are_named_in_few_places():
+    naming = {
+        name.removeprefix("plume_py.")
+        for name, path in modules()
+        if any(word in LEVEL_NAMES for word in words(ast.parse(path.read_text())))
+    }
+    assert naming == set(MAY_NAME_A_LEVEL)
 
 
 def named_on_the_page():

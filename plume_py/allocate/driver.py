@@ -14,7 +14,7 @@ from plume_py.allocate.space import Space, of_instances, of_programs, of_templat
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.workload import Instance, Program, Workload
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.levels import sees
+from plume_py.levels import STRONGEST, WEAKEST, sees
 
 # Groups that are explained one by one; of more, one for each program and level.
 EXPLAINED = 40
@@ -112,7 +112,7 @@ def _by_refined_rules(answer: Answer, pins: Mapping[int, str], costs: Mapping[st
 
 def _by_simple_rules(answer: Answer, *, repaired: bool) -> None:
     """The theorem's levels, the strongest over all cases; the paper's are put to the test."""
-    strongest = ["RA"] * len(answer.space.groups)
+    strongest = [WEAKEST] * len(answer.space.groups)
     for case in answer.space.cases:
         levels = simple_rules(case.rules.sets, repaired=repaired)
         for p in case.judged:
@@ -173,13 +173,13 @@ def _robustness(space: Space, catalogue: Catalogue, levels: list[str]) -> Robust
     """The answer of the rules, or what they do not know: an engine's levels may promise less than ours where others run
     below them."""
     answer = robust(space, levels)
-    if not answer.ok or catalogue.adjust is None:
+    if not answer.ok or not catalogue.adjustments:
         return answer
     needed = catalogue.adjust(space, levels)
     low = [name for name, own, least in zip(space.groups, levels, needed, strict=True) if own != least]
     if not low:
         return answer
-    return Robustness(None, f"{catalogue.note}; {low[0]} would have to be at SER")
+    return Robustness(None, f"{catalogue.note}; {low[0]} would have to be at {STRONGEST}")
 
 
 def _declared(workload: Workload) -> dict[str, str]:
@@ -199,7 +199,7 @@ def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, want
         level = named.get(g, rest)
         if level is None:
             raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
-        if level not in catalogue.levels and not (level == "TCC" and catalogue.name == "mixiso"):
+        if level not in catalogue.spellings:
             raise IsocheckError(f"--levels: {level} is not offered by {catalogue.name}")
         levels.append(level)
     return levels

@@ -9,12 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plume_py.allocate.workload import KINDS, LONG_NAMES, Access, Instance, Program, Workload, level_name
+from plume_py.allocate.workload import KINDS, Access, Instance, Program, Workload
 from plume_py.base.errors import InputError
 from plume_py.base.files import write_atomically
 from plume_py.base.text import shorten
+from plume_py.levels import parse_level
 
-SHORT_NAMES = {name: long for long, name in LONG_NAMES.items()}
+# How MixIso writes the levels; all of it is among the names that we understand.
+LONG_NAMES = {
+    parse_level(name): name
+    for name in (
+        "READ_COMMITTED",
+        "READ_ATOMIC",
+        "CAUSAL_CONSISTENCY",
+        "PREFIX_CONSISTENCY",
+        "PARALLEL_SNAPSHOT_ISOLATION",
+        "SNAPSHOT_ISOLATION",
+        "SERIALIZABLE",
+    )
+}
 
 
 def load_workload(path: str | Path) -> Workload:
@@ -60,7 +73,7 @@ def _followers(sessions: Any, names: set[str]) -> frozenset[str] | None:
         raise InputError("`sessions` is not a list of lists of program names")
     for i, session in enumerate(sessions):
         for name in session:
-            if name not in names:
+            if not isinstance(name, str) or name not in names:
                 raise InputError(f"no program is called {shorten(str(name))!r}", where=f"sessions[{i}]")
     return frozenset(name for session in sessions for name in session[1:])
 
@@ -146,7 +159,7 @@ def _level(entry: dict[str, Any], where: str) -> str | None:
     text = entry.get("isolationLevel")
     if text is None:
         return None
-    level = level_name(str(text))
+    level = parse_level(str(text))
     if level is None:
         raise InputError(f"unknown isolation level {shorten(str(text))!r}", where=where, hint="see `isocheck levels`")
     return level
@@ -168,7 +181,7 @@ def encode_workload(workload: Workload, levels: list[str] | None = None) -> dict
         level = levels[i] if levels else instance.level
         entry: dict[str, Any] = {"name": instance.name}
         if level:
-            entry["isolationLevel"] = SHORT_NAMES[level]
+            entry["isolationLevel"] = LONG_NAMES[level]
         if shared:
             entry["session"] = str(workload.session[i])
         entries.append(entry | {"operations": _operations(instance.accesses, bound=True)})
@@ -182,7 +195,7 @@ def encode_programs(programs: list[Program], levels: dict[str, str] | None = Non
         entry: dict[str, Any] = {"name": program.name}
         level = levels[program.name] if levels else program.level
         if level:
-            entry["isolationLevel"] = SHORT_NAMES[level]
+            entry["isolationLevel"] = LONG_NAMES[level]
         if program.share is not None:
             entry["percentage"] = program.share
         entries.append(entry | {"params": list(program.params), "operations": _operations(program.accesses)})

@@ -7,6 +7,9 @@ when a lock may be free. ``bug`` switches one mistake on, to see that the checke
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from plume_py.levels import levels_that_see, sees
+from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
+
 WORK, WAIT = True, False
 
 Steps = Iterator[bool]
@@ -28,6 +31,11 @@ class Running:
     shared: set[str] = field(default_factory=set)
     owned: set[str] = field(default_factory=set)
     commit: int = 0
+
+    @property
+    def sees_everything(self) -> bool:
+        """That commits before it?"""
+        return bool(sees(self.level) & EVERYTHING)
 
 
 class Store:
@@ -98,7 +106,7 @@ def _wait_or_die(txn: Running, holders: list[Running]) -> Steps:
 class SiS2pl:
     """SI by snapshots with first-committer-wins, SER by strict two-phase locking with deferred updates."""
 
-    name, levels = "si-s2pl", ("SI", "SER")
+    name, levels = "si-s2pl", levels_that_see(PREFIX | WRITERS)
     bugs = ("unlock-early", "no-conflict-check")
 
     def __init__(self, store: Store, bug: str = "") -> None:
@@ -110,16 +118,16 @@ class SiS2pl:
 
     def read(self, txn: Running, key: str) -> Steps:
         """From the own buffer, the snapshot, or under a lock the latest."""
-        if txn.level == "SER":
+        if txn.sees_everything:
             yield from self.store.share(txn, key)
         yield WORK
         if key not in txn.buffer:
-            upto = self.store.clock if txn.level == "SER" else txn.start
+            upto = self.store.clock if txn.sees_everything else txn.start
             txn.reads[key] = self.store.latest(key, upto)
 
     def write(self, txn: Running, key: str, value: int) -> Steps:
         """Into the buffer."""
-        if txn.level == "SER":
+        if txn.sees_everything:
             yield from self.store.own(txn, key)
         yield WORK
         txn.buffer[key] = value
@@ -142,14 +150,14 @@ class SiS2pl:
 
     def _judge(self, txn: Running) -> None:
         conflict = any(self.store.changed(key, txn.start) for key in txn.buffer)
-        if txn.level == "SI" and conflict and self.bug != "no-conflict-check":
+        if conflict and not txn.sees_everything and self.bug != "no-conflict-check":
             raise AbortedError
 
 
 class PcSiSer:
     """All read a snapshot; at commit SI fails if what it writes has changed since, SER also if what it read has."""
 
-    name, levels = "pc-si-ser", ("PC", "SI", "SER")
+    name, levels = "pc-si-ser", levels_that_see(PREFIX)
     bugs = ("no-conflict-check", "no-read-check", "late-install")
 
     def __init__(self, store: Store, bug: str = "") -> None:
@@ -180,9 +188,9 @@ class PcSiSer:
         self.store.install(txn)
 
     def _judge(self, txn: Running) -> None:
-        if txn.level in ("SI", "SER") and self.bug != "no-conflict-check":
+        if sees(txn.level) & WRITERS and self.bug != "no-conflict-check":
             self._reject_changed(txn, txn.buffer)
-        if txn.level == "SER" and self.bug != "no-read-check":
+        if txn.sees_everything and self.bug != "no-read-check":
             self._reject_changed(txn, txn.reads)
 
     def _reject_changed(self, txn: Running, keys: dict[str, int]) -> None:

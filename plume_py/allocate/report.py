@@ -85,7 +85,7 @@ def _reason(answer: Answer, group: int, danger: Danger, style: Style) -> Iterato
     yield f"{style(name, bold=True)} needs {level}: at {danger.level} it can be the pivot of a cycle"
     offered = answer.catalogue.offered({})
     between = offered[offered.index(danger.level) + 1 : offered.index(level)] if level in offered else []
-    if between and answer.catalogue.adjust is not None:
+    if between and answer.catalogue.adjustments:
         yield from wrapped(f"  {' and '.join(between)} would do, but ", f"{answer.catalogue.note}.", "  ")
     yield from danger_text(danger)
 

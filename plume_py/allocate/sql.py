@@ -36,6 +36,8 @@ def load_sql(path: str, schema: str | None = None) -> list[Program]:
         return programs(file)
     except InputError as error:
         raise error.in_source(path) from None
+    except RecursionError:
+        raise InputError("nested too deeply", hint="split it").in_source(path) from None
 
 
 def programs(file: File) -> list[Program]:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from plume_py.base.errors import InputError
-from plume_py.levels import parse_level
 
 READ, WRITE, UPDATE = "READ", "WRITE", "UPDATE"
 KINDS = (READ, WRITE, UPDATE)
@@ -156,20 +155,3 @@ class Workload:
     def restricted(self, chosen: Sequence[int]) -> "Workload":
         """These instances only, in the same sessions."""
         return Workload([self.instances[i] for i in chosen], [self.session[i] for i in chosen], source=self.source)
-
-
-# MixIso's names of the levels.
-LONG_NAMES = {
-    "READ_COMMITTED": "RC",
-    "READ_ATOMIC": "RA",
-    "CAUSAL_CONSISTENCY": "TCC",
-    "PREFIX_CONSISTENCY": "PC",
-    "PARALLEL_SNAPSHOT_ISOLATION": "PSI",
-    "SNAPSHOT_ISOLATION": "SI",
-    "SERIALIZABLE": "SER",
-}
-
-
-def level_name(text: str) -> str | None:
-    """A level by MixIso's long name or by any of ours; None if there is no such level."""
-    return LONG_NAMES.get(text.upper()) or parse_level(text)

@@ -8,7 +8,12 @@ therefore always go through the module (``text_kernels.parse(...)``), never thro
 import hashlib
 import mmap
 import os
+import stat
+import sys
 import tempfile
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -17,6 +22,9 @@ from typing import Any
 WORTH_COMPILING = 1_000_000
 # The same once numba is there and only the kernels at hand have to be fetched from its cache.
 WORTH_FETCHING = 50_000
+
+# How entries of the cache are written: whoever changes that must not meet those of before.
+_FORM = b"digest and pickle"
 
 _compiled: set[str] = set()
 _done: dict[str, int] = {}  # loop steps done by plain Python so far, by module
@@ -66,12 +74,10 @@ def _compile(module: ModuleType) -> None:
     for other in used:
         if other.__name__ not in _compiled:
             _compile(other)
-    options = cache_options(module, *used)
-    import numba
-
+    compiled = compiler(module, *used)
     for name, value in list(vars(module).items()):
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-            setattr(module, name, numba.njit(**options)(value))
+            setattr(module, name, compiled(value))
     _compiled.add(module.__name__)
 
 
@@ -84,14 +90,38 @@ def _kernels_used(module: ModuleType) -> list[ModuleType]:
     return used
 
 
-def cache_options(*modules: ModuleType) -> dict[str, Any]:
-    """How numba is to compile these modules: as we always do, and keeping the result where it can be kept."""
-    import numba
-
+def compiler(*modules: ModuleType) -> Callable[[FunctionType], Any]:
+    """What compiles the functions of these modules: as we always do, and keeping the result where it can be kept."""
+    numba = load_numba()
     folder = _cache_folder(modules)
-    if folder is not None:
-        numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
-    return {"cache": folder is not None, "nogil": True, "error_model": "numpy"}
+
+    def compiled(function: FunctionType) -> Any:
+        kernel = numba.njit(nogil=True, error_model="numpy")(function)
+        if folder is not None:
+            from plume_py.base.kernel_cache import CheckedCache
+
+            numba.config.CACHE_DIR = str(folder)
+            kernel._cache = CheckedCache(function)
+        return kernel
+
+    return compiled
+
+
+def load_numba() -> Any:
+    """Import numba, which must not be told anything by the folder at hand: it looks for settings there."""
+    if "numba" not in sys.modules:
+        yaml = sys.modules.get("yaml")
+        sys.modules["yaml"] = None  # type: ignore[assignment]  # then it cannot read them
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it would like to
+                import numba
+        finally:
+            del sys.modules["yaml"]
+            if yaml is not None:
+                sys.modules["yaml"] = yaml
+        numba.config._config_fname = ""  # nor later on
+    return sys.modules["numba"]
 
 
 def _cache_folder(modules: tuple[ModuleType, ...]) -> Path | None:
@@ -101,12 +131,13 @@ def _cache_folder(modules: tuple[ModuleType, ...]) -> Path | None:
     does not notice when a kernel of another module changes, or a constant that was imported and is part of the compiled
     code by now. So the folder is ours, and named after all sources and constants.
     """
-    digest = hashlib.sha256(b"".join(map(_identity, modules))).hexdigest()
+    digest = hashlib.sha256(_FORM + b"".join(map(_identity, modules))).hexdigest()
     base = os.environ.get("NUMBA_CACHE_DIR")
     candidates = [Path(base)] if base else [folder for folder in _folders() if _private(folder)]
     for folder in candidates:
-        if _writable(folder):
-            return folder / f"isocheck-{digest[:16]}"
+        own = folder / f"isocheck-{digest[:16]}"
+        if _writable(folder) and _private(own):
+            return own
     return None
 
 
@@ -125,18 +156,34 @@ def _folders() -> list[Path]:
     home = os.path.expanduser("~")
     if os.path.isabs(home):
         folders.append(Path(home) / ".cache" / "isocheck")
-    folders.append(Path(tempfile.gettempdir()) / f"isocheck-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+    temporary = Path(tempfile.gettempdir())
+    if not _replaceable(temporary):
+        folders.append(temporary / f"isocheck-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
     return folders
 
 
+def _replaceable(folder: Path) -> bool:
+    """Can others put something else in the place of what is ours in ``folder``?"""
+    mode = folder.stat().st_mode
+    return bool(mode & 0o022) and not mode & stat.S_ISVTX
+
+
 def _private(folder: Path) -> bool:
-    """Is it ours alone? (Code is read from there.) It is made if it does not exist."""
+    """Is it ours alone? (Code is read from there.) It is made if it does not exist; a link to it will not do."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        info = folder.stat()
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        if not hasattr(os, "geteuid"):
+            return True
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            info = os.fstat(handle)
+        finally:
+            os.close(handle)
     except OSError:
         return False
-    return not hasattr(os, "getuid") or (info.st_uid == os.getuid() and not info.st_mode & 0o002)
+    return info.st_uid == os.geteuid() and not info.st_mode & 0o022
 
 
 def _writable(folder: Path) -> bool:

@@ -1,11 +1,23 @@
 """Limits of time and memory: reaching one ends in "undecided", never in a wrong answer."""
 
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 from plume_py.base.errors import LimitError
+from plume_py.base.memory import data_limited_to, own_data
 
 MEGABYTE = 1 << 20
+
+# Seconds between two looks at the limits, where nobody else looks.
+TICK = 0.1
+# Who asks by himself ends in good order, and with what he knows so far; who does not is ended a little later.
+GRACE_SECONDS, GRACE_SHARE = 0.4, 0.08
+# The same for memory. The system has to allow for what is asked for and never used, too.
+GRACE_MEMORY, GRACE_DATA = 1.08, 1.15
 
 Progress = Callable[[], str]
 
@@ -25,10 +37,13 @@ class Limits:
 
     def check(self, progress: Progress = str) -> None:
         """Raise LimitError if a limit is reached; ``progress`` is then asked how far it came."""
+        self._check(progress, 0.0, 1.0)
+
+    def _check(self, progress: Progress, more_seconds: float, memory_factor: float) -> None:
         left = self.seconds_left
-        if left is not None and left <= 0:
+        if left is not None and left + more_seconds <= 0:
             raise LimitError(_told(f"stopped after {self.timeout:g} s", progress))
-        if self.max_memory is not None and memory_in_use() > self.max_memory:
+        if self.max_memory is not None and memory_in_use() > self.max_memory * memory_factor:
             raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 
     def reached(self) -> bool:
@@ -38,6 +53,50 @@ class Limits:
         except LimitError:
             return True
         return False
+
+    @contextmanager
+    def enforced(self) -> Iterator[None]:
+        """Inside, a limit that is reached ends whatever runs by a LimitError, also what never asks.
+
+        Time is looked at by a timer, as far as there is one (for the main thread, and not on Windows); memory also by
+        the system, which refuses more, since a single call can ask for any amount.
+        """
+        with self._ticking(), data_limited_to(self._most_data()):
+            try:
+                yield
+            except MemoryError:
+                if self.max_memory is None:
+                    raise
+                raise LimitError(f"stopped at {_megabytes(self.max_memory)} of memory") from None
+
+    def _most_data(self) -> int | None:
+        """What the system may give this process, other memory of it included that the limit does not count."""
+        if self.max_memory is None or not own_data():
+            return None
+        return own_data() + int(max(0, self.max_memory - memory_in_use()) * GRACE_DATA)
+
+    @contextmanager
+    def _ticking(self) -> Iterator[None]:
+        free = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+        if not free or (self._end is None and self.max_memory is None) or signal.getitimer(signal.ITIMER_REAL)[0]:
+            yield
+            return
+
+        inside = True
+
+        def tick(number: int, frame: FrameType | None) -> None:
+            if inside and not _delicate(frame):
+                self._check(str, GRACE_SECONDS + GRACE_SHARE * (self.timeout or 0), GRACE_MEMORY)
+
+        before = signal.signal(signal.SIGALRM, tick)
+        # again and again: an exception that is raised while, say, an object is taken down gets lost
+        signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
+        try:
+            yield
+        finally:
+            inside = False  # before anything that a tick could keep from being done
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def reserve(self, size: int, progress: Progress = str) -> None:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
@@ -50,6 +109,15 @@ class Limits:
         if self.max_memory is None:
             return size
         return max(1, min(size, (self.max_memory - memory_in_use()) // 2))
+
+
+def _delicate(frame: FrameType | None) -> bool:
+    """Is a module being imported or a kernel compiled? Left half-way, neither would ever be finished."""
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in ("/numba/", "/llvmlite/", "<frozen importlib")):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def memory_in_use() -> int:

@@ -1,28 +1,61 @@
 """How much memory there is, and how much a process uses."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 # The share of a machine's memory that its workers together may fill, unless the user says otherwise.
 SHARE = 0.8
 # Less would decide nothing.
 SMALLEST = 64 << 20
 
+# Where the limits of control groups are, by what /proc/self/cgroup says of them: nothing in version 2.
+_CONTROL_GROUPS = {
+    "": (("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/unified", "memory.max")),
+    "memory": (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),),
+}
+
 
 def share_of_machine(workers: int) -> int | None:
     """The bytes that each of ``workers`` may ask for; None where the system does not say how much there is."""
+    total = available()
+    return None if total is None else max(SMALLEST, int(total * SHARE) // max(1, workers))
+
+
+def available() -> int | None:
+    """The bytes that this process could ever get: the machine's, or those of its container or control group."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return None
-    return max(SMALLEST, int(min(total, _container_limit() or total) * SHARE) // max(1, workers))
+    return min([total, *control_group_limits()])
 
 
-def _container_limit() -> int | None:
+def control_group_limits(root: str = "") -> Iterator[int]:
+    """The memory limits of the control groups, versions 1 and 2, that this process is in; ``root`` is for tests."""
     try:
-        with open("/sys/fs/cgroup/memory.max") as file:  # noqa: PTH123
-            return int(file.read())
+        with open(f"{root}/proc/self/cgroup") as file:  # noqa: PTH123
+            lines = file.read().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        inner = [part for part in group.split("/") if part and part != ".."]
+        # a limit of any group around it holds, too; in a container, only the outermost of these folders may be there
+        for folder, name in _CONTROL_GROUPS.get("memory" if "memory" in controllers.split(",") else controllers, ()):
+            for depth in range(len(inner) + 1):
+                yield from _limit_in("/".join((root + folder, *inner[:depth], name)))
+
+
+def _limit_in(path: str) -> Iterator[int]:
+    try:
+        with open(path) as file:  # noqa: PTH123
+            limit = int(file.read())
     except (OSError, ValueError):  # no such limit, or "max"
-        return None
+        return
+    if limit > 0:
+        yield limit
 
 
 def resident(pid: int) -> int:
@@ -50,3 +83,21 @@ def limit_data(limit: int | None) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     soft = hard if limit is None else limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+@contextmanager
+def data_limited_to(limit: int | None) -> Iterator[None]:
+    """Inside, the process gets no more private, writable memory than ``limit`` bytes; None leaves it as it is."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        limit = None
+    if limit is None:
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit_data(limit if before[0] == resource.RLIM_INFINITY else min(limit, before[0]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)

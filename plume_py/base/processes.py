@@ -1,14 +1,23 @@
-"""Processes of a server, and how to end them."""
+"""Processes of our own, and of a server and how to end them."""
 
 import os
 import signal
 import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 # Every process of a server has its folder in this variable: a number in a file would come too late, or may meanwhile
 # belong to somebody else.
 MARK = "ISOCHECK_SERVER"
+
+
+def module_command(name: str, *arguments: str) -> list[str]:
+    """How one of our modules is started as a process of its own.
+
+    -P: what lies in the folder at hand must not be taken for a module, ours or of the standard library.
+    """
+    return [sys.executable, "-P", "-m", name, *arguments]
 
 
 def marked(folder: str) -> list[int]:

@@ -1,13 +1,34 @@
-"""Text from a history is hostile: it is shown so that it cannot move the cursor, hide or pretend to be more lines."""
+"""Text from a history is hostile: it is shown so that it cannot move the cursor, hide or pretend to be more lines.
+
+Nor may it command the CI system that reads our output: GitHub obeys lines that begin with ``::`` after any space, and,
+as Azure does, ``##[`` and ``##vso[`` anywhere.
+"""
+
+import re
+
+from plume_py.base.passwords import redacted
 
 ELLIPSIS = "…"
 
+_AT_START = re.compile(r"^(\s*):(?=:)")
+_ANYWHERE = re.compile(r"##(?=\[|vso\[)")
+
 
 def visible(text: str) -> str:
-    """``text`` with everything that does not print (controls, escapes, direction marks) as an escape."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """``text`` with everything that does not print (controls, escapes, direction marks) or commands as an escape."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return defused(text)
+
+
+def defused(line: str) -> str:
+    """``line``, which no CI system takes for a command."""
+    return _ANYWHERE.sub(r"#\\x23", _AT_START.sub(r"\1\\x3a", line)) if ":" in line or "#" in line else line
+
+
+def defused_json(text: str) -> str:
+    """The same for JSON and EDN, in which it is still the same text: only a string can hold this."""
+    return _ANYWHERE.sub(r"#\\u0023", text)
 
 
 def shorten(text: str, limit: int = 60) -> str:
@@ -21,8 +42,8 @@ def shown(atom: object, limit: int = 60) -> str:
 
 
 def one_line(text: str) -> str:
-    """A message that stays on one line whatever it quotes; surrogates of odd file names included."""
-    return visible(encodable(text))
+    """A message that stays on one line whatever it quotes, surrogates of odd file names included, without passwords."""
+    return visible(encodable(redacted(text)))
 
 
 def encodable(text: str) -> str:
@@ -41,4 +62,4 @@ def wrapped(lead: str, text: str, indent: str, width: int = 80) -> list[str]:
             line = indent + word
         else:
             line += word if not line.strip() or line.endswith(" ") else f" {word}"
-    return [*lines, line]
+    return [defused(line) for line in (*lines, line)]

@@ -12,7 +12,7 @@ from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import ClockKind
-from plume_py.checking.result import LevelVerdict, Result, Violation
+from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Result, Violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
@@ -64,8 +64,11 @@ def check(
     strong = {tap: asked.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
     start_examples = time.perf_counter()
     shown: list[Violation] = []
-    for pattern in patterns:
-        shown += examples(weak, named, pattern, max_examples)
+    try:
+        for pattern in patterns:
+            shown += examples(weak, named, pattern, max_examples)
+    except LimitError:  # the verdicts stand
+        pass
     shown += asked.violations
     seconds = {**analysis.seconds, "explain": time.perf_counter() - start_examples}
     return Result(
@@ -102,8 +105,11 @@ def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> Named:
         return Named({}, {}, True)
     if not strongest:  # only cut isolation
         return Named({"j": weak.analysis.reads.counts["j"]}, {}, True)
-    with weak.analysis.timed("name"):
-        return name_patterns(weak, strongest[-1])
+    try:
+        with weak.analysis.timed("name"):
+            return name_patterns(weak, strongest[-1])
+    except LimitError:
+        return Named({}, {}, False)
 
 
 @dataclass
@@ -149,7 +155,10 @@ def _weak_levels(weak: WeakLevels, levels: list[str], limits: Limits) -> tuple[d
 
 
 def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
-    return LevelVerdict(True) if ok else LevelVerdict(False, tuple(t for t in forbidden_at(level) if t in named.counts))
+    if ok:
+        return LevelVerdict(True)
+    taps = tuple(tap for tap in forbidden_at(level) if tap in named.counts)
+    return LevelVerdict(False, taps, None if taps else NOT_EXPLAINED)
 
 
 def _add_strong(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
@@ -247,11 +248,14 @@ def _build(history: History, parts: list[_Part]) -> History:
 
 def _shrink(parts: list[_Part], smaller: _Smaller, still: Callable[[list[_Part]], bool], limits: Limits) -> list[_Part]:
     """Leave out one thing after the other until nothing more can go."""
-    while not limits.reached():
-        found = next((candidate for candidate in smaller(parts) if still(candidate)), None)
-        if found is None:
-            return parts
-        parts = found
+    try:
+        while not limits.reached():
+            found = next((candidate for candidate in smaller(parts) if still(candidate)), None)
+            if found is None:
+                return parts
+            parts = found
+    except LimitError:
+        pass
     return parts
 
 

@@ -115,6 +115,10 @@ class Violation:
         return DRAW["svg"](self) if "svg" in DRAW else None
 
 
+# Why a broken level has no pattern.
+NOT_EXPLAINED = "a limit was reached before it was told how"
+
+
 @dataclass(frozen=True)
 class LevelVerdict:
     """Does one level hold? ``ok`` is None where that could not be decided, and ``reason`` says why."""

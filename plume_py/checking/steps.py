@@ -13,6 +13,8 @@ from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.checking.result import INITIAL, Id, Step
 from plume_py.history.atoms import Atom
 from plume_py.history.model import Int32s
+from plume_py.levels import sees
+from plume_py.levels.table import AT_COMMIT
 
 # Elements of a list that a sentence quotes.
 QUOTED = 8
@@ -220,7 +222,7 @@ class StepWriter:
 
     def _evidence(self, level: str, t2: int, t3: int, r: int) -> list[Step]:
         """Why the premise of ``level`` holds for (t2, t3)."""
-        if level == "RC":
+        if not sees(level) & AT_COMMIT:  # then what was read so far counts
             earlier = self._read_from(t3, t2, before=r)
             assert earlier is not None
             return [self.read_step(earlier)]

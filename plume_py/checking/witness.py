@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py.base.errors import IsocheckError
+from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.files import write_atomically
 from plume_py.base.limits import Limits
 from plume_py.base.version import __version__
@@ -81,7 +81,7 @@ def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | Non
     """The commit order that the strong engine finds."""
     decision = StrongEngine(weak.analysis, level, limits=limits).decide() if weak.holds(WEAKEST) else None
     if decision is not None and decision.ok is None:
-        raise IsocheckError(f"{name} is undecided: {decision.reason}")
+        raise LimitError(f"{name} is undecided: {decision.reason}")
     if decision is None or decision.order is None:
         raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
     return decision.order

@@ -8,6 +8,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
 from plume_py.cli.contract import picture_formats, picture_option
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
+from plume_py.levels import parse_level
 
 RULES = ("refined", "repaired", "paper")
 
@@ -63,12 +64,10 @@ def command(
 
 
 def _costs(weights: str | None) -> dict[str, float]:
-    from plume_py.allocate.workload import level_name
-
     costs = {}
     for piece in weights.split(",") if weights else ():
         name, _, cost = piece.partition("=")
-        level = level_name(name.strip())
+        level = parse_level(name.strip())
         try:
             number = float(cost)
         except ValueError:

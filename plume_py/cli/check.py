@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, TooLargeError
-from plume_py.base.exits import combined, exit_code
+from plume_py.base.errors import InputError, LimitError, TooLargeError
+from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.passwords import redacted
 from plume_py.base.text import one_line
 from plume_py.cli.contract import (
     OUTPUT_FORMATS,
@@ -121,10 +122,11 @@ def command(
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
     from plume_py.report.output import STREAMED, one, whole
 
-    results = []
+    results, codes = [], []
     for path in histories:
-        result = _check(path, options, quiet)
+        result, written = _check(path, options, quiet)
         results.append(result)
+        codes += [exit_code(result.ok, result.error), written]
         if output in STREAMED and not (quiet and result.ok):
             printed = one(output, result, verbose=verbose)
             if printed:
@@ -133,7 +135,7 @@ def command(
         click.echo(whole(output, results))
     if report is not None:
         _write_report(report, results)
-    ctx.exit(combined(exit_code(result.ok, result.error) for result in results))
+    ctx.exit(combined(codes))
 
 
 def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: str | None) -> None:
@@ -150,9 +152,13 @@ def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: st
             raise click.UsageError(f"{name} needs exactly one history and one level")
 
 
-def _check(path: str, options: Options, quiet: bool) -> "Result":
-    """Load and check one history; what goes wrong with its input is told on standard error at once."""
+def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]":
+    """Load and check one history; what goes wrong with its input is told on standard error at once.
+
+    With the result comes what its files have to add to the exit code.
+    """
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.checking.check import check
     from plume_py.checking.declared import read_level_map
     from plume_py.checking.result import LevelVerdict, Result
@@ -160,44 +166,57 @@ def _check(path: str, options: Options, quiet: bool) -> "Result":
     from plume_py.history.load import load
 
     start = time.perf_counter()
-    how: dict[str, Any] = {"assume": options.assume, "limits": Limits(options.timeout, options.max_memory)}
+    limits = Limits(options.timeout, options.max_memory or share_of_machine(1))
+    how: dict[str, Any] = {"assume": options.assume, "limits": limits}
     with progress(path, quiet) as tick:
         tick("load")
         try:
-            history = load(path, format=options.input_format, init_txn=options.init_txn)
-            loaded = time.perf_counter() - start
-            how["level_map"] = None if options.levels_file is None else read_level_map(options.levels_file)
-            result = check(
-                history,
-                options.levels,
-                taps=options.taps,
-                max_examples=options.max_examples,
-                name=path,
-                clock=options.clock,
-                progress=tick,
-                **how,
-            )
-        except TooLargeError as error:
-            # it may be a good history: with more memory one would know
-            reason = LevelVerdict(None, reason=str(error))
-            return Result(history=path, levels=dict.fromkeys(options.levels, reason))
+            with limits.enforced():
+                history = load(path, format=options.input_format, init_txn=options.init_txn)
+                loaded = time.perf_counter() - start
+                how["level_map"] = None if options.levels_file is None else read_level_map(options.levels_file)
+                result = check(
+                    history,
+                    options.levels,
+                    taps=options.taps,
+                    max_examples=options.max_examples,
+                    name=path,
+                    clock=options.clock,
+                    progress=tick,
+                    **how,
+                )
+        except (TooLargeError, LimitError, MemoryError) as error:
+            # it may be a good history: with more memory or time one would know
+            reason = str(error) or "it does not fit in memory"
+            asked = [f"TAP-{tap}" for tap in options.taps] or options.levels
+            return Result(history=path, levels=dict.fromkeys(asked, LevelVerdict(None, reason=reason))), ExitCode.HOLDS
         except InputError as error:
             error.in_source(path)
             click.echo(one_line(f"isocheck: {error}"), err=True)
-            return Result(history=path, error=str(error))
-    _write_files(history, result, options, how)
-    return replace(result, seconds={"load": loaded, **result.seconds})
+            # what is no file may be an address, given to the wrong command
+            return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
+    written = _write_files(history, result, options, how)
+    return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 
-def _write_files(history: "History", result: "Result", options: Options, how: "dict[str, Any]") -> None:
+def _write_files(history: "History", result: "Result", options: Options, how: "dict[str, Any]") -> ExitCode:
     """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
-    if options.witness is not None and result.ok:
-        from plume_py.checking.witness import write_witness
+    written = ExitCode.HOLDS
+    try:
+        if options.witness is not None and result.ok:
+            from plume_py.base.limits import Limits
+            from plume_py.checking.witness import write_witness
 
-        # no limits: it was decided within them, and takes as long again
-        write_witness(history, options.levels[0], options.witness, **{**how, "limits": None})
-    if options.minimize is not None and result.ok is False:
-        _minimize(history, options.levels[0], options.minimize, how)
+            # it was decided within the limits, and takes as long again
+            again = Limits(how["limits"].timeout, how["limits"].max_memory)
+            with again.enforced():
+                write_witness(history, options.levels[0], options.witness, **{**how, "limits": again})
+        if options.minimize is not None and result.ok is False:
+            with how["limits"].enforced():
+                _minimize(history, options.levels[0], options.minimize, how)
+    except LimitError as error:
+        click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
+        written = ExitCode.UNDECIDED
     if options.out is not None and result.violations:
         from pathlib import Path
 
@@ -207,6 +226,7 @@ def _write_files(history: "History", result: "Result", options: Options, how: "d
         album = Album(Path(options.out), options.pictures)
         write_pictures(result, album)
         tell(album.notes)
+    return written
 
 
 def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]") -> None:

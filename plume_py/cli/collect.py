@@ -10,6 +10,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
+from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.text import one_line
 from plume_py.cli.contract import seconds
 from plume_py.levels import parse_level
@@ -107,6 +108,7 @@ _OPTIONS = (
     click.option("--set", "settings", multiple=True, callback=_settings, metavar="NAME=VALUE",
                  help="A setting of every connection."),
     click.option("--keep-table", is_flag=True, help="Leave the table in the database."),
+    click.option("--force", is_flag=True, help="Overwrite a history that was recorded before."),
 )  # fmt: skip
 
 # What of that is about the workload itself.
@@ -136,7 +138,7 @@ def command(ctx: click.Context, /, out: str, **given: Any) -> None:
     """
     collected, _ = run(given, out)
     for line in summary(collected):
-        click.echo(one_line(line), err=out == "-")
+        click.echo(one_line(line), err=is_standard_output(out))
     ctx.exit(ending(collected))
 
 
@@ -144,9 +146,12 @@ def run(
     given: dict[str, Any], out: str, accept: "Callable[[list[Isolation]], object]" = lambda isolations: None
 ) -> "tuple[Collected, list[Isolation]]":
     """Collect as the options say; also at which isolations that was, to which ``accept`` may object before."""
+    from plume_py.collect.recorder import reject_record
     from plume_py.collect.run import Plan, collect
     from plume_py.collect.workload import Shape
 
+    if not given["force"]:  # better now than after a server has been started
+        reject_record(out)
     shape = Shape(**{name: given[name] for name in _OF_SHAPE})
     with _sigterm_as_interrupt(), _database(given, shape.lists) as (adapter, server):
         isolations = chosen_isolations(adapter, given["isolation"], given["mix"])
@@ -164,6 +169,7 @@ def run(
             timeout=given["timeout"],
             keep_table=given["keep_table"],
             by_kind=by_kind,
+            force=given["force"],
         )
         with _status(shape.sessions * shape.transactions) as tick:
             collected = collect(adapter, plan, server, tick)
@@ -290,7 +296,7 @@ def ending(collected: "Collected") -> int:
         return ExitCode.VIOLATION
     if collected.interrupted:
         return INTERRUPTED
-    unfinished = bool(collected.given_up) or (collected.audit is None and collected.path != "-")
+    unfinished = bool(collected.given_up) or (collected.audit is None and not is_stream(collected.path))
     if unfinished or not collected.counts["committed"]:
         return ExitCode.UNDECIDED
     return ExitCode.HOLDS

@@ -22,9 +22,12 @@ def command(source: str, target: str, name: str | None, input_format: str | None
     """
     chosen = FORMATS[name or format_of(target)]
     from plume_py.base.files import write_atomically
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.history.load import load
 
-    history = load(source, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+    with Limits(max_memory=share_of_machine(1)).enforced():
+        history = load(source, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
     try:
         rendered = chosen.load_writer()(history)
         write_atomically(target, rendered.chunks)

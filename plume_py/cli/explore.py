@@ -8,7 +8,8 @@ from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import seconds
 from plume_py.cli.predict import PROGRAMS, level_option, workload_options
-from plume_py.levels import DEFAULT
+from plume_py.levels import DEFAULT, STRONGEST
+from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.predict.store.explore import Exploration
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
     callback=level_option,
     default=DEFAULT,
     show_default=True,
-    help="Of the store: RC RA TCC PC PSI SI.",
+    help=f"Of the store: {' '.join(LEVELS)}.",
 )
 @click.option("--runs", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
-@click.option(
-    "--target", type=click.Choice(["SER", "SI"]), default="SER", show_default=True, help="What runs may break."
-)
+@click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What runs may break.")
 @workload_options
 @click.option("--same-plan", is_flag=True, help="The same transactions in every run, instead of new ones.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds in all.")
@@ -41,11 +40,13 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     if level == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.predict.store.explore import explore
     from plume_py.predict.store.program import program as find
 
-    limits = Limits(given.pop("timeout"))
-    found = explore(find(program), level, limits=limits, **given)
+    limits = Limits(given.pop("timeout"), share_of_machine(1))
+    with limits.enforced():
+        found = explore(find(program), level, limits=limits, **given)
     for line in _lines(program, found):
         click.echo(line)
     if out is not None and found.first_history is not None:

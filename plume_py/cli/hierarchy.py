@@ -38,6 +38,7 @@ def command(
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
     """
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
     from plume_py.synth.report import document
 
@@ -45,7 +46,9 @@ def command(
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
     (levels,) = chosen(files, names or USUAL)
     try:
-        found = hierarchy(levels, scope_of(**sizes), Limits(timeout))
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            found = hierarchy(levels, scope_of(**sizes), limits)
     except LimitError as error:
         undecided = {"classes": None, "reason": str(error)}
         click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))

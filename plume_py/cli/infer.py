@@ -110,11 +110,12 @@ def _print_json(result: "Inference", together: "Together | None", extra: dict[st
     import msgspec
 
     from plume_py.infer.report import data, together_data
+    from plume_py.report.json import encode
 
     document = {**data(result), **extra}
     if together is not None:
         document["together"] = together_data(result, together)
-    click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    click.echo(msgspec.json.format(encode(document).encode(), indent=2).decode())
 
 
 def _together(result: "Inference", wanted: bool, given: dict[str, Any]) -> "Together | None":

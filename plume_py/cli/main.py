@@ -2,14 +2,17 @@
 
 import os
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from importlib import import_module
-from io import StringIO, TextIOWrapper
-from pathlib import Path
+from io import StringIO
 
 import click
 
-from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError
+from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode
+from plume_py.base.passwords import keep_secret, redacted
+from plume_py.base.streams import mend_streams
 from plume_py.base.text import one_line
 from plume_py.base.version import __version__
 
@@ -112,56 +115,66 @@ def run() -> None:
         main()
     except SystemExit as stop:
         if "numba" in sys.modules:
-            for stream in (sys.stdout, sys.stderr):
-                stream.flush()
+            with suppress(OSError, ValueError):
+                sys.stderr.flush()
             os._exit(stop.code if isinstance(stop.code, int) else 0)  # main() ends with a number, or None: all is well
         raise
 
 
 def main() -> None:
-    """Run the command line; every expected failure is one line on standard error and an exit code."""
-    _mend_streams()
+    """Run the command line; every expected failure is one line on standard error and an exit code.
+
+    Left to itself, Python ends with 1 whenever something unexpected happens, and that means a violation here.
+    """
+    mend_streams()
+    for argument in sys.argv[1:]:
+        if not os.path.lexists(argument):
+            keep_secret(argument)
+    code = _ending(_run)
+    # what is still buffered may fail only now
+    sys.exit(_ending(sys.stdout.flush) or code)
+
+
+def _run() -> int | None:
+    code: int | None = cli.main(prog_name="isocheck", standalone_mode=False)
+    sys.stdout.flush()
+    return code
+
+
+def _ending(action: Callable[[], int | None]) -> int | None:
+    """What ``action`` ends with; a failure is told, and has a code of its own."""
     try:
-        code = cli.main(prog_name="isocheck", standalone_mode=False)
-        sys.stdout.flush()
+        return action()
     except click.ClickException as error:
         _show(error)
-        code = error.exit_code
+        return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted", err=True)
-        code = 130
+        return _told("interrupted", 130)
     except (BrokenPipeError, _ReaderGoneError):
         # The reader of our output went away; nothing more can be said to it.
         _silence_output()
-        code = READER_GONE
+        return READER_GONE
     except OSError as error:
-        click.echo(one_line(f"isocheck: cannot write the results: {error.strerror or error}"), err=True)
         _silence_output()
-        code = ExitCode.USAGE
+        return _told(f"isocheck: cannot write the results: {error.strerror or error}", ExitCode.USAGE)
     except IsocheckError as error:
-        click.echo(one_line(f"isocheck: {error}"), err=True)
-        code = exit_code_of(error)
+        return _told(f"isocheck: {error}", exit_code_of(error))
+    except MemoryError:
+        return _told("isocheck: stopped: there is no more memory to be had", ExitCode.UNDECIDED)
+    except RecursionError:
+        return _told("isocheck: stopped: the input is nested too deeply", ExitCode.UNDECIDED)
     except Exception as error:
         if type(error).__module__ == "pysolvers" and "interrupt" in str(error):  # Ctrl-C, while the solver was at work
-            click.echo("interrupted", err=True)
-            sys.exit(130)
-        # Python would end with 1, which means "violated"; nothing was decided.
+            return _told("interrupted", 130)
         if os.environ.get("ISOCHECK_DEBUG"):
             raise
-        what = f"{type(error).__name__}: {error}"
-        click.echo(one_line(f"isocheck: a defect in isocheck itself, please report it: {what:.300}"), err=True)
-        code = ExitCode.UNDECIDED
-    sys.exit(code)
+        what = redacted(f"{type(error).__name__}: {error}")
+        return _told(f"isocheck: a defect in isocheck itself, please report it: {what:.300}", ExitCode.UNDECIDED)
 
 
-def _mend_streams() -> None:
-    """Standard streams that can take any text, even where they were closed before we began."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
-        elif isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
+def _told(line: str, code: int) -> int:
+    click.echo(one_line(line), err=True)
+    return code
 
 
 def _show(error: click.ClickException) -> None:
@@ -179,7 +192,7 @@ def _silence_output() -> None:
 
 def exit_code_of(error: IsocheckError) -> int:
     """The exit code that an expected failure stands for."""
-    if isinstance(error, LimitError):
+    if isinstance(error, LimitError | TooLargeError):
         return ExitCode.UNDECIDED
     if isinstance(error, InputError | ConversionError):
         return ExitCode.BAD_INPUT

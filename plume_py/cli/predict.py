@@ -16,7 +16,8 @@ from plume_py.cli.contract import (
     seconds,
     tell,
 )
-from plume_py.levels import DEFAULT, parse_level
+from plume_py.levels import DEFAULT, STRONGEST, parse_level
+from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from plume_py.predict.store.program import Workload
     from plume_py.predict.store.replay import Validation
 
-LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
 
@@ -51,9 +51,9 @@ def workload_options(command: Any) -> Any:
 @click.argument("history", metavar="[HISTORY]", required=False)
 @click.option(
     "--level", "-l", callback=level_option, default=DEFAULT, show_default=True,
-    help="The level that the predicted run keeps: RC RA TCC PC PSI SI, or declared.",
+    help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared.",
 )  # fmt: skip
-@click.option("--target", type=click.Choice(["SER", "SI"]), default="SER", show_default=True, help="What it breaks.")
+@click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
 @click.option(
     "--boundary", type=click.Choice(["strict", "relaxed"]), default="strict", show_default=True,
     help="What of a transaction with a changed read is kept: up to that read, or all.",
@@ -89,8 +89,9 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
         raise click.UsageError("give a HISTORY, or a program with --program")
     if program is not None and given["level"] == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
-    if given["target"] == "SI" and given["level"] == "SI":
-        raise click.UsageError("what keeps SI cannot break SI: choose another --level or --target")
+    if given["target"] == given["level"]:
+        kept = given["level"]
+        raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
     if (given["assume"] or given["levels_file"]) and given["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
     if given["sweep"] and (given["out"] or given["output"] == "json"):
@@ -98,10 +99,13 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
     if given["out"] is not None and history is not None and os.path.realpath(given["out"]) == os.path.realpath(history):
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
 
-    given["limits"] = Limits(given["timeout"], given["max_memory"])
-    name, observed, workload = _observe(history, program, given)
-    if not given["even_if_broken"] and not _keeps_target(name, observed, given):
+    given["limits"] = Limits(given["timeout"], given["max_memory"] or share_of_machine(1))
+    with given["limits"].enforced():
+        name, observed, workload = _observe(history, program, given)
+        keeps_target = given["even_if_broken"] or _keeps_target(name, observed, given)
+    if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
     ctx.exit(_sweep(name, observed, given) if given["sweep"] else _predict(name, observed, workload, given))
 
@@ -143,17 +147,18 @@ def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
     from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor.predictor import predict
 
-    return predict(
-        observed,
-        level,
-        target=given["target"],
-        boundary=given["boundary"],
-        exact=given["exact"],
-        count=given["count"],
-        limits=given["limits"],
-        level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
-        assume=given["assume"],
-    )
+    with given["limits"].enforced():
+        return predict(
+            observed,
+            level,
+            target=given["target"],
+            boundary=given["boundary"],
+            exact=given["exact"],
+            count=given["count"],
+            limits=given["limits"],
+            level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
+            assume=given["assume"],
+        )
 
 
 def _predict(name: str, observed: "History", workload: "Workload | None", given: dict[str, Any]) -> int:

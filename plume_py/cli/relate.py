@@ -33,6 +33,7 @@ def command(
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
     """
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.synth.relate import relate
     from plume_py.synth.report import document, plain, text
 
@@ -41,7 +42,9 @@ def command(
             raise click.UsageError(f"{name!r} is not one level; relate compares two, hierarchy several")
     (first,), (second,) = chosen(files, (a,), (b,))
     try:
-        found = relate(first, second, scope_of(**sizes), Limits(timeout))
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            found = relate(first, second, scope_of(**sizes), limits)
     except LimitError as error:
         undecided = {"a": first.name, "b": second.name, "relation": None, "reason": str(error)}
         click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.exits import ExitCode, combined
+from plume_py.base.files import is_stream
 from plume_py.base.memory import SMALLEST
 from plume_py.base.text import one_line
 from plume_py.cli.contract import LevelChoice, reading_options, seconds
 from plume_py.levels import DEFAULT, NAMES
 
 if TYPE_CHECKING:
+    from plume_py.scan.results import Writer
     from plume_py.scan.run import Engine, Tally
     from plume_py.scan.settings import Settings
     from plume_py.scan.summary import Summary
@@ -67,6 +69,7 @@ class _Scan(click.Command):
 @click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Worker processes.  [default: one per core]")
 @click.option("--results", type=click.Path(dir_okay=False), help="Append a JSON line per history to this file.")
 @click.option("--resume", is_flag=True, help="Go on with --results: check what is missing there or has changed.")
+@click.option("--force", is_flag=True, help="Overwrite --results if it has something in it.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the summary as a page for a browser.")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
@@ -89,6 +92,7 @@ def command(
     jobs: int | None,
     results: str | None,
     resume: bool,
+    force: bool,
     report: str | None,
     output: str,
     engine: str,
@@ -105,6 +109,8 @@ def command(
     """
     if resume and results is None:
         raise click.UsageError("--resume needs --results: the file to go on with")
+    if resume and force:
+        raise click.UsageError("--resume goes on with what is there, --force overwrites it: one of the two")
     if (engine == "dask") != (scheduler is not None):
         raise click.UsageError("--engine dask and --scheduler ADDRESS belong together")
     if engine == "dask" and jobs is not None:
@@ -115,9 +121,12 @@ def command(
     asked = {level for group in levels for level in group} or {DEFAULT}
     settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
     with _results_file(results) as target, _told_how_to_go_on(results):
-        summary, tally = _scan(
-            paths, settings, lambda tasks: _engine(scheduler, jobs, settings, tasks), target, resume, report
-        )
+        from plume_py.scan.results import Writer
+
+        with Writer(target, resume=resume, force=force) as writer:
+            summary, tally = _scan(
+                paths, settings, lambda tasks: _engine(scheduler, jobs, settings, tasks), writer, report
+            )
     try:
         if report is not None:
             _write_report(report, summary, tally)
@@ -150,7 +159,11 @@ def _reject_bad_report(paths: tuple[str, ...], report: str | None, results: str 
     if report is not None and os.path.realpath(report) in others:
         raise click.UsageError(f"--report would overwrite {report}")
     # Better now than after hours of checking.
-    if report is not None and not os.access(os.path.dirname(report) or ".", os.W_OK):
+    if (
+        report is not None
+        and not is_stream(report)
+        and not os.access(os.path.dirname(os.path.realpath(report)), os.W_OK)
+    ):
         raise click.UsageError(f"cannot write {report}: the folder does not exist or is closed")
 
 
@@ -181,23 +194,21 @@ def _scan(
     paths: tuple[str, ...],
     settings: "Settings",
     engine: "Callable[[int], Engine]",
-    target: str,
-    resume: bool,
+    writer: "Writer",
     report: str | None,
 ) -> "tuple[Summary, Tally]":
     from plume_py.cli.scan_progress import shown_progress
     from plume_py.scan.find import find
-    from plume_py.scan.results import Writer, read_lines
+    from plume_py.scan.results import read_lines
     from plume_py.scan.run import run, with_known
     from plume_py.scan.summary import summed_up
 
-    with Writer(target, resume=resume) as writer:
-        if writer.damaged:
-            _note_damage(target, writer.damaged)
-        tasks = with_known(find(paths, leave_out=[path for path in (target, report) if path]), writer, settings)
-        with shown_progress() as watch:
-            tally = run(tasks, engine(len(tasks)), writer, watch)
-        return summed_up(read_lines(target)), tally
+    if writer.damaged:
+        _note_damage(writer.path, writer.damaged)
+    tasks = with_known(find(paths, leave_out=[path for path in (writer.path, report) if path]), writer, settings)
+    with shown_progress() as watch:
+        tally = run(tasks, engine(len(tasks)), writer, watch)
+    return summed_up(read_lines(writer.path)), tally
 
 
 def _note_damage(path: str, lines: int) -> None:

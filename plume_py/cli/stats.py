@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError
+from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined
+from plume_py.base.passwords import redacted
 from plume_py.base.text import encodable, one_line, shown, wrapped
 from plume_py.cli.contract import reading_options
 
@@ -43,17 +44,21 @@ def command(
 
 def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[str, Any], ExitCode]:
     """The statistics of one file, or its error (told on standard error at once)."""
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.history.load import load
     from plume_py.history.stats import stats
 
     start = time.perf_counter()
     try:
-        history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
-    except InputError as error:
+        with Limits(max_memory=share_of_machine(1)).enforced():
+            history = load(path, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+            seconds = round(time.perf_counter() - start, 3)
+            return {"history": path, "stats": stats(history), "seconds": seconds, "error": None}, ExitCode.HOLDS
+    except (InputError, LimitError) as error:
         click.echo(one_line(f"isocheck: {error}"), err=True)
-        return {"history": path, "stats": None, "seconds": None, "error": str(error)}, ExitCode.BAD_INPUT
-    seconds = round(time.perf_counter() - start, 3)
-    return {"history": path, "stats": stats(history), "seconds": seconds, "error": None}, ExitCode.HOLDS
+        code = ExitCode.UNDECIDED if isinstance(error, LimitError | TooLargeError) else ExitCode.BAD_INPUT
+        return {"history": redacted(path), "stats": None, "seconds": None, "error": redacted(str(error))}, code
 
 
 def _plain(result: dict[str, Any]) -> dict[str, Any]:
@@ -65,9 +70,9 @@ def _plain(result: dict[str, Any]) -> dict[str, Any]:
 
 def _json(value: Any) -> bytes:
     """Bytes, because JSON is UTF-8 whatever the terminal's encoding."""
-    import msgspec
+    from plume_py.report.json import encode
 
-    return msgspec.json.encode(value)
+    return encode(value).encode()
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:

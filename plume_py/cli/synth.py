@@ -61,6 +61,7 @@ def command(
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.synth import Outcome, synthesize
     from plume_py.synth.report import document, plain, text
 
@@ -75,10 +76,12 @@ def command(
         sizes["txns"] = len(programs)
     scope = scope_of(**sizes)
     try:
-        outcome = synthesize(
-            allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
-            tricks=_tricks(switched_off), limits=Limits(timeout),
-        )  # fmt: skip
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            outcome = synthesize(
+                allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
+                tricks=_tricks(switched_off), limits=limits,
+            )  # fmt: skip
     except LimitError as error:
         nothing = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
         click.echo(document(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
@@ -118,9 +121,11 @@ def _tricks(names: tuple[str, ...]) -> Any:
 
 def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
     """One native file, or a folder with a file and pictures for each history."""
+    from plume_py.base.files import is_stream
+
     if not outcome.found:
         return
-    if out.endswith(".json"):
+    if out.endswith(".json") or is_stream(out):
         _write_history(outcome.found[0], out)
         return
     from dataclasses import replace

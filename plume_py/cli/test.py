@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
+from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.files import is_stream
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
 from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, picture_formats, picture_option, seconds, tell
@@ -54,8 +55,8 @@ def command(
     formats = picture_formats(pictures, out)
     if given["url"] is None and given["managed"] is None:
         given["managed"] = "sqlite"
-    if history == "-":
-        raise click.UsageError("--history needs a file: standard output has the results")
+    if history is not None and is_stream(history):
+        raise click.UsageError("--history needs a file: it is read again, and standard output has the results")
     path, is_temporary = _place(history)
     expected = [level for group in expect for level in group]
     is_needed = False
@@ -110,10 +111,17 @@ def _remarks(isolations: "list[Isolation]") -> list[str]:
 
 def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
     from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
     from plume_py.checking.check import check
+    from plume_py.checking.result import LevelVerdict, Result
     from plume_py.history.load import load
 
-    return check(load(path, init_txn="none"), levels, name=path, limits=Limits(timeout))
+    limits = Limits(timeout, share_of_machine(1))
+    try:
+        with limits.enforced():
+            return check(load(path, init_txn="none"), levels, name=path, limits=limits)
+    except LimitError as error:
+        return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 
 
 def _show(ctx: click.Context, result: "Result", output: str, report: str | None) -> None:

@@ -2,14 +2,14 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import encodable, one_line
-from plume_py.cli.contract import reading_options
+from plume_py.cli.contract import bytes_of_memory, reading_options, seconds
 
 if TYPE_CHECKING:
     from plume_py.verify import Entry, Witness
@@ -21,40 +21,53 @@ TOLD = 20
 @click.command("verify")
 @click.argument("history", metavar="HISTORY")
 @click.argument("file", metavar="FILE")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided.")
+@click.option(
+    "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided if it does not suffice."
+)
 @reading_options
 @click.pass_context
-def command(ctx: click.Context, history: str, file: str, input_format: str | None, init_txn: str) -> None:
+def command(ctx: click.Context, /, history: str, file: str, **given: Any) -> None:
     """Re-check FILE, which a check of HISTORY wrote ("-" reads standard input).
 
     FILE is a commit order (check --witness FILE) or a report (check --format json or jsonl), whose violations of
     HISTORY are proved again, one by one. The code that does so shares nothing with the checker.
 
-    Exit code: 0 confirmed, 1 refuted, 2 wrong usage, 3 undecided (a violation of too many transactions), 4 some input
-    could not be read.
+    Exit code: 0 confirmed, 1 refuted, 2 wrong usage, 3 undecided (a violation of too many transactions, or a limit was
+    reached), 4 some input could not be read.
     """
     if history == file == "-":
         raise click.UsageError("only one of HISTORY and FILE can be standard input")
-    from plume_py.history.load import load
-    from plume_py.verify import Witness, judge_entry, verify_witness
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
 
-    claim = _read(file)
-    entry = claim if isinstance(claim, Witness) else _choose(claim, history, file)
-    loaded = load(history, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
-    undecided: list[str] = []
-    if isinstance(entry, Witness):
-        refuted = verify_witness(loaded, entry)
-        what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
-    else:
-        verdict = judge_entry(loaded, entry)
-        refuted, undecided = verdict.refuted, verdict.undecided
-        count = len(entry.violations)
-        what = f"{count:,} violation{'s' if count > 1 else ''} proved again"
+    try:
+        with Limits(given["timeout"], given["max_memory"] or share_of_machine(1)).enforced():
+            what, refuted, undecided = _judge(history, file, given)
+    except LimitError as error:
+        what, refuted, undecided = "", [], [str(error)]
     if not refuted and not undecided:
         click.echo(one_line(f"confirmed: {what}"))
         return
     _tell("refuted", refuted)
     _tell("undecided", undecided)
     ctx.exit(ExitCode.VIOLATION if refuted else ExitCode.UNDECIDED)
+
+
+def _judge(history: str, file: str, given: dict[str, Any]) -> tuple[str, list[str], list[str]]:
+    """What is to be shown, what is wrong with it, and what could not be told."""
+    from plume_py.history.load import load
+    from plume_py.verify import Witness, judge_entry, verify_witness
+
+    claim = _read(file)
+    entry = claim if isinstance(claim, Witness) else _choose(claim, history, file)
+    loaded = load(history, format=given["input_format"], init_txn=given["init_txn"])
+    if isinstance(entry, Witness):
+        what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
+        return what, verify_witness(loaded, entry), []
+    verdict = judge_entry(loaded, entry)
+    count = len(entry.violations)
+    return f"{count:,} violation{'s' if count > 1 else ''} proved again", verdict.refuted, verdict.undecided
 
 
 def _tell(answer: str, problems: list[str]) -> None:

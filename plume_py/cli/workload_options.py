@@ -8,7 +8,8 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
 from plume_py.cli.contract import tell
-from plume_py.levels import STRONGEST
+from plume_py.levels import STRONGEST, parse_level
+from plume_py.levels.databases import DATABASES
 
 if TYPE_CHECKING:
     from plume_py.allocate.driver import Drawing
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CATALOGUES = ("mixiso", "postgresql", "mysql", "sqlserver", "oracle")
+CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
 
 
 def reading_workloads(command: F) -> F:
@@ -50,7 +51,6 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
     """``Balance=PC,WriteCheck=SER``, or as an engine says, ``Balance=REPEATABLE READ``; names may hold commas within
     parentheses, so levels end a piece."""
     from plume_py.allocate.catalogue import CATALOGUES
-    from plume_py.allocate.workload import level_name
 
     own = {spelled: level for level, spelled in CATALOGUES[catalogue].levels.items()}
     levels: dict[str, str] = {}
@@ -60,7 +60,7 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
         if not equals:
             name += piece + ","
             continue
-        level = own.get(" ".join(after.upper().split())) or level_name(after.strip())
+        level = own.get(" ".join(after.upper().split())) or parse_level(after.strip())
         name = (name + before).strip()
         if level is None or not name or name in levels:
             raise IsocheckError(one_line(f"{option}: {piece[:60]!r} is not of the form NAME=LEVEL"))

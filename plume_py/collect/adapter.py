@@ -12,6 +12,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from plume_py.base.passwords import redacted
+from plume_py.levels.databases import Database
+
 Value = int | list[int]
 
 # The initial state of every key, as it stands in the header of the history.
@@ -127,9 +130,15 @@ class Adapter(ABC):
         return
 
 
+def promises(database: Database) -> dict[str, Promise]:
+    """The settings of a database that we know, its default first."""
+    settings = sorted(database.settings, key=lambda setting: setting.spelled != database.default)
+    return {s.spelled.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
+
+
 def first_line(error: BaseException) -> str:
-    """What an error says, without what servers like to add below; its kind if it says nothing."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """What an error says, without passwords and what servers like to add below; its kind if it says nothing."""
+    return (redacted(str(error)).splitlines() or [type(error).__name__])[0]
 
 
 def to_list(text: str) -> list[int]:

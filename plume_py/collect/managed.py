@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -22,7 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.processes import MARK, end, is_running, tree
+from plume_py.base.processes import MARK, end, is_running, module_command, tree
 from plume_py.collect.registry import adapter_class
 
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
@@ -156,11 +155,13 @@ class ManagedServer(ABC):
 
     def write(self, name: str, text: str) -> str:
         """A file in the folder that only the server's user can read; its path."""
-        path = Path(self.folder, name)
-        path.touch(mode=0o600)
-        path.write_text(text)
-        self._own(str(path))
-        return str(path)
+        path = str(Path(self.folder, name))
+        # In a folder of that user, what is there already, or a link, may be meant for us to fall into.
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+            self._own(file.fileno())
+        return path
 
     def _start_somewhere(self) -> None:
         """On a free port; somebody else may take it first, so there are a few attempts."""
@@ -175,7 +176,8 @@ class ManagedServer(ABC):
 
     def _start(self) -> None:
         log = Path(self.folder, "server.log")
-        with log.open("ab") as output:
+        appending = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC  # see ``write``
+        with os.fdopen(os.open(log, appending, 0o644), "ab") as output:
             self._server = subprocess.Popen(
                 self.command(self.find()),
                 stdin=subprocess.DEVNULL,
@@ -205,7 +207,7 @@ class ManagedServer(ABC):
 
     def _keep(self) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "plume_py.collect.watchdog", self.folder],
+            module_command("plume_py.collect.watchdog", self.folder),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -229,7 +231,7 @@ class ManagedServer(ABC):
         user = self._user()
         return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
-    def _own(self, path: str) -> None:
+    def _own(self, path: str | int) -> None:
         user = self._user()
         if user is not None:
             os.chown(path, user.pw_uid, user.pw_gid)
@@ -308,7 +310,11 @@ class ManagedMariadb(ManagedServer):
             f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n"
             f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{self.password}';\n"
             f"CREATE OR REPLACE USER 'root'@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
-            "GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n",
+            "GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n"
+            # Whoever else comes with a new server, under whatever host's name, has no password.
+            "DELETE FROM mysql.global_priv WHERE (User, Host) NOT IN"
+            " (('root', '127.0.0.1'), ('root', 'localhost'), ('mariadb.sys', 'localhost'));\n"
+            "FLUSH PRIVILEGES;\n",
         )
 
     def command(self, programs: dict[str, str]) -> list[str]:
@@ -364,7 +370,7 @@ class ManagedSqlite(ManagedServer):
     def _start(self) -> None:
         return
 
-    def _own(self, path: str) -> None:
+    def _own(self, path: str | int) -> None:
         return
 
 

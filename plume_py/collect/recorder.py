@@ -12,13 +12,15 @@ and where it is there, forgives half a line at the end.
 import os
 import secrets
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.files import is_stream, open_stream
+from plume_py.base.leftovers import Aside, held
 from plume_py.history.formats.jsonl_pending import first_line, pending_path
 
 # The hidden file is written anew, with what is under way, when it has grown to this.
@@ -32,29 +34,30 @@ class ClosedError(Exception):
 class Recorder:
     """Writes one history; its methods may be called by any thread."""
 
-    def __init__(self, path: str, header: dict[str, Any]) -> None:
-        """``path`` may be "-" for standard output, which has no hidden file beside it.
+    def __init__(self, path: str, header: dict[str, Any], *, force: bool = False) -> None:
+        """``path`` may be a device or a pipe, or "-" for standard output: then there is no hidden file beside it.
 
-        What the header says of the run gets an identity, which ties the hidden file to this history.
+        What the header says of the run gets an identity, which ties the hidden file to this history. A history that is
+        there already is overwritten only by ``force``.
         """
         self._path = path
+        self._is_stream = is_stream(path)
         self._run = secrets.token_hex(8)
         self._lock = threading.Lock()
         self._under_way: dict[str, bytes] = {}
         self._pending_size = 0
-        self._pending = -1
+        self._pending: Aside | None = None
         self._closed = False
         self.counts = {"committed": 0, "aborted": 0, "unknown": 0}
         self.problem = ""
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-            self._file = os.dup(1) if path == "-" else os.open(path, flags, 0o666)
+            self._file = open_stream(path) if self._is_stream else _open_record(path, force)
         except OSError as error:
             raise IsocheckError(f"cannot write {path}: {error.strerror}") from None
         self._size = 0
         header = {**header, "collected": {**header.get("collected", {}), "run": self._run}}
         self._write_line(msgspec.json.encode(header) + b"\n")
-        if path != "-":
+        if not self._is_stream:
             self._begin_pending(b"")
 
     def intend(self, transaction: dict[str, Any]) -> None:
@@ -64,9 +67,9 @@ class Recorder:
             if self._closed:
                 raise ClosedError("the run was over")
             self._under_way[transaction["id"]] = line
-            if self._pending >= 0:
+            if self._pending is not None:
                 with suppress(OSError):  # the history itself will tell that the disk is full
-                    self._pending_size += os.write(self._pending, line)
+                    self._pending_size += os.write(self._pending.file.fileno(), line)
 
     def record(self, transaction: dict[str, Any]) -> None:
         """The outcome of ``transaction`` is known, or known to be unknown."""
@@ -90,8 +93,8 @@ class Recorder:
                 self.counts["unknown"] += 1
                 self._write_line(line)
             os.close(self._file)
-            if self._pending >= 0:
-                os.close(self._pending)
+            if self._pending is not None:
+                self._pending.file.close()
                 if not self.problem:
                     Path(pending_path(self._path)).unlink(missing_ok=True)
 
@@ -106,7 +109,7 @@ class Recorder:
             self._size += len(line)
         except OSError as error:
             self.problem = f"cannot write {self._path}: {error.strerror}"
-            if self._path != "-":  # which may be a file that had something in it before
+            if not self._is_stream:  # which may have had something in it before
                 with suppress(OSError):
                     os.ftruncate(self._file, self._size)
 
@@ -114,12 +117,36 @@ class Recorder:
         """A new hidden file; it replaces the old one at once, so that there always is one."""
         target = pending_path(self._path)
         try:
-            handle = os.open(f"{target}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o666)
-            os.write(handle, first_line(self._run) + content)
-            os.replace(f"{target}.new", target)
+            with ExitStack() as unless_in_place:
+                aside = Aside(target)
+                unless_in_place.push(aside)
+                aside.file.write(first_line(self._run) + content)
+                aside.put_in_place()
+                unless_in_place.pop_all()
         except OSError as error:
             self.problem = self.problem or f"cannot write {target}: {error.strerror}"
             return
-        if self._pending >= 0:
-            os.close(self._pending)
-        self._pending, self._pending_size = handle, len(content)
+        if self._pending is not None:
+            self._pending.file.close()
+        self._pending, self._pending_size = aside, len(content)
+
+
+def reject_record(path: str) -> None:
+    """A history that was recorded is not overwritten without being asked to."""
+    if os.path.isfile(path) and os.path.getsize(path) and not is_stream(path):
+        raise IsocheckError(f"{path} exists already; overwrite it with --force, or choose another file")
+
+
+def _open_record(path: str, force: bool) -> int:
+    """The file, empty, and ours alone for as long as it is open."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    try:
+        if not held(handle):
+            raise IsocheckError(f"{path} is being written by another run")
+        if not force:
+            reject_record(path)
+        os.ftruncate(handle, 0)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle

@@ -2,13 +2,12 @@
 
 import importlib
 import importlib.util
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.passwords import keep_secret, redacted, without_password
 from plume_py.collect.adapter import Adapter, Setup
 
 # scheme -> module below plume_py.collect.adapters, and its class
@@ -26,6 +25,7 @@ _FORMS = "postgresql://…, mysql://…, mariadb://…, sqlite:///file, broken:?
 
 def adapter_class(url: str) -> type[Adapter]:
     """The adapter that ``url`` names; what follows ``?`` or ``//`` is for the adapter to understand."""
+    keep_secret(url)
     scheme, colon, rest = url.partition(":")
     if scheme in SCHEMES:
         module, name = SCHEMES[scheme]
@@ -36,20 +36,13 @@ def adapter_class(url: str) -> type[Adapter]:
     module_of_user = _from_file(scheme) if scheme.endswith(".py") else _from_name(scheme)
     found = getattr(module_of_user, name, None)
     if found is None:
-        raise IsocheckError(f"{scheme} has no class {name}")
+        raise IsocheckError(redacted(f"{scheme} has no class {name}"))
     return _checked(found, url)
 
 
 def open_adapter(setup: Setup) -> Adapter:
     """The adapter for ``setup.url``."""
     return adapter_class(setup.url)(setup)
-
-
-def without_password(url: str) -> str:
-    """An address that may be written down, also if it is not a valid one: passwords like to have odd characters."""
-    address, mark, query = re.sub(r"^([^:]*://[^:/@]*):.*@", r"\1@", url, flags=re.DOTALL).partition("?")
-    kept = [piece for piece in query.split("&") if "password" not in unquote(piece.partition("=")[0]).lower()]
-    return address + (mark if any(kept) else "") + "&".join(kept)
 
 
 def _checked(found: object, url: str) -> type[Adapter]:
@@ -68,7 +61,7 @@ def _from_file(path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise IsocheckError(f"{path} cannot be imported: {type(error).__name__}: {error}") from None
+        raise IsocheckError(redacted(f"{path} cannot be imported: {type(error).__name__}: {error}")) from None
     return module
 
 
@@ -76,7 +69,8 @@ def _from_name(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise IsocheckError(f"cannot import {name}: {error}; address a database as {_FORMS}") from None
+        told = redacted(f"cannot import {name}: {error}")
+        raise IsocheckError(f"{told}; address a database as {_FORMS}") from None
 
 
 def _shown(url: str) -> str:

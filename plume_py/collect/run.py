@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.files import is_standard_output, is_stream
+from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
 from plume_py.collect.audit import Audit, audit
 from plume_py.collect.client import Client, Isolation, Task
 from plume_py.collect.faults import Faults, Server, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.registry import without_password
 from plume_py.collect.workload import Shape, Workload
 
 # Beyond the timeout of a statement, which the server keeps: then the connection is cut off from outside.
@@ -38,6 +39,7 @@ class Plan:
     timeout: float = 10.0
     keep_table: bool = False
     by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of a mix: kinds with an isolation of their own
+    force: bool = False  # may ``out`` be a history that was recorded before?
 
 
 @dataclass
@@ -79,7 +81,7 @@ def collect(
         with _explained(adapter):
             adapter.create(workload.keys)
             header = _header(adapter, plan)
-        collected = _record(adapter, plan, server, Recorder(plan.out, header), workload, tick)
+        collected = _record(adapter, plan, server, Recorder(plan.out, header, force=plan.force), workload, tick)
     except BaseException:
         if server is None and not plan.keep_table:
             _remove(adapter)
@@ -208,8 +210,9 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
     """The audit, and the table goes."""
     try:
         adapter.settle()
-        if plan.out == "-":
-            collected.audit_problem = "the history went to standard output"
+        if is_stream(plan.out):
+            where = "standard output" if is_standard_output(plan.out) else f"{plan.out}, which is no file to read again"
+            collected.audit_problem = f"the history went to {where}"
         else:
             collected.audit = audit(plan.out, adapter.contents())
     except IsocheckError:

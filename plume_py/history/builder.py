@@ -1,7 +1,8 @@
 """``HistoryBuilder``: histories from code, one transaction at a time. The readers of textual formats use it too."""
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import chain
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ _OPS, _ITEMS, _INITIAL = range(3)
 
 KINDS = {"r": READ, "w": WRITE, "append": APPEND}
 STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
+
+# Ids such as we make up.
+_LIKE_OURS = re.compile(r"T('*+)\d++")
 
 
 class HistoryBuilder:
@@ -215,7 +219,11 @@ def _labels(names: list[str | int | None]) -> Labels:
         if name == INITIAL_ID:
             raise InputError(f"the id {name!r} is reserved for reports", hint="choose another")
         seen.add(str(name))
-    prefix = "T"
-    while any(name.startswith(prefix) and name[len(prefix) :].isdecimal() for name in seen):
-        prefix += "'"  # a made-up id must not meet a given one
-    return Labels(tuple(names) if given else None, prefix)
+    return Labels(tuple(names) if given else None, _unused_prefix(seen))
+
+
+def _unused_prefix(names: Iterable[str]) -> str:
+    """T, or T with as many quotes as it takes: a made-up id must not meet a given one."""
+    found = (_LIKE_OURS.fullmatch(name) for name in names)
+    taken = {len(match[1]) for match in found if match}
+    return "T" + "'" * next(quotes for quotes in count() if quotes not in taken)

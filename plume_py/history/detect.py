@@ -21,15 +21,16 @@ _HOW_TO_GET_EDN = (
 # How a file in Jepsen's binary format begins.
 _JEPSEN_BINARY = b"JEPSEN"
 
-# Tried in order on the first bytes, once leading space is gone.
+# Tried in order on the first bytes, once leading space is gone. Comments and space are taken whole and never given back
+# (``*+``), so that no file can make a pattern try again and again.
 _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
-    ("plume", re.compile(rb"(#[^\n]*\n\s*)*[rw]\(\s*-?\d")),
+    ("plume", re.compile(rb"(#[^\n]*+\n\s*+)*+[rw]\(\s*-?\d")),
     ("isopredict", re.compile(rb"(READ|WRITE) KEY\[")),
-    ("awdit", re.compile(rb"[-=\s]*[rw] +\d+ +\d+\s")),
-    ("dbcop-yaml", re.compile(rb"(---\s*)?- - events:")),
-    ("dbcop-hist", re.compile(rb"(//[^\n]*\n\s*)*(-{3,}\s+)*(\[\s*\]!?|\[\s*[A-Za-z_]\w*\s*(:=|==))")),
-    ("jepsen-txt", re.compile(rb"[^\s]+ *\t:(invoke|ok|fail|info) *\t")),
-    ("edn", re.compile(rb"(;[^\n]*\n\s*)*([\[(]\s*)?(;[^\n]*\n\s*)*(#[A-Za-z][\w./-]*\s*)?\{\s*:")),
+    ("awdit", re.compile(rb"[-=\s]*+[rw] ++\d++ ++\d++\s")),
+    ("dbcop-yaml", re.compile(rb"(---\s*+)?- - events:")),
+    ("dbcop-hist", re.compile(rb"(//[^\n]*+\n\s*+)*+(-{3,}+\s++)*+(\[\s*+\]!?|\[\s*+[A-Za-z_]\w*+\s*+(:=|==))")),
+    ("jepsen-txt", re.compile(rb"[^\s]++ *+\t:(invoke|ok|fail|info) *+\t")),
+    ("edn", re.compile(rb"(;[^\n]*+\n\s*+)*+([\[(]\s*+)?+(;[^\n]*+\n\s*+)*+(#[A-Za-z][\w./-]*+\s*+)?+\{\s*+:")),
     ("elle-json", re.compile(rb'(\[\s*)?\{[^{}\[\]]*"(type|process)"\s*:')),
     ("elle-json", re.compile(rb'\[\s*\{[^{}\[\]]*"(f|value|index)"\s*:')),
     ("dbcop-json", re.compile(rb'\[\s*\[\s*(\]|\{\s*"(events|committed)")')),

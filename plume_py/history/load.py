@@ -29,6 +29,8 @@ def load_source(source: Source, *, format: str | None = None, init_txn: InitTxn 
         return assemble(chosen.load_reader()(source), chosen.name, init_txn)
     except InputError as error:
         raise error.in_source(name) from None
+    except RecursionError:
+        raise InputError("nested too deeply", hint="a history is at most seven levels deep").in_source(name) from None
     except MemoryError:
         raise TooLargeError("the history does not fit in memory").in_source(name) from None
     finally:

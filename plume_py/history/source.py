@@ -2,16 +2,23 @@
 
 import mmap
 import os
+import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 from typing import IO, cast
 
-from plume_py.base.errors import InputError, TooLargeError
+from plume_py.base.errors import InputError, IsocheckError, TooLargeError
+from plume_py.base.memory import available
 
 HEAD = 1 << 16
 CHUNK = 1 << 22
+COPY = 1 << 26
+
+_PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
 Buffer = bytes | mmap.mmap
 
@@ -29,6 +36,7 @@ class Source:
         self.name = name or ("standard input" if self.path == "-" else self.path)
         self._stream: IO[bytes] | None = None
         self._raw: IO[bytes] | None = None
+        self._opened: os.stat_result | None = None  # how the file was when we opened it, if it is one
         self._head = b""
         self._compression = ""
 
@@ -53,28 +61,28 @@ class Source:
         return self._head
 
     def content(self) -> Buffer:
-        """Everything; a plain file is mapped, not copied."""
+        """Everything."""
         self.head()
-        if self.path != "-" and not self._compression:
-            return self._map()
+        if self.path != "-" and not self._compression and self._opened is not None and self._opened.st_size:
+            return self._copy(self._opened.st_size)
         return self._read_rest()
 
     def lines(self) -> Iterator[bytes]:
         """Chunks of whole lines, for formats that are read as a stream."""
-        rest = self.head()
-        while True:
-            cut = rest.rfind(b"\n") + 1
+        rest: list[bytes] = []  # pieces of a line that has not ended yet: joined once, however many there are
+        size, piece = 0, self.head()
+        while piece:
+            cut = piece.rfind(b"\n") + 1
             if cut:
-                yield rest[:cut]
-                rest = rest[cut:]
-            self._check_size(len(rest))
+                yield b"".join((*rest, piece[:cut]))
+                rest, size = [], 0
+            rest.append(piece[cut:])
+            size += len(piece) - cut
+            self._check_size(size)
             piece = self._read(CHUNK)
-            if not piece:
-                break
-            rest += piece
         self.close()
-        if rest:
-            yield rest
+        if size:
+            yield b"".join(rest)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -88,6 +96,8 @@ class Source:
         try:
             raw = cast(BufferedReader, sys.stdin.buffer) if self.path == "-" else Path(self.path).open("rb")  # noqa: SIM115
             self._raw = raw
+            info = os.fstat(raw.fileno())
+            self._opened = info if stat.S_ISREG(info.st_mode) else None
             start = raw.peek(8)[:8]
         except OSError as error:
             raise InputError(error.strerror or str(error)) from None
@@ -98,8 +108,11 @@ class Source:
         """Up to ``size`` bytes, fewer only at the end."""
         assert self._stream is not None
         try:
-            return self._stream.read(size)
-        except MemoryError:  # not the data's fault
+            piece = self._stream.read(size)
+            if len(piece) < size:
+                self._reject_change()
+            return piece
+        except (MemoryError, IsocheckError):  # not the data's fault
             raise
         except EOFError:
             raise InputError(f"the {self._compression} data ends too early", hint="the file was cut off") from None
@@ -120,28 +133,56 @@ class Source:
         self.close()
         return b"".join(pieces)
 
-    def _map(self) -> Buffer:
+    def _copy(self, size: int) -> Buffer:
+        """A plain file, in memory of our own: where one that is mapped is cut off, the process would be killed."""
         assert self._raw is not None
+        self._check_size(size)
         try:
-            content = mmap.mmap(self._raw.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError):  # empty, a pipe or a device: read it
-            return self._read_rest()
+            content = mmap.mmap(-1, size, **_PRIVATE)
+        except OSError:
+            raise MemoryError from None
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):
+                content.madvise(mmap.MADV_HUGEPAGE)
+        self._raw.seek(0)
+        done = 0
+        with memoryview(content) as view:
+            while done < size:
+                with view[done : done + COPY] as piece:
+                    count = cast(BufferedReader, self._raw).readinto(piece)
+                if not count:
+                    break
+                done += count
+        self._reject_change(done)
         self.close()
         return content[len(_BYTE_ORDER_MARK) :] if content[:3] == _BYTE_ORDER_MARK else content
+
+    def _reject_change(self, size: int | None = None) -> None:
+        """A file that is being written is no history yet: its verdict would be about what never was."""
+        if self._opened is None or self._raw is None:
+            return
+        before, now = self._opened, os.fstat(self._raw.fileno())
+        if (size or now.st_size) < before.st_size:
+            change = "became shorter"
+        elif now.st_size > before.st_size:
+            change = "became longer"
+        elif now.st_mtime_ns != before.st_mtime_ns:
+            change = "was changed"
+        else:
+            return
+        raise InputError(f"the file {change} while it was read", hint="wait for its writer, or use `isocheck watch`")
 
     def _check_size(self, size: int) -> None:
         if size > _memory_bound():
             raise TooLargeError(
-                f"more than {_memory_bound() >> 30} GiB of text", hint="that would not fit in this machine's memory"
+                f"more than {_memory_bound() >> 20:,} MB of text", hint="that would not fit in the memory there is"
             )
 
 
+@cache
 def _memory_bound() -> int:
-    """Half of the machine's memory: a compressed file must not be able to exhaust it."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    except (AttributeError, OSError, ValueError):
-        return 4 << 30
+    """Half of the memory there is: a compressed file must not be able to exhaust it."""
+    return (available() or 8 << 30) // 2
 
 
 def _decompressor(compression: str, raw: IO[bytes]) -> IO[bytes]:

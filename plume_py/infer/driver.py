@@ -11,7 +11,7 @@ from plume_py.infer.run.explore import Explorer
 from plume_py.infer.run.replay import Replay, replay
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
 from plume_py.infer.run.serial import CLAUSE
-from plume_py.infer.stores import SER, Level, Store
+from plume_py.infer.stores import ALONE, Level, Store
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
 MISSING = "this needs z3; install it with `pip install 'plume-py[infer]'`, or use --engine explore"
@@ -203,7 +203,7 @@ class _Symbolic:
 
         if self._has_states is None:
             nothing = replace(self.program, transactions=(ir.Transaction("", (), ()),))
-            formula = Bounded(nothing, "", SER, self.options.rows, 0, int(self.options.seconds * 1000))
+            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, int(self.options.seconds * 1000))
             self._has_states = str(formula.solver.check()) != "unsat"
         return self._has_states
 

@@ -1,57 +1,27 @@
-"""What an isolation level lets a transaction see and what it forbids to others, and which levels a store has.
+"""The databases whose settings are inferred, as rows of levels/databases.py: how each setting runs statements.
 
-A transaction runs statement by statement; between its statements other transactions commit. Its own writes stay with it
-until it commits, and it sees them. A level says on which state a SELECT and an UPDATE or DELETE are evaluated, whether
-rows that were written (or read) are locked until the end, and what must still be so at commit.
+A transaction runs statement by statement; between its statements other transactions commit. A level says on which state
+a SELECT and an UPDATE or DELETE are evaluated, whether rows that were written (or read) are locked until the end, and
+what must still be so at commit.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from plume_py.infer.language import ir
+from plume_py.levels import STRONGEST
+from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
 
 
 @dataclass(frozen=True)
-class Level:
-    """A level as a model.
+class Level(Model):
+    """A model under the name that reports use."""
 
-    ``select`` and ``write`` are "current" or "snapshot": the state at the first statement, or, with ``late_snapshot``,
-    at the first that is a SELECT without FOR UPDATE.
-    """
-
-    name: str
-    title: str
-    select: str = "current"
-    write: str = "current"
-    locks_writes: bool = True
-    locks_reads: bool = False
-    first_committer_wins: bool = False
-    is_serial: bool = False
-    find_then_lock: bool = False
-    late_snapshot: bool = False
+    name: str = ""
     among_themselves: bool = False  # serializable against others of this level only
 
 
-RC = Level("RC", "read committed, with write locks")
-RC_PG = replace(RC, title="read committed as in PostgreSQL: UPDATE finds rows, then locks those", find_then_lock=True)
-RR_INNODB = Level(
-    "RR",
-    "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present",
-    select="snapshot",
-    late_snapshot=True,
-)
-RR_ANSI = Level("RR", "repeatable read as in ANSI SQL: what was read is locked, phantoms happen", locks_reads=True)
-SI = Level("SI", "snapshot isolation", select="snapshot", write="snapshot", first_committer_wins=True)
-SER = Level("SER", "serializable", is_serial=True)
-
-# What PostgreSQL's SERIALIZABLE is among transactions of which some run at weaker levels: it watches its own kind only.
-SER_MIXED = replace(SI, name="SER", title="serializable among its own kind, snapshot isolation", among_themselves=True)
-
-# The specifications as the paper prints them: no write locks, and an UPDATE installs whole rows computed earlier.
-RC_LITERAL = Level("RC0", "read committed as printed: (true, true)", locks_writes=False)
-RR_LITERAL = Level(
-    "RRf", "repeatable read as printed: (snapshot, true)", select="snapshot", write="snapshot", locks_writes=False
-)
-RR_I = replace(RR_INNODB, name="RRi")
+# What runs by itself, whatever the store.
+ALONE = Level(name=STRONGEST, **asdict(SERIAL))
 
 
 @dataclass(frozen=True)
@@ -61,36 +31,43 @@ class Store:
     name: str
     levels: tuple[Level, ...]
     says: dict[str, str]
-    mixed_serializable: Level = SER
+    beside_weaker: dict[str, str]  # of levels that are less where partners run at weaker ones: the level that is left
 
     def mixed(self, level: Level) -> Level:
         """The level where partners run at weaker ones."""
-        return self.mixed_serializable if level.is_serial else level
+        if level.name not in self.beside_weaker:
+            return level
+        left = next(other for other in self.levels if other.name == self.beside_weaker[level.name])
+        title = f"{level.title} among its own kind, {left.title}"
+        return replace(left, name=level.name, title=title, among_themselves=True)
+
+    def worth(self, level: Level) -> str:
+        """The name of the level that is left of it where partners run at weaker ones."""
+        return self.beside_weaker.get(level.name, level.name)
+
+
+def short_name(setting: Setting) -> str:
+    """The level that it is, if what it promises can be counted on; else what it is called, in short."""
+    if setting.promises is not None and setting.promises == setting.safe_as:
+        return setting.promises
+    words = setting.spelled.split()
+    return "".join(word[0] for word in words) if len(words) > 1 else setting.spelled
+
+
+def store(database: Database, name: str = "") -> Store:
+    """The settings of a database of which it is known how they run statements."""
+    settings = [setting for setting in database.settings if setting.model is not None]
+    return Store(
+        name or database.name,
+        tuple(Level(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
+        {short_name(s): s.spelled for s in settings},
+        {short_name(s): short_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
+    )
 
 
 STORES = {
-    "postgresql": Store(
-        "postgresql",
-        (RC_PG, SI, SER),
-        {"RC": "READ COMMITTED", "SI": "REPEATABLE READ", "SER": "SERIALIZABLE"},
-        SER_MIXED,
-    ),
-    "mysql": Store(
-        "mysql",
-        (RC, RR_INNODB, SER),
-        {"RC": "READ COMMITTED", "RR": "REPEATABLE READ", "SER": "SERIALIZABLE"},
-    ),
-    "ansi": Store(
-        "ansi",
-        (RC, RR_ANSI, SER),
-        {"RC": "READ COMMITTED", "RR": "REPEATABLE READ", "SER": "SERIALIZABLE"},
-    ),
-    "mixiso-levels": Store("mixiso-levels", (RC, SI, SER), {"RC": "RC", "SI": "SI", "SER": "SER"}),
-    "literal": Store(
-        "literal",
-        (RC_LITERAL, RC, RR_LITERAL, RR_I, SI, SER),
-        {name: name for name in ("RC0", "RC", "RRf", "RRi", "SI", "SER")},
-    ),
+    each.name: each
+    for each in (store(POSTGRESQL), store(MYSQL), store(ANSI), store(MIXISO, "mixiso-levels"), store(PRINTED))
 }
 
 

@@ -1,4 +1,5 @@
-"""What an isolation level is (``table``), what it shows (``sight``), and what breaks it (``patterns``)."""
+"""What an isolation level is (``table``), whom it lets one see (``visibility``), what breaks it (``patterns``), and
+what databases make of it (``databases``)."""
 
 from plume_py.levels.table import (
     CODES,

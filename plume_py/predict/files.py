@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plume_py.base.files import write_atomically
+from plume_py.base.files import is_stream, write_atomically
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.model import History
 from plume_py.predict.predictor.predictor import Outcome
@@ -18,6 +18,10 @@ def write_predictions(target: str, observed: History, outcome: Outcome, formats:
 
     Answers notes for people about the pictures.
     """
+    if is_stream(target):  # which has no beside
+        for prediction in outcome.predictions:
+            write_atomically(target, write_json(prediction.history).chunks)
+        return []
     path = Path(target)
     album = Album(path.parent, formats)
     for number, prediction in enumerate(outcome.predictions, 1):

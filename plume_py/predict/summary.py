@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from plume_py.history.model import History
 from plume_py.levels import weaker_levels
+from plume_py.predict import LEVELS
 from plume_py.predict.predictor.prediction import Prediction
-from plume_py.predict.predictor.predictor import LEVELS, Outcome
+from plume_py.predict.predictor.predictor import Outcome
 
 # "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.
-_PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]+([.,:][0-9]+)*(\s+|$)")
-_NUMBER = re.compile(r"[\s._#:/-]*[0-9]+$")
+_PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]++([.,:][0-9]++)*+(\s++|$)")
+_DIGITS, _BEFORE_A_NUMBER = "0123456789", " \t\r\n._#:/-"
 
 
 @dataclass
@@ -28,7 +29,9 @@ def program_of(id: str | int) -> str | None:
     """The program that a transaction's id names, if any."""
     if isinstance(id, int):
         return None
-    name = _NUMBER.sub("", _PLACE.sub("", id)).strip()
+    name = _PLACE.sub("", id).strip()
+    if name[-1:] in _DIGITS:
+        name = name.rstrip(_DIGITS).rstrip(_BEFORE_A_NUMBER)
     return name if len(name) > 1 else None
 
 

@@ -7,7 +7,7 @@ For scripts and checkers that were written for Elle. Of several histories it is 
 import re
 from collections.abc import Iterable, Sequence
 
-from plume_py.base.text import encodable
+from plume_py.base.text import defused_json, encodable
 from plume_py.checking.result import INITIAL, Result, ShownTransaction, Step, Violation
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import string_of
@@ -141,7 +141,7 @@ def _atom(atom: object) -> str:
 
 def _string(text: Atom) -> str:
     """A string with everything that does not print as an escape: it may well go to a terminal."""
-    return f'"{"".join(map(_character, encodable(str(text))))}"'
+    return defused_json(f'"{"".join(map(_character, encodable(str(text))))}"')
 
 
 def _character(character: str) -> str:

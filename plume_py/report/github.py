@@ -84,5 +84,5 @@ def _verdict(name: str, verdict: LevelVerdict) -> str:
         return f"{name} undecided: {verdict.reason}"
     if verdict.ok:
         return f"{name} holds"
-    labels = ", ".join(PATTERNS[tap].label for tap in verdict.taps)
+    labels = ", ".join(PATTERNS[tap].label for tap in verdict.taps) or verdict.reason
     return f"{name} violated: {labels}" if labels else f"{name} violated"

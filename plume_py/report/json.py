@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from plume_py.base.text import defused_json
 from plume_py.base.version import __version__
 from plume_py.checking.result import Result, Step, Violation
 from plume_py.report.aliases import aliases
@@ -100,9 +101,12 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def encode(value: Any) -> str:
-    """JSON in which everything that does not print is escaped: it may well go to a terminal."""
-    text = msgspec.json.encode(value).decode()
-    return text if text.isprintable() else _UNPRINTABLE.sub(_escape, text)
+    """JSON in which everything that does not print or commands is escaped: it may well go to a terminal or a CI log."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:  # half of a character: Python's own JSON has an escape for it
+        text = json.dumps(value, separators=(",", ":"))
+    return defused_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
 
 
 def _escape(match: re.Match[str]) -> str:

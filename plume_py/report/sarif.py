@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from plume_py.base.exits import ExitCode, combined, exit_code
-from plume_py.base.text import one_line, shown
+from plume_py.base.text import defused_json, one_line, shown
 from plume_py.base.version import __version__
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
@@ -47,7 +47,7 @@ def document(results: Sequence[Result]) -> str:
         "results": [found for result in results for found in _results(result)],
         "columnKind": "unicodeCodePoints",
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
+    return defused_json(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}))
 
 
 def uri(path: str) -> str:

@@ -69,7 +69,7 @@ def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Sty
     elif verdict.ok:
         yield f"{lead}{style('absent' if single else 'holds' if len(names) == 1 else 'hold', fg='green')}"
     else:
-        taps = ", ".join(_tap(tap, result) for tap in verdict.taps)
+        taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
         verb = style("found" if single else "violated", fg="red", bold=True)
         yield from wrapped(f"{lead}{verb}: ", taps, "       ")
 

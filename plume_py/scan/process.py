@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -19,6 +18,7 @@ from weakref import WeakSet
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.memory import resident
+from plume_py.base.processes import module_command
 from plume_py.scan.settings import Answer, Settings, Task, spell_seconds
 from plume_py.scan.storage import remove_fetched
 from plume_py.scan.task import memory_reason, undecided
@@ -116,8 +116,7 @@ class WorkerProcess:
         self._condemned = None
         try:
             self._process = subprocess.Popen(
-                # -P: what lies in the folder at hand must not be taken for a module.
-                [sys.executable, "-P", "-m", "plume_py.scan.worker"],
+                module_command("plume_py.scan.worker"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=None if os.environ.get("ISOCHECK_DEBUG") else subprocess.DEVNULL,

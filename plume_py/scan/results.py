@@ -135,9 +135,13 @@ def open_results(path: str) -> Reader:
 
 
 class Writer:
-    """Appends lines. ``resume`` says what may be there already: nothing, or the results of a scan to go on with."""
+    """Appends lines.
 
-    def __init__(self, path: str, *, resume: bool) -> None:
+    If there is something in the file already, it is the results of a scan to go on with (``resume``), or of no more use
+    (``force``); else nothing is written.
+    """
+
+    def __init__(self, path: str, *, resume: bool, force: bool = False) -> None:
         self.path = path
         self.known: dict[str, tuple[str, str]] = {}  # identity of a history -> (hash, settings)
         self.doubled = False  # is there more than one line for some history?
@@ -145,10 +149,15 @@ class Writer:
         self._file = _open_locked(path)
         self._synced = time.monotonic()
         if os.fstat(self._file.fileno()).st_size:
-            if not resume:
+            if force:
+                self._file.truncate(0)
+            elif resume:
+                self._take_over()
+            else:
                 self._file.close()
-                raise IsocheckError(f"{path} exists already; go on with --resume, or choose another file for --results")
-            self._take_over()
+                raise IsocheckError(
+                    f"{path} exists already; go on with --resume, overwrite it with --force, or choose another file"
+                )
 
     def _take_over(self) -> None:
         """What is there, mended: a torn or doubled line must not stay."""

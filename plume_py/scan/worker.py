@@ -16,6 +16,7 @@ import threading
 from importlib import import_module
 from queue import SimpleQueue
 
+from plume_py.base.accel import load_numba
 from plume_py.base.memory import limit_data, own_data
 from plume_py.scan.settings import Answer, Settings, Task
 from plume_py.scan.storage import remove_fetched
@@ -87,7 +88,7 @@ def _write(to: int, data: bytes) -> None:
 class _Memory:
     """The limit of a history: what it may ask for beyond what the process has already.
 
-    Only private, writable memory counts (RLIMIT_DATA), not the mapped file itself; what is too much fails with a
+    Only private, writable memory counts (RLIMIT_DATA), the text of the history included; what is too much fails with a
     MemoryError wherever it is asked for: in Python, numpy, a decompressor or a compiled kernel.
     """
 
@@ -98,7 +99,7 @@ class _Memory:
     def allow(self, task: Task) -> None:
         """Set the limit for the next history."""
         if task.size >= COMPILED and not task.known:  # of a known one there is most likely nothing left to check
-            import numba  # noqa: F401
+            load_numba()
         if self._limit is not None:
             limit_data(own_data() + self._limit)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import TRUE, Formula
+from plume_py.levels import RUNNABLE
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import Shown, witness_of
@@ -96,7 +97,7 @@ def _verify_order(history: "History", concrete: Concrete, name: str, shown: Show
     """The commit order of the search, by ``verify``."""
     from plume_py.verify import Witness, verify_witness
 
-    if shown is None or name == "CI":
+    if shown is None or name not in (*RUNNABLE, "declared"):
         return ""
     order: list[str | int] = [concrete.name(t) for t in shown.order]
     levels = [concrete.txns[t].level or "" for t in shown.order] if name == "declared" else []

@@ -182,9 +182,45 @@ def test_a_folder_that_others_can_write_is_not_trusted(fresh: Path) -> None:
     assert cache_base() is None
 
 
+def test_a_folder_that_its_group_can_write_is_not_trusted(fresh: Path) -> None:
+    prepared = fresh / f"isocheck-{os.getuid()}"
+    prepared.mkdir()
+    prepared.chmod(0o770)
+    assert cache_base() is None
+
+
+def test_a_link_is_not_followed_even_to_a_folder_of_ours(fresh: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (fresh / f"isocheck-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
+    assert cache_base() is None and not list((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("planted", ["link", "open", "file"])
+def test_what_was_planted_for_these_kernels_is_not_used(fresh: Path, tmp_path: Path, planted: str) -> None:
+    folder = accel._cache_folder((tcc_kernels,))
+    assert folder is not None
+    folder.rmdir()
+    if planted == "link":
+        (tmp_path / "elsewhere").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "elsewhere")
+    elif planted == "open":
+        folder.mkdir()
+        folder.chmod(0o775)
+    else:
+        folder.touch()
+    assert accel._cache_folder((tcc_kernels,)) is None
+
+
+def test_where_others_can_put_their_folder_in_the_place_of_ours_there_is_no_cache(fresh: Path) -> None:
+    fresh.chmod(0o777)
+    assert cache_base() is None
+    fresh.chmod(0o1777)
+    assert cache_base() == fresh / f"isocheck-{os.getuid()}"
+
+
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert accel._private(tmp_path)
-    monkeypatch.setattr(os, "getuid", lambda: tmp_path.stat().st_uid + 1)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
     assert not accel._private(tmp_path)
 
 
@@ -228,6 +264,55 @@ def test_compiled_kernels_follow_a_changed_constant_of_another_module(tmp_path: 
         found = subprocess.run(run, env=environment, check=True, timeout=PATIENCE, capture_output=True, text=True)
         printed.append(found.stdout.split())
     assert printed == [["1", "0"], ["1", "1"], ["2", "0"]]
+
+
+def _spoil(path: Path, damage: str) -> None:
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif damage == "flipped":
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :])
+    elif damage == "emptied":
+        path.write_bytes(b"")
+    elif damage == "folder":
+        path.mkdir()
+    elif damage == "full folder":
+        (path / "inside").mkdir(parents=True)
+    elif damage == "pipe":
+        os.mkfifo(path)
+    elif damage == "link":
+        path.symlink_to("/dev/null")
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "folder", "full folder", "pipe", "link", "gone"])
+def test_a_damaged_entry_is_said_and_built_anew(tmp_path: Path, damage: str, ending: str) -> None:
+    (tmp_path / "asking_kernels.py").write_text("def ask(bits):\n    return bits + 40\n")
+    code = "from plume_py.base import accel\nimport asking_kernels as k\naccel.prepare(0, k)\nprint(k.ask(2))\n"
+    code += "print(sum(k.ask.stats.cache_hits.values()))"
+    environment = {**os.environ, "ISOCHECK_COMPILE": "always", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
+
+    def run() -> tuple[list[str], str]:
+        command = [sys.executable, "-B", "-c", code]
+        done = subprocess.run(command, env=environment, check=True, timeout=PATIENCE, capture_output=True, text=True)
+        return done.stdout.split(), done.stderr
+
+    assert run() == (["42", "0"], "")
+    (entry,) = (tmp_path / "cache").rglob(f"*.{ending}")
+    _spoil(entry, damage)
+    answer, said = run()
+    assert answer == ["42", "0"]
+    notes = said.splitlines()
+    if damage == "gone":
+        assert not notes
+    else:
+        assert notes and all(str(entry) in note and note.endswith("it is built anew") for note in notes)
+    if damage != "full folder":
+        assert run() == (["42", "1"], "")
+    assert not [path for path in (tmp_path / "cache").rglob("*") if "tmp" in path.name]
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:

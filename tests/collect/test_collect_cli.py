@@ -10,9 +10,10 @@ from paths import ROOT
 from program import isocheck
 
 from plume_py import check, load
+from plume_py.base.passwords import without_password
 from plume_py.cli.main import main
 from plume_py.collect.adapter import spelled
-from plume_py.collect.registry import adapter_class, without_password
+from plume_py.collect.registry import adapter_class
 from plume_py.collect.workload import workload_names
 
 # An adapter that cannot be run: it is to be refused before anything is.
@@ -51,7 +52,7 @@ def test_what_a_mixture_is_worth_is_said(tmp_path):
     run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", *mix, "--out", tmp_path / "h.jsonl")
     assert run.returncode == 0 and "note      side by side they are worth nothing" in run.stdout
     assert lines(tmp_path / "h.jsonl")[0]["collected"]["mix"] == {"serializable": 2, "whatever": 2}
-    run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", "--transactions", 10, "--out", tmp_path / "h.jsonl")
+    run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", "--transactions", 10, "--out", tmp_path / "other.jsonl")
     assert run.returncode == 0 and "note" not in run.stdout
 
 

@@ -107,6 +107,23 @@ def test_mariadb_serializable_is_serializable(workload, mariadb, tmp_path):
     verdict(mariadb, "serializable", tmp_path, holds=["SER"], workload=workload, pause=0.3)
 
 
+def test_mariadb_has_no_account_without_a_password(mariadb):
+    import pymysql
+
+    root = {"host": "127.0.0.1", "port": mariadb.port, "user": "root"}
+    with pymysql.connect(**root, password=mariadb.password) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT User, Host, JSON_VALUE(Priv, '$.authentication_string'), JSON_VALUE(Priv, '$.account_locked')"
+            " FROM mysql.global_priv"
+        )
+        accounts = cursor.fetchall()
+    assert [(user, host) for user, host, password, locked in accounts if not password and not locked] == []
+    assert {(user, host) for user, host, _, locked in accounts if not locked} == {
+        ("root", "localhost"),
+        ("root", "127.0.0.1"),
+    }
+
+
 def test_mariadb_serializable_through_faults(mariadb, tmp_path):
     faults_and_then(mariadb, tmp_path)
 

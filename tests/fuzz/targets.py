@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -64,11 +65,11 @@ def _claims_of(path: Path) -> list[Files]:
     program = [sys.executable, "-P", "-c", "from plume_py.cli.main import main; main()", "check", str(path)]
     environment = {"PYTHONPATH": str(ROOT), "ISOCHECK_COMPILE": "never"}
     report = subprocess.run([*program, "--level", "all", "--format", "json"], capture_output=True, env=environment)
-    order = subprocess.run(
-        [*program, "--level", "RC", "--witness", "/dev/stdout", "--quiet"], capture_output=True, env=environment
-    )
     made = [{"h": path.read_bytes(), "claim": report.stdout}]
-    return made + ([{"h": path.read_bytes(), "claim": order.stdout}] if order.returncode == 0 and order.stdout else [])
+    with tempfile.TemporaryDirectory() as folder:
+        order = Path(folder) / "order"
+        subprocess.run([*program, "--level", "RC", "--witness", str(order), "-q"], capture_output=True, env=environment)
+        return made + ([{"h": path.read_bytes(), "claim": order.read_bytes()}] if order.exists() else [])
 
 
 @cache

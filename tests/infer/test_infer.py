@@ -15,7 +15,9 @@ from plume_py.infer.driver import Options, check_together, infer
 from plume_py.infer.language.load import load
 from plume_py.infer.run.replay import replay
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
-from plume_py.infer.stores import RC, SI, STORES
+from plume_py.infer.stores import STORES
+
+RC, SI, _ = STORES["mixiso-levels"].levels
 
 
 def run(*args):

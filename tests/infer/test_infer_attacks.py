@@ -13,8 +13,12 @@ from plume_py.infer.language.wellformed import validate
 from plume_py.infer.proof.prove import prove
 from plume_py.infer.run.explore import Explorer
 from plume_py.infer.run.replay import replay
-from plume_py.infer.stores import RC, RC_PG, RR_ANSI, RR_INNODB, RR_LITERAL, SER, SI
+from plume_py.infer.stores import STORES
 
+RC_PG, SI, SER = STORES["postgresql"].levels
+RC, RR_INNODB, _ = STORES["mysql"].levels
+RR_ANSI = STORES["ansi"].levels[1]
+RR_LITERAL = STORES["literal"].levels[2]
 LOCKING = (RC, RC_PG, RR_INNODB, RR_ANSI, SI, SER)
 
 

@@ -19,7 +19,7 @@ MAX_BYTES = 1 << 20
 DEPTH = 50  # IF inside IF inside …
 
 _HEADER = re.compile(r"\s*--\s*(transaction|invariant|assume|schema)\s*:\s*(.*)", re.IGNORECASE)
-_SIGNATURE = re.compile(r"([A-Za-z_]\w*)\s*(?:\((.*)\))?\s*;?\s*")
+_SIGNATURE = re.compile(r"([A-Za-z_]\w*+)\s*+(?:\((.*)\)\s*+)?+(?:;\s*+)?+")
 _PLACEHOLDER = re.compile(r":([A-Za-z_]\w*)")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*(?::(?!=)\s*(.*))?$", re.DOTALL)
 
@@ -38,6 +38,8 @@ def load(path: str, any_query: bool = False) -> File:
         raise InputError("not a text file in UTF-8").in_source(path) from None
     except InputError as error:
         raise error.in_source(path) from None
+    except RecursionError:
+        raise InputError("nested too deeply", hint="split it").in_source(path) from None
 
 
 @dataclass
@@ -115,7 +117,7 @@ def _statements(section: _Section) -> list[tuple[str, int]]:
 
 def _invariant(section: _Section, number: int) -> Assertion:
     text, first = _body(section)
-    plain = re.sub(r"^\s*--", "", text, flags=re.MULTILINE)
+    plain = re.sub(r"^[^\S\n]*+--", "", text, flags=re.MULTILINE)
     named = _NAME.match(section.title)
     name, begin = (named[1], named[2] or "") if named else (f"invariant{number}", section.title)
     line = section.line if begin.strip() or not section.lines else first + _blank_lines(plain)
@@ -251,11 +253,13 @@ class _Parser:
         self.expect("IN")
         inner = self.line()
         taken, text = self.until("LOOP", "DO")
-        while taken and taken[0].text == "(" and taken[-1].text == ")":
-            taken = taken[1:-1]
-            text = self.text[taken[0].start : taken[-1].end + 1]
+        outer = 0  # brackets around it
+        while 2 * outer < len(taken) and taken[outer].text == "(" and taken[-1 - outer].text == ")":
+            outer += 1
+        taken = taken[outer : len(taken) - outer]
         if not taken or taken[0].text.upper() != "SELECT":
             raise wrong("FOR goes over the rows of a SELECT", inner, "write FOR row IN SELECT … LOOP … END LOOP")
+        text = self.text[taken[0].start : taken[-1].end + 1]
         query = select(taken, text, inner, self.any_query)
         self.at += 1
         body = self.block(("END",), depth + 1)

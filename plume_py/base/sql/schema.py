@@ -3,7 +3,7 @@
 from typing import Any
 
 from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable
-from plume_py.base.sql.syntax import engine, statement, wrong
+from plume_py.base.sql.syntax import data_type, engine, statement, wrong
 
 _TYPES = {
     "INT": "int",
@@ -24,9 +24,7 @@ _TYPES = {
 
 def type_of(name: str, line: int) -> str:
     """int, bool or text."""
-    exp = engine().exp
-    kind = exp.DataType.build(name, dialect="postgres").this.name
-    return _known(kind, line)
+    return _known(data_type(name, line), line)
 
 
 def _known(kind: str, line: int) -> str:

@@ -1,10 +1,15 @@
 """The only file that calls sqlglot's parser: text in, trees out, errors in one line with their place."""
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError
 
 DIALECT = "postgres"
+# Levels of a tree: it is walked by recursion, here and by sqlglot itself.
+DEPTH = 100
 MISSING = "reading SQL needs sqlglot; install it with `pip install 'plume-py[sql]'`"
 
 
@@ -15,6 +20,9 @@ def engine() -> Any:
         import sqlglot.errors
     except ImportError:
         raise IsocheckError(MISSING) from None
+    logger = logging.getLogger("sqlglot")
+    if not logger.handlers:  # left alone, it prints what it reads, as it is
+        logger.addHandler(logging.NullHandler())
     return sqlglot
 
 
@@ -23,35 +31,61 @@ def wrong(problem: str, line: int, hint: str = "") -> InputError:
     return InputError(problem, where=f"line {line}", hint=hint)
 
 
+@contextmanager
+def parsing(line: int | None = None) -> Iterator[None]:
+    """Inside, sqlglot is called: what it cannot read is told in one line, never by a traceback."""
+    sqlglot = engine()
+    place = "" if line is None else f"line {line}"
+    try:
+        yield
+    except sqlglot.errors.TokenError as error:
+        raise InputError(f"not SQL: {_first_line(error)}", where=place, hint="is a quote left open?") from None
+    except sqlglot.errors.ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        where = place if line is None else f"line {line + int(first.get('line') or 1) - 1}"
+        said = str(first.get("description") or _first_line(error) or "syntax error").rstrip(".")
+        near = str(first.get("highlight") or "").strip()
+        problem = f"cannot read this SQL: {said:.200}" + (f", near {near!r:.200}" if near else "")
+        raise InputError(problem, where=where) from None
+    except (sqlglot.errors.SqlglotError, ValueError) as error:
+        raise InputError(f"cannot read this SQL: {_first_line(error):.200}", where=place) from None
+    except RecursionError:
+        raise InputError("an expression is nested too deeply", where=place, hint="split it") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
 def tokens(text: str) -> list[Any]:
     """The tokens of a file; each has its text, line and place."""
-    sqlglot = engine()
-    try:
-        return list(sqlglot.tokenize(text, dialect=DIALECT))
-    except sqlglot.errors.TokenError as error:
-        raise InputError(f"not SQL: {str(error).splitlines()[0]}", hint="is a quote left open?") from None
+    with parsing():
+        return list(engine().tokenize(text, dialect=DIALECT))
 
 
 def statement(text: str, line: int) -> Any:
     """The tree of a statement."""
-    return _parsed(text, line, None)
+    with parsing(line):
+        return _shallow(engine().parse_one(text, dialect=DIALECT), line)
 
 
 def condition(text: str, line: int) -> Any:
     """The tree of an expression."""
-    sqlglot = engine()
-    return _parsed(text, line, sqlglot.exp.Condition)
+    with parsing(line):
+        return _shallow(engine().parse_one(text, dialect=DIALECT, into=engine().exp.Condition), line)
 
 
-def _parsed(text: str, line: int, into: Any) -> Any:
-    sqlglot = engine()
-    try:
-        return sqlglot.parse_one(text, dialect=DIALECT, into=into) if into else sqlglot.parse_one(text, dialect=DIALECT)
-    except sqlglot.errors.ParseError as error:
-        first = error.errors[0] if error.errors else {}
-        where = line + int(first.get("line") or 1) - 1
-        said = str(first.get("description") or "syntax error").rstrip(".")
-        near = str(first.get("highlight") or "").strip()
-        raise wrong(f"cannot read this SQL: {said}" + (f", near {near!r}" if near else ""), where) from None
-    except (sqlglot.errors.SqlglotError, RecursionError) as error:
-        raise wrong(f"cannot read this SQL: {str(error).splitlines()[0]:.200}", line) from None
+def data_type(name: str, line: int) -> str:
+    """What sqlglot calls a type."""
+    with parsing(line):
+        return str(engine().exp.DataType.build(name, dialect=DIALECT).this.name)
+
+
+def _shallow(tree: Any, line: int) -> Any:
+    """The tree, unless something in it is nested too deeply, as in 1 + 1 + 1 + … ; looked at without recursion."""
+    level, depth = [tree], 0
+    while level:
+        level, depth = [child for node in level for child in node.iter_expressions()], depth + 1
+        if depth > DEPTH:
+            raise wrong("an expression is nested too deeply", line, f"split it: at most {DEPTH} levels are read")
+    return tree

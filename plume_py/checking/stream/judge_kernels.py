@@ -65,7 +65,7 @@ CAUSAL_CYCLE, STALE, FORCED_CYCLE, AMBIGUOUS, MIXED_USE = 7, 8, 9, 10, 11
 STEPS_AT_FIRST, STEPS_PER_TXN = 1_000_000, 300
 
 # Layers, and entries of ``m.asked``: CI is entry 0.
-RC, RA, TCC = 1, 2, 3
+LEVELS = RC, RA, TCC = 1, 2, 3
 
 
 def note(m, kind, level, a, b, r, i):

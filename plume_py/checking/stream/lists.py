@@ -291,6 +291,6 @@ class ListOrders:
         return self._m.pool[offset : offset + length]
 
     def _order(self, before: int, after: int, number: int) -> None:
-        for level in (judges.RC, judges.RA, judges.TCC):
+        for level in judges.LEVELS:
             if self._m.asked[level]:
                 judges.order(self._native, level, before, after, -1, number)

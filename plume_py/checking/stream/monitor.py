@@ -300,7 +300,7 @@ class Monitor:
         found: list[Violation] = []
         for event in events:
             self._reject(event)
-            level = 0 if event.kind == judges.J else event.level or judges.RC
+            level = 0 if event.kind == judges.J else event.level or min(judges.LEVELS)
             if self._looked[level] < LOOKED_INTO:
                 self._looked[level] += 1
                 found += self._violations(event)

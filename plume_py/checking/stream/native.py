@@ -34,17 +34,16 @@ def handle(state: State) -> Any:
 
 
 def _compile(state: State) -> None:
-    import numba
-
+    numba = accel.load_numba()
     from plume_py.checking.stream.native_state import NativeState
 
-    options = accel.cache_options(*MODULES)
+    compiled = accel.compiler(*MODULES)
     plain = {}
     for module in MODULES:
         for name, value in list(vars(module).items()):
             if isinstance(value, FunctionType) and value.__module__ == module.__name__:
                 plain[name] = value
-                setattr(module, name, numba.njit(**options)(value))
+                setattr(module, name, compiled(value))
     tables = numba.typeof(NativeState(*state))
     done: set[str] = set()
     for name in plain:
@@ -53,8 +52,7 @@ def _compile(state: State) -> None:
 
 def _compile_one(name: str, plain: dict[str, FunctionType], tables: Any, done: set[str]) -> None:
     """Compile a kernel for 64-bit integers after those that it calls, and for nothing else."""
-    import numba
-
+    numba = accel.load_numba()
     if name in done:
         return
     done.add(name)

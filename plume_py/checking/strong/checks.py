@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.result import LevelVerdict, Violation
+from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Violation
 from plume_py.checking.strong.besides import Besides, HealthyPart
 from plume_py.checking.strong.decide.answer import Decision
 from plume_py.checking.strong.decide.engine import StrongEngine
@@ -66,7 +67,7 @@ def besides_weak(
         with analysis.timed("besides"):
             more.search([], limits, healthy)
     told = {
-        level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)))
+        level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)), verdict.reason)
         for level, verdict in verdicts.items()
     }
     return StrongVerdicts(told, more.violations, dict(more.counts))
@@ -75,8 +76,11 @@ def besides_weak(
 def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> list[Explained]:
     if decision.ok is not False:
         return []
-    with analysis.timed("explain"):
-        return explain(analysis, decision, level)
+    try:
+        with analysis.timed("explain"):
+            return explain(analysis, decision, level)
+    except LimitError:  # the verdict stands
+        return []
 
 
 def _with_more(
@@ -96,9 +100,9 @@ def _verdicts(decisions: dict[str, Decision], found: list[Explained], more: Besi
     violations = [*(each.violation for each in found), *more.violations]
     verdicts = {}
     for level, decision in decisions.items():
-        reason = decision.reason if decision.ok is None else None
         taps = () if decision.ok is not False else _taps(level, violations)
-        verdicts[level] = LevelVerdict(decision.ok, taps, reason)
+        reason = decision.reason if decision.ok is None else None
+        verdicts[level] = LevelVerdict(decision.ok, taps, reason if taps or decision.ok is not False else NOT_EXPLAINED)
     return StrongVerdicts(verdicts, more.violations, dict(more.counts))
 
 

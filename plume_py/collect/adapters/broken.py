@@ -23,7 +23,8 @@ from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, Promise, Setup, Value
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, Setup, Value, promises
+from plume_py.levels.databases import BROKEN
 
 BUGS = (
     "none",
@@ -49,7 +50,7 @@ class BrokenAdapter(Adapter):
     """The store: every version of every key, under one lock."""
 
     name = "broken store"
-    isolations = {"serializable": Promise("SER")}  # noqa: RUF012
+    isolations = promises(BROKEN)
 
     def __init__(self, setup: Setup) -> None:
         """``broken:?bug=NAME&seed=N``."""

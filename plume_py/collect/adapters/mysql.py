@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
-from plume_py.collect.registry import without_password
+from plume_py.base.passwords import redacted, without_password
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.levels.databases import MYSQL
 
 try:
     import pymysql
@@ -26,11 +27,6 @@ _REFUSED_COMMIT = (1213, 1020)
 
 SETTLED_WITHIN = 20.0
 
-_REPEATABLE_READ = (
-    "InnoDB reads from a snapshot but updates the newest version; the standard's repeatable read rules out the lost"
-    " updates which that allows, and so does SI, which is checked here; --expect PC asks for the snapshots alone"
-)
-
 _FORM = "write mysql://user:password@host:3306/database, special characters of the password like %40"
 
 
@@ -38,12 +34,7 @@ class MysqlAdapter(Adapter):
     """A server of MySQL or MariaDB."""
 
     name = "MySQL"
-    isolations = {  # noqa: RUF012
-        "repeatable read": Promise("SI", _REPEATABLE_READ),
-        "read committed": Promise("RC"),
-        "serializable": Promise("SER"),
-        "read uncommitted": Promise(None, "read uncommitted promises none of the levels; name one with --expect"),
-    }
+    isolations = promises(MYSQL)
     can_kill = True
 
     def __init__(self, setup: Setup) -> None:
@@ -255,4 +246,4 @@ def _parameters(url: str) -> dict[str, Any]:
 def _text(error: Exception) -> str:
     """What the server said, on one line."""
     said = " ".join(str(argument) for argument in error.args[1:2]) or type(error).__name__
-    return f"{said} ({error.args[0]})" if error.args else said
+    return redacted(f"{said} ({error.args[0]})" if error.args else said)

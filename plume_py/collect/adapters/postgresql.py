@@ -12,12 +12,13 @@ from plume_py.collect.adapter import (
     Adapter,
     Connection,
     LostError,
-    Promise,
     Setup,
     Value,
     first_line,
+    promises,
     to_list,
 )
+from plume_py.levels.databases import POSTGRESQL
 
 try:
     import psycopg
@@ -41,16 +42,8 @@ class PostgresAdapter(Adapter):
     """A server of PostgreSQL."""
 
     name = "PostgreSQL"
-    isolations = {  # noqa: RUF012
-        "read committed": Promise("RC"),
-        "repeatable read": Promise("SI", "PostgreSQL's repeatable read is documented as snapshot isolation"),
-        "serializable": Promise("SER"),
-        "read uncommitted": Promise("RC", "PostgreSQL treats read uncommitted as read committed"),
-    }
-    mixture = (
-        "PostgreSQL promises nothing for a mixture: its serializable transactions are so among themselves only, so a"
-        " violation of the declared levels need not be a defect"
-    )
+    isolations = promises(POSTGRESQL)
+    mixture = POSTGRESQL.mixture
     can_kill = True
 
     def __init__(self, setup: Setup) -> None:

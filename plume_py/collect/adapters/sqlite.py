@@ -6,14 +6,15 @@ from contextlib import suppress
 from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Promise, Setup, Value, to_list
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.levels.databases import SQLITE
 
 
 class SqliteAdapter(Adapter):
     """A database file."""
 
     name = "SQLite"
-    isolations = {"serializable": Promise("SER", "SQLite runs every transaction serializable")}  # noqa: RUF012
+    isolations = promises(SQLITE)
 
     def __init__(self, setup: Setup) -> None:
         """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""

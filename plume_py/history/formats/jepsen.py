@@ -4,6 +4,7 @@ A completion ``ok`` is a committed transaction, ``fail`` an aborted one, and ``i
 invocation that never completes. The session is the process; a transaction without a process has its own session.
 """
 
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -32,7 +33,8 @@ class Pairing:
         self._invoke = dialect.mark + "invoke"
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
         self._running: dict[int, Invocation] = {}
-        self._homeless: dict[str, list[Invocation]] = {}  # invocations without a process, by what they do
+        # invocations without a process, by what they do; ordered, as its first is asked for while others are taken out
+        self._homeless: OrderedDict[str, deque[Invocation]] = OrderedDict()
         self._sessions = 0
         self._clients = 0
         self._count = 0
@@ -97,14 +99,14 @@ class Pairing:
     def _add_homeless(self, line: int, operation: Operation) -> None:
         """Without processes, a completion belongs to the first open invocation that does the same."""
         if operation.type == self._invoke:
-            self._homeless.setdefault(self._shape(line, operation), []).append((line, operation))
+            self._homeless.setdefault(self._shape(line, operation), deque()).append((line, operation))
             operation.value = operation.value.copy()
             return
         shape = self._shape(line, operation)
         if shape == "null" and self._homeless:
             shape = next(iter(self._homeless))
         same = self._homeless.get(shape)
-        invocation = same.pop(0) if same else None
+        invocation = same.popleft() if same else None
         if not same:
             self._homeless.pop(shape, None)
         self._complete(self._new_session(), line, operation, invocation)

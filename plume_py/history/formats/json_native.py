@@ -8,7 +8,7 @@ from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.source import Source
+from plume_py.history.source import Buffer, Source
 
 Key = int | str
 Value = int | str | None | list[int | str | None]
@@ -33,6 +33,13 @@ class Document(msgspec.Struct, gc=False):
     initial: Value | msgspec.UnsetType = msgspec.UNSET
 
 
+class Outline(msgspec.Struct, gc=False):
+    """The same, its transactions not yet decoded: never are all of them objects at once, and no step takes long."""
+
+    sessions: list[list[msgspec.Raw]]
+    initial: Value | msgspec.UnsetType = msgspec.UNSET
+
+
 def begin(initial: Value | msgspec.UnsetType) -> HistoryBuilder:
     """A builder for a file that states its initial value, or does not (and then it is null)."""
     if isinstance(initial, msgspec.UnsetType):
@@ -40,22 +47,34 @@ def begin(initial: Value | msgspec.UnsetType) -> HistoryBuilder:
     return HistoryBuilder(initial)
 
 
-_decoder = msgspec.json.Decoder(Document)
+_document = msgspec.json.Decoder(Document)
+_outline = msgspec.json.Decoder(Outline)
+_txn = msgspec.json.Decoder(Txn)
 
 
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON file."""
     content = source.content()
     with no_collector():
-        document = decode(_decoder, content, hint=HINT)
-        builder = begin(document.initial)
-        for s, session in enumerate(document.sessions):
+        outline = decode(_outline, content, hint=HINT)
+        builder = begin(outline.initial)
+        for s, session in enumerate(outline.sessions):
             builder.session(s)
-            for i, txn in enumerate(session):
+            for i, text in enumerate(session):
+                txn = _decoded(text, content)
                 try:
                     builder.add(s, txn.ops, status=txn.status, level=txn.level, id=txn.id)
                 except InputError as error:
                     error.where = error.where or f"sessions[{s}][{i}]"
                     raise
-            session.clear()  # let go of the objects as their columns are made
+            session.clear()  # let go of the text as its columns are made
         return builder.columns()
+
+
+def _decoded(text: msgspec.Raw, content: Buffer) -> Txn:
+    """A transaction; what is wrong with it is told by its place in the whole file."""
+    try:
+        return _txn.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        decode(_document, content, hint=HINT)
+        raise

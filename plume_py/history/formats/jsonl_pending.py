@@ -4,18 +4,24 @@ It is there while ``isocheck collect`` runs, and afterwards only if that was kil
 """
 
 import os
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 # Far more than there ever is.
 LIMIT = 1 << 26
+# Bytes in the name of a file.
+NAME_MAX = 255
 
 
 def pending_path(path: str) -> str:
-    """Where it lies: hidden, so that a scan of the folder does not take it for a history."""
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.pending")
+    """Where it lies: beside the history, whatever link leads there; hidden, so that a scan does not take it for one."""
+    folder, name = os.path.split(os.path.realpath(path))
+    hidden = f".{name}.pending"
+    if len(os.fsencode(hidden)) > NAME_MAX:
+        hidden = f".{sha256(os.fsencode(name)).hexdigest()[:32]}.pending"
+    return os.path.join(folder, hidden)
 
 
 def first_line(run: str) -> bytes:

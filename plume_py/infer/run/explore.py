@@ -19,7 +19,7 @@ from plume_py.infer.run.schedule import (
     serially,
 )
 from plume_py.infer.run.serial import CLAUSE, is_serial
-from plume_py.infer.stores import SER, Level
+from plume_py.infer.stores import ALONE, Level
 
 MOST_STATES = 20_000
 
@@ -45,7 +45,7 @@ class Explorer:
         self.program, self.steps, self.seconds = program, steps, seconds
         self.rules = Rules(program)
         self.domains = Domains(program, rows)
-        self.serial = {txn.name: Code(program, txn, SER) for txn in program.transactions}
+        self.serial = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
         self.calls = [(code, args) for code in self.serial.values() for args in self.domains.arguments(code)]
         everything = (stmt for txn in program.transactions for stmt in ir.statements(txn.body))
         self.has_locks = any(getattr(stmt, "lock", False) for stmt in everything)

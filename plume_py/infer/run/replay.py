@@ -18,7 +18,7 @@ from plume_py.infer.run.schedule import (
     outcome,
 )
 from plume_py.infer.run.serial import CLAUSE, judged
-from plume_py.infer.stores import SER
+from plume_py.infer.stores import ALONE
 
 
 @dataclass
@@ -37,7 +37,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     if wrong:
         raise ReplayError(f"the initial rows break {wrong[0]} already")
     code = Code(program, program.transaction(example.transaction), example.level)
-    serial = {txn.name: Code(program, txn, SER) for txn in program.transactions}
+    serial = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
     args = dict(example.args)
     if not all(condition((), args) for condition in code.assume):
         raise ReplayError(f"the arguments of {example.transaction} are not those its callers promise")

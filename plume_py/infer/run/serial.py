@@ -10,7 +10,7 @@ from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import State
 from plume_py.infer.run.machine import Code
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError, Rules, serially
-from plume_py.infer.stores import SER
+from plume_py.infer.stores import ALONE
 
 CLAUSE = "serial order"
 
@@ -23,7 +23,7 @@ def content(program: ir.Program, state: State) -> tuple[Any, ...]:
 def is_serial(program: ir.Program, example: Counterexample, final: State) -> bool:
     """Does some serial order of the same calls end in the same state?"""
     rules = Rules(program)
-    codes = {txn.name: Code(program, txn, SER) for txn in program.transactions}
+    codes = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
     others = [event for event in example.events if event is not None]
     wanted = content(program, final)
     for place in range(len(others) + 1):

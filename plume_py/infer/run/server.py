@@ -320,8 +320,7 @@ def _found_safe(store: Store, levels: dict[str, Level], safe: Safe) -> bool:
     """Is every transaction at a level that was found safe? Mixed, SERIALIZABLE may only be worth a weaker one."""
     if all(level.is_serial for level in levels.values()):
         return True
-    worth = {name: "SI" if store.mixed(level).among_themselves else level.name for name, level in levels.items()}
-    return all(worth[name] in safe[name] for name in levels)
+    return all(store.worth(level) in safe[name] for name, level in levels.items())
 
 
 Told = Callable[[Outcome, bool], None]

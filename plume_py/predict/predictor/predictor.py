@@ -14,7 +14,9 @@ from plume_py.base.logic import Formula, Literal, TotalOrder
 from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.history.model import NOBODY, History, Int8s
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import DEFAULT, NAMES, STRONGEST, WEAKEST, levels_that_see, parse_level
+from plume_py.levels.table import EVERYTHING, WRITERS
+from plume_py.predict import LEVELS, TARGETS
 from plume_py.predict.predictor.approximate import Layers
 from plume_py.predict.predictor.axioms import contradictions
 from plume_py.predict.predictor.exact import Refuter
@@ -26,8 +28,8 @@ from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
-TARGETS = ("SER", "SI")
+# Levels at which it matters which transactions write the same keys.
+CONFLICTING = levels_that_see(WRITERS, without=EVERYTHING)
 
 # Layers of derived orders that the approximate search goes through; the last one only up to so many transactions, as it
 # takes the third power of their number.
@@ -67,9 +69,9 @@ class Outcome:
 
 def predict(
     history: History,
-    level: str = "TCC",
+    level: str = DEFAULT,
     *,
-    target: str = "SER",
+    target: str = STRONGEST,
     boundary: Boundary = "strict",
     exact: bool = False,
     count: int = 1,
@@ -83,7 +85,7 @@ def predict(
     itself. docs/predict.md defines what a prediction is.
     """
     name = parse_level(level) or level
-    if name not in (*LEVELS, DECLARED) or target not in TARGETS or (target == "SI" and name == "SI"):
+    if name not in (*LEVELS, DECLARED) or target not in TARGETS or name == target:
         raise ValueError(f"cannot predict from {level} to {target}")
     outcome = Outcome(name, target, boundary, exact)
     try:
@@ -116,7 +118,7 @@ class Predictor:
         self._asked: Literal | None = None
         self._refuter: Refuter | None = None
         with self._timed("generate"):
-            conflicts = outcome.target == "SI" or outcome.level in ("PSI", "SI", DECLARED)
+            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED)
             self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
             outcome.notes += self.observed.notes
             self._reject_large()
@@ -259,7 +261,8 @@ class Predictor:
             if outcome.level == DECLARED:
                 by_txn = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
             history = history_of(self.observed, run, by_txn)
-            assume = "RC" if outcome.level == DECLARED else None  # of transactions that neither read nor write anything
+            # Transactions that neither read nor write anything have no level.
+            assume = WEAKEST if outcome.level == DECLARED else None
             kept = check(history, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
             result = check(history, outcome.target, name="prediction")
             problems = recheck(self.observed.history, run)

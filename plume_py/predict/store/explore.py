@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.check import check
-from plume_py.checking.result import Result
+from plume_py.checking.result import NOT_EXPLAINED, Result
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
 from plume_py.predict.store.program import Program, Workload, run
@@ -83,6 +83,6 @@ def _judge(found: Exploration, history: History, number: int, limits: Limits) ->
         found.undecided += 1
     if result.ok is False:
         found.broken += 1
-        found.anomalies[result.violations[0].name] += 1
+        found.anomalies[result.violations[0].name if result.violations else NOT_EXPLAINED] += 1
         if found.first is None:
             found.first, found.first_history = result, history

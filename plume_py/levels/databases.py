@@ -1,0 +1,293 @@
+"""What databases make of isolation levels: a row for each setting, and a column for each question that is asked of it.
+
+What a setting promises is not what may be counted on, nor how it runs statements. InnoDB's REPEATABLE READ promises
+that no update is lost (``collect`` checks that), may be counted on by readers only (``allocate``), and lets an UPDATE
+see more than a SELECT (``infer``). Some of these are no databases: theories, and the standard.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Model:
+    """How statements run, while others commit between them. A transaction's own writes stay with it, and it sees them.
+
+    ``select`` and ``write`` are "current" or "snapshot": the state at the first statement, or, with ``late_snapshot``,
+    at the first that is a SELECT without FOR UPDATE.
+    """
+
+    title: str
+    select: str = "current"
+    write: str = "current"
+    locks_writes: bool = True
+    locks_reads: bool = False
+    first_committer_wins: bool = False
+    is_serial: bool = False
+    find_then_lock: bool = False
+    late_snapshot: bool = False
+
+
+READ_COMMITTED = Model("read committed, with write locks")
+READ_COMMITTED_POSTGRESQL = Model(
+    "read committed as in PostgreSQL: UPDATE finds rows, then locks those", find_then_lock=True
+)
+REPEATABLE_READ_INNODB = Model(
+    "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present", select="snapshot", late_snapshot=True
+)
+REPEATABLE_READ_ANSI = Model(
+    "repeatable read as in ANSI SQL: what was read is locked, phantoms happen", locks_reads=True
+)
+SNAPSHOT = Model("snapshot isolation", select="snapshot", write="snapshot", first_committer_wins=True)
+SERIAL = Model("serializable", is_serial=True)
+
+# Without write locks an UPDATE installs whole rows that were computed earlier.
+READ_COMMITTED_PRINTED = Model("read committed as printed: (true, true)", locks_writes=False)
+REPEATABLE_READ_PRINTED = Model(
+    "repeatable read as printed: (snapshot, true)", select="snapshot", write="snapshot", locks_writes=False
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One isolation level of a database, as the database has it."""
+
+    spelled: str  # as one sets it
+    promises: str | None  # the level that ``collect`` and ``test`` check; None: none of ours
+    safe_as: str | None  # the level that ``allocate`` may count on; None: not offered
+    model: Model | None  # how ``infer`` runs statements; None: it does not
+    why: str  # one sentence
+    source: str
+    surprising: bool = False  # then ``test`` says why, beside the verdict
+    readers_only: bool = False  # safe_as is so for transactions that neither write nor lock
+    beside_weaker: str = ""  # the setting that it is no more than, where others run at weaker ones
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database, or a theory: its settings, in the order in which one would prefer them."""
+
+    name: str
+    title: str
+    settings: tuple[Setting, ...]
+    default: str = ""  # the setting where one names none
+    mixture: str = ""  # what ``test`` says of settings side by side
+    note: str = ""  # what ``allocate`` takes into account; empty: it has no such catalogue
+
+    def __getitem__(self, spelled: str) -> Setting:
+        """The setting that is spelled so."""
+        return next(setting for setting in self.settings if setting.spelled == spelled)
+
+
+_MIXISO = "Xiong et al., On Mixing Database Isolation Levels"
+MIXISO = Database(
+    "mixiso",
+    "in theory, any mix of levels",
+    (
+        Setting("RC", "RC", None, READ_COMMITTED, "what can be counted on at RC is up to the engine", _MIXISO),
+        Setting("RA", "RA", "RA", None, "each transaction keeps the level that it asks for", _MIXISO),
+        Setting("TCC", "TCC", "TCC", None, "each transaction keeps the level that it asks for", _MIXISO),
+        Setting("PC", "PC", "PC", None, "each transaction keeps the level that it asks for", _MIXISO),
+        Setting("PSI", "PSI", "PSI", None, "each transaction keeps the level that it asks for", _MIXISO),
+        Setting("SI", "SI", "SI", SNAPSHOT, "each transaction keeps the level that it asks for", _MIXISO),
+        Setting("SER", "SER", "SER", SERIAL, "each transaction keeps the level that it asks for", _MIXISO),
+    ),
+    note="any mix of levels, each kept by the transaction that asks for it",
+)
+
+_POSTGRESQL = "PostgreSQL documentation, Transaction Isolation"
+POSTGRESQL = Database(
+    "postgresql",
+    "PostgreSQL",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            READ_COMMITTED_POSTGRESQL,
+            "each statement sees what was committed before it, and an UPDATE that had to wait looks at its row again",
+            f"{_POSTGRESQL}, Read Committed",
+        ),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            "SI",
+            SNAPSHOT,
+            "PostgreSQL's repeatable read is documented as snapshot isolation",
+            f"{_POSTGRESQL}, Repeatable Read",
+            surprising=True,
+        ),
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SER",
+            SERIAL,
+            "snapshots, and dangerous pairs of dependencies are broken up, but only among serializable transactions",
+            f"{_POSTGRESQL}, Serializable",
+            beside_weaker="REPEATABLE READ",
+        ),
+        Setting(
+            "READ UNCOMMITTED",
+            "RC",
+            None,
+            None,
+            "PostgreSQL treats read uncommitted as read committed",
+            _POSTGRESQL,
+            surprising=True,
+        ),
+    ),
+    default="READ COMMITTED",
+    mixture=(
+        "PostgreSQL promises nothing for a mixture: its serializable transactions are so among themselves only, so a"
+        " violation of the declared levels need not be a defect"
+    ),
+    note="SERIALIZABLE only tracks SERIALIZABLE transactions, so the partners of a pivot are raised, too",
+)
+
+_MYSQL = "MySQL Reference Manual, Transaction Isolation Levels"
+MYSQL = Database(
+    "mysql",
+    "MySQL, MariaDB (InnoDB)",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            READ_COMMITTED,
+            "each statement reads from a snapshot of its own, and updates lock the newest version",
+            _MYSQL,
+        ),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            "PC",
+            REPEATABLE_READ_INNODB,
+            "InnoDB reads from a snapshot but updates the newest version; the standard's repeatable read rules out the"
+            " lost updates which that allows, and so does SI, which is checked here; --expect PC asks for the snapshots"
+            " alone",
+            "MySQL Reference Manual, Consistent Nonlocking Reads",
+            surprising=True,
+            readers_only=True,
+        ),
+        Setting("SERIALIZABLE", "SER", "SER", SERIAL, "every SELECT locks what it reads, against everybody", _MYSQL),
+        Setting(
+            "READ UNCOMMITTED",
+            None,
+            None,
+            None,
+            "read uncommitted promises none of the levels; name one with --expect",
+            _MYSQL,
+            surprising=True,
+        ),
+    ),
+    default="REPEATABLE READ",
+    note="InnoDB: SERIALIZABLE locks what it reads, against everybody; REPEATABLE READ is used for readers only",
+)
+
+_SQLSERVER = "Microsoft, SET TRANSACTION ISOLATION LEVEL (Transact-SQL)"
+SQLSERVER = Database(
+    "sqlserver",
+    "SQL Server",
+    (
+        Setting("READ COMMITTED", "RC", "RC", None, "a statement never reads what is not committed", _SQLSERVER),
+        Setting(
+            "SNAPSHOT",
+            "SI",
+            "SI",
+            None,
+            "a transaction reads the state at its beginning, and fails if it updates a row that changed since",
+            _SQLSERVER,
+        ),
+        Setting("SERIALIZABLE", "SER", "SER", None, "ranges that were read are locked until the end", _SQLSERVER),
+    ),
+    default="READ COMMITTED",
+    note="SERIALIZABLE locks what it reads, against everybody",
+)
+
+_ORACLE = "Oracle Database Concepts, Data Concurrency and Consistency"
+ORACLE = Database(
+    "oracle",
+    "Oracle",
+    (
+        Setting("READ COMMITTED", "RC", "RC", None, "each statement reads a snapshot of its own", _ORACLE),
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SI",
+            None,
+            "it is called serializable, but a transaction reads the state at its beginning and only its writes are"
+            " looked at, so two of them may skew what they read",
+            _ORACLE,
+        ),
+    ),
+    default="READ COMMITTED",
+    note="Oracle's SERIALIZABLE is snapshot isolation; what needs more has to lock (SELECT … FOR UPDATE)",
+)
+
+SQLITE = Database(
+    "sqlite",
+    "SQLite",
+    (
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SER",
+            None,
+            "SQLite runs every transaction serializable",
+            "SQLite, Isolation In SQLite",
+            surprising=True,
+        ),
+    ),
+)
+
+BROKEN = Database(
+    "broken",
+    "a store in memory with a bug",
+    (
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            None,
+            None,
+            "serial but for its bug, so that breaking the promise shows the bug",
+            "plume_py.collect.adapters.broken",
+        ),
+    ),
+)
+
+_ANSI = "Berenson et al., A Critique of ANSI SQL Isolation Levels, 1995: the locking levels"
+ANSI = Database(
+    "ansi",
+    "SQL as in the standard, by locks",
+    (
+        Setting("READ COMMITTED", "RC", "RC", READ_COMMITTED, "written rows are locked until the end", _ANSI),
+        Setting(
+            "REPEATABLE READ",
+            None,
+            None,
+            REPEATABLE_READ_ANSI,
+            "rows that were read stay as they are, but others may appear, and none of our levels tells rows from"
+            " conditions",
+            _ANSI,
+        ),
+        Setting("SERIALIZABLE", "SER", "SER", SERIAL, "conditions are locked until the end, too", _ANSI),
+    ),
+)
+
+_PRINTED = "Kaki et al., Alone Together: Compositional Reasoning and Inference for Weak Isolation, 2018"
+PRINTED = Database(
+    "literal",
+    "in theory, as printed and with locks",
+    (
+        Setting("RC0", None, None, READ_COMMITTED_PRINTED, "as printed: without write locks", _PRINTED),
+        Setting("RC", "RC", None, READ_COMMITTED, "with the write locks that stores have", _PRINTED),
+        Setting("RRf", None, None, REPEATABLE_READ_PRINTED, "as printed: all from a snapshot, without locks", _PRINTED),
+        Setting("RRi", None, None, REPEATABLE_READ_INNODB, "as InnoDB does it", _PRINTED),
+        Setting("SI", "SI", None, SNAPSHOT, "the first committer wins", _PRINTED),
+        Setting("SER", "SER", None, SERIAL, "one transaction after the other", _PRINTED),
+    ),
+)
+
+DATABASES: dict[str, Database] = {
+    database.name: database
+    for database in (MIXISO, POSTGRESQL, MYSQL, SQLSERVER, ORACLE, SQLITE, BROKEN, ANSI, PRINTED)
+}

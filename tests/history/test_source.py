@@ -1,0 +1,93 @@
+"""Files that change under the reader: one line, and never a verdict about what never was."""
+
+import gzip
+import os
+import sys
+
+import pytest
+
+from plume_py.base.errors import InputError
+from plume_py.cli.main import main
+from plume_py.history import load as load_module
+from plume_py.history.source import Source
+
+LINE = b'{"session": 0, "ops": [["w", "x", %d]]}\n'
+LINES = b"".join(LINE % i for i in range(1, 5000))
+
+
+def shrink(path):
+    os.truncate(path, 1 << 15)
+
+
+def empty(path):
+    os.truncate(path, 0)
+
+
+def grow(path):
+    with path.open("ab") as file:
+        file.write(LINE % 9999)
+
+
+def rewrite(path):
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.write(content[:-3] + b"9" + content[-2:])
+    os.utime(path, ns=(0, 1))  # as a clock that has moved on
+
+
+CHANGES = {shrink: "became shorter", empty: "became shorter", grow: "became longer", rewrite: "was changed"}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("how", ["content", "lines"])
+def test_a_file_that_changes_after_its_first_bytes(tmp_path, change, packed, how):
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(gzip.compress(LINES * 20, 0) if packed else LINES * 20)
+    source = Source(path)
+    source.head()
+    change(path)
+    with pytest.raises(InputError, match=None if packed else CHANGES[change]):
+        source.content() if how == "content" else list(source.lines())
+    source.close()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("format, text", [
+    ("jsonl", LINES),
+    ("json", b'{"initial":0,"sessions":[[' + b",".join(LINES.splitlines()) + b"]]}"),
+    ("plume", b"".join(b"w(1,%d,0,%d)\n" % (i, i) for i in range(9000))),
+])  # fmt: skip
+def test_it_is_one_line_and_exit_4(tmp_path, monkeypatch, capfd, change, format, text):
+    path = tmp_path / "history"
+    path.write_bytes(text)
+    detect = load_module.detect
+
+    def detect_and_change(source):
+        found = detect(source)
+        change(path)
+        return found
+
+    monkeypatch.setattr(load_module, "detect", detect_and_change)
+    monkeypatch.setattr(sys, "argv", ["isocheck", "check", str(path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capfd.readouterr().err
+    assert ended.value.code == 4 and said.count("\n") == 1
+    assert f"{path}: the file {CHANGES[change]} while it was read" in said
+
+
+def test_a_file_that_is_replaced_is_read_as_it_was(tmp_path):
+    path = tmp_path / "h.jsonl"
+    path.write_bytes(LINES)
+    source = Source(path)
+    source.head()
+    (tmp_path / "new").write_bytes(b"something else")
+    os.replace(tmp_path / "new", path)
+    assert bytes(source.content()) == LINES
+
+
+def test_a_file_is_read_whole_with_or_without_a_byte_order_mark(tmp_path):
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (tmp_path / "h.jsonl").write_bytes(mark + LINES)
+        assert bytes(Source(tmp_path / "h.jsonl").content()) == LINES
