@@ -25,10 +25,19 @@ Progress = Callable[[], str]
 class Limits:
     """Asked by the engine between its steps."""
 
-    def __init__(self, timeout: float | None = None, max_memory: int | None = None) -> None:
-        """``timeout`` in seconds from now, ``max_memory`` of this process in bytes."""
-        self.timeout, self.max_memory = timeout, max_memory
+    def __init__(
+        self, timeout: float | None = None, max_memory: int | None = None, per_level: float | None = None
+    ) -> None:
+        """``timeout`` in seconds from now, ``max_memory`` of this process in bytes, ``per_level`` see ``for_level``."""
+        self.timeout, self.max_memory, self.per_level = timeout, max_memory, per_level
         self._end = None if timeout is None else time.monotonic() + timeout
+
+    def for_level(self) -> "Limits":
+        """Those of one level that needs a search, which may take no longer than ``per_level`` seconds."""
+        if self.per_level is None:
+            return self
+        left = self.seconds_left
+        return Limits(self.per_level if left is None else min(self.per_level, left), self.max_memory)
 
     @property
     def seconds_left(self) -> float | None:

@@ -16,6 +16,9 @@ from plume_py.levels import GROUPS, NAMES, RUNNABLE, parse_level
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+# Seconds for each level that needs a search, where nobody asked for levels or named a limit.
+PER_LEVEL = 60.0
+
 # How results can be printed; ``plume_py.report.output`` has a renderer for each.
 OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot", "elle")
 # How pictures can be drawn; ``plume_py.report.graphviz`` knows how.

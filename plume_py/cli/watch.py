@@ -15,7 +15,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.exits import exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.contract import LevelChoice, reading_options
-from plume_py.levels import DEFAULT, WEAK
+from plume_py.levels import WEAK
 
 if TYPE_CHECKING:
     from plume_py.checking.result import LevelVerdict, Result, Violation
@@ -48,7 +48,7 @@ class Options:
 @click.argument("history", metavar="FILE")
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC, or weak for all four; may be given several times.  [default: TCC]",
+    help="CI RC RA TCC, or weak for all four; may be given several times.  [default: weak]",
 )  # fmt: skip
 @click.option("--fail-fast", is_flag=True, help="Stop at the first violation.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="Bound the memory: see the documentation.")
@@ -77,7 +77,7 @@ def command(
     Ends with the pipe, or at Ctrl-C, with the verdict and the exit code of `isocheck check`: 0 every level holds, 1
     some violation, 2 wrong usage, 3 undecided, 4 some input could not be read.
     """
-    chosen = [level for group in levels for level in group] or [DEFAULT]
+    chosen = [level for group in levels for level in group] or list(WEAK)
     strong = [level for level in chosen if level not in WEAK]
     if strong:
         raise click.UsageError(f"{strong[0]} is not decided while a history grows: run isocheck check when it is whole")

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError, TooLargeError
+from plume_py.base.limits import Limits
 from plume_py.base.text import encodable
 from plume_py.checking.result import LevelVerdict, Result
 from plume_py.history.detect import detect, format_of
@@ -181,7 +182,8 @@ def _check(source: Source, format: str, settings: Settings) -> Result:
     start = time.perf_counter()
     history = load_source(source, format=format, init_txn=settings.init_txn)  # type: ignore[arg-type]
     loaded = time.perf_counter() - start
-    result = check(history, settings.levels, max_examples=settings.max_examples, name=source.name)
+    limits = Limits(per_level=settings.per_level)
+    result = check(history, settings.levels, max_examples=settings.max_examples, name=source.name, limits=limits)
     return replace(result, seconds={"load": loaded, **result.seconds})
 
 
