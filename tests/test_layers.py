@@ -34,7 +34,7 @@ LAYERS = {
 INSIDE = (
     ("declared", "result"),
     ("graph",),
-    ("steps",),
+    ("steps", "headline"),
     ("violation",),
     ("weak",),
     ("strong",),

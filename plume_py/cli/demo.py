@@ -20,12 +20,13 @@ def command(save: str | None) -> None:
     from plume_py.checking.check import check
     from plume_py.history.load import load
     from plume_py.history.samples import demo
+    from plume_py.levels import DEFAULT, LEVELS
     from plume_py.report.text import render
 
     path = demo()
     click.echo(f"A history: sessions of transactions of operations, as clients saw them.\n\n{path.read_text()}")
-    click.echo("Does it keep transactional causal consistency?  isocheck demo.json --level TCC\n")
-    click.echo(render(check(load(path), "TCC", name="demo.json")))
+    click.echo(f"Does it keep {LEVELS[DEFAULT].title}?  isocheck demo.json --level {DEFAULT}\n")
+    click.echo(render(check(load(path), DEFAULT, name="demo.json")))
     if save is not None:
         write_atomically(save, [path.read_bytes()])
         click.echo(one_line(f"\nwrote {save}"))

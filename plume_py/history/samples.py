@@ -4,20 +4,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plume_py.base.errors import IsocheckError
+from plume_py.levels import WEAK
+from plume_py.levels.patterns import PATTERNS
 
 # Installed beside the package, or in the checkout that it runs from.
 _FOLDERS = (Path(__file__).parent.parent / "samples", Path(__file__).parent.parent.parent / "histories")
 
-# Patterns whose example is not found by its letter: where it is, and the level that it shows the pattern at.
+# Patterns whose example is not found by its letter.
 _EXAMPLES = {
-    "duplicate-element": ("CI/list-duplicate-element", "RC"),
-    "incompatible-order": ("CI/list-incompatible-order", "RC"),
-    "torn-append": ("CI/list-torn-append", "RC"),
-    "version-order-cycle": ("CI/list-version-order-cycle", "RC"),
-    "lost-update": ("TCC/lost-update", "SI"),
-    "long-fork": ("TCC/long-fork", "SI"),
-    "write-skew": ("SI/write-skew", "SER"),
-    "read-only-anomaly": ("SI/read-only-anomaly", "SER"),
+    "duplicate-element": "CI/list-duplicate-element",
+    "incompatible-order": "CI/list-incompatible-order",
+    "torn-append": "CI/list-torn-append",
+    "version-order-cycle": "CI/list-version-order-cycle",
+    "lost-update": "TCC/lost-update",
+    "long-fork": "TCC/long-fork",
+    "write-skew": "SI/write-skew",
+    "read-only-anomaly": "SI/read-only-anomaly",
 }
 
 
@@ -43,10 +45,9 @@ def demo() -> Path:
 
 def example_of(pattern: str) -> Sample | None:
     """The history that shows a pattern, if there is one."""
-    from plume_py.levels import WEAK
-
     if pattern in _EXAMPLES:
-        name, level = _EXAMPLES[pattern]
-        return Sample(folder() / f"{name}.json", WEAK if level in WEAK else (level,))
-    found = sorted(folder().glob(f"*/tap-{pattern}-*.json"))
-    return Sample(found[0], WEAK) if found else None
+        paths = [folder() / f"{_EXAMPLES[pattern]}.json"]
+    else:
+        paths = sorted(folder().glob(f"*/tap-{pattern}-*.json"))
+    level = PATTERNS[pattern].level
+    return Sample(paths[0], WEAK if level in WEAK else (level,)) if paths else None
