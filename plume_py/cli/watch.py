@@ -122,6 +122,7 @@ class Screen:
         self._quiet = quiet
         self._status = sys.stderr.isatty() and not quiet
         self._drawn = False
+        self._patterns: set[str] = set()  # of which an example has been printed
         self._next = time.monotonic() + REDRAW
         self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
@@ -135,6 +136,7 @@ class Screen:
         from plume_py.report.json import violation_line
         from plume_py.report.text import example
 
+        self._patterns.add(violation.tap)
         if self._output == "jsonl":
             self._print(violation_line(violation))
         else:
@@ -146,8 +148,12 @@ class Screen:
 
         if self._quiet and result.ok:
             return
-        # In text, what was cut off has its own line, and what was judged is shown; an object can carry both.
-        printed = one(self._output, result if self._output == "jsonl" else replace(result, error=None))
+        # In text, what was cut off has its own line, and an example that was printed is not printed again; an object
+        # can carry everything.
+        if self._output != "jsonl":
+            new = tuple(violation for violation in result.violations if violation.tap not in self._patterns)
+            result = replace(result, error=None, violations=new)
+        printed = one(self._output, result)
         if result.levels or self._output == "jsonl":
             self._print(printed)
 
@@ -162,7 +168,9 @@ class Screen:
             self._samples.popleft()
         (begin, before), (end, after) = self._samples[0], self._samples[-1]
         rate = (after - before) / (end - begin)
+        broken = [level for level in monitor.levels if level not in monitor.holding]
         holding = f"{' '.join(monitor.holding)} holding" if monitor.holding else "no level holding"
+        holding += f", {' '.join(broken)} broken" if broken else ""
         status = f"{after:,} transactions, {rate:,.0f}/s, {monitor.pending:,} reads pending, {holding}"
         sys.stderr.write(f"\r\x1b[K{status[: _width() - 1]}")
         sys.stderr.flush()
