@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
 
-from benchmarks.charts import Bar, bars
+from benchmarks.plot import Bar, save_bars
 from plume_py.allocate.catalogue import CATALOGUES, allocate
 from plume_py.allocate.rules import simple_rules
 from plume_py.allocate.sets import gather
@@ -51,7 +51,7 @@ def figure8(quick: bool) -> Iterator[str]:
             cells = [_spread([c[level] for c in counts]) for level in LEVELS]
             yield f"| {name} | {rules} | " + " | ".join(cells) + " |"
             chart.append(Bar(f"{name}, {rules}", {lv: mean(c[lv] for c in counts) / 10 for lv in LEVELS}))
-    (RESULTS / "allocate-figure8.svg").write_text(bars(chart, "Share of instances at each level, %"))
+    save_bars(RESULTS / "allocate-figure8.svg", "Share of instances at each level, %", chart, shares=True)
 
 
 def _spread(numbers: list[int]) -> str:

@@ -10,11 +10,12 @@ COLOURS = (
     "#999999", "#0072B2", "#56B4E9", "#E69F00", "#F0E442", "#009E73", "#D55E00", "#CC79A7", "#000000", "#DDDDDD",
 )  # fmt: skip
 LABELS, BARS, ROW, TOP = 330, 560, 20, 62
+NUMBER = 22  # a part as wide as that can hold a number
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its parts in seconds, and optionally a mark to compare with."""
+    """One bar: its parts, and optionally a mark to compare with."""
 
     label: str
     parts: Mapping[str, float]
@@ -25,10 +26,10 @@ class Bar:
         object.__setattr__(self, "total", sum(self.parts.values()))
 
 
-def save_bars(path: Path, title: str, bars: Sequence[Bar], mark_name: str = "") -> None:
-    """Draw the bars below each other, on one linear scale of seconds."""
+def save_bars(path: Path, title: str, bars: Sequence[Bar], mark_name: str = "", *, shares: bool = False) -> None:
+    """Draw the bars below each other, on one linear scale: of seconds, or of ``shares`` in per cent."""
     names = list(dict.fromkeys(name for bar in bars for name in bar.parts))
-    colours = dict(zip(names, COLOURS, strict=False))
+    colours = dict(zip(names, COLOURS[1 if shares else 0 :], strict=False))
     longest = max(max(bar.total, bar.mark or 0) for bar in bars) or 1.0
     scale = BARS / longest
     width, height = LABELS + BARS + 80, TOP + ROW * len(bars) + 16
@@ -40,7 +41,7 @@ def save_bars(path: Path, title: str, bars: Sequence[Bar], mark_name: str = "") 
         *_legend(colours, mark_name),
     ]
     for i, bar in enumerate(bars):
-        lines += _bar(bar, TOP + ROW * i, scale, colours)
+        lines += _bar(bar, TOP + ROW * i, scale, colours, shares)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([*lines, "</svg>"]) + "\n")
 
@@ -57,18 +58,21 @@ def _legend(colours: Mapping[str, str], mark_name: str) -> list[str]:
     return lines
 
 
-def _bar(bar: Bar, y: int, scale: float, colours: Mapping[str, str]) -> list[str]:
+def _bar(bar: Bar, y: int, scale: float, colours: Mapping[str, str], shares: bool) -> list[str]:
     lines = [f'<text x="{LABELS - 8}" y="{y + 13}" text-anchor="end">{escape(bar.label)}</text>']
     x = float(LABELS)
-    for name, seconds in bar.parts.items():
-        wide = seconds * scale
+    for name, size in bar.parts.items():
+        wide, exact = size * scale, f"{size:.1f} %" if shares else f"{size:.3f} s"
         lines.append(
             f'<rect x="{x:.1f}" y="{y + 2}" width="{wide:.1f}" height="{ROW - 5}" fill="{colours[name]}">'
-            f"<title>{escape(name)} {seconds:.3f} s</title></rect>"
+            f"<title>{escape(name)} {exact}</title></rect>"
         )
+        if shares and wide > NUMBER:
+            lines.append(f'<text x="{x + wide / 2:.1f}" y="{y + 13}" text-anchor="middle">{size:.0f}</text>')
         x += wide
     end = max(x, LABELS + (bar.mark or 0) * scale)
-    lines.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{bar.total:.2f} s</text>')
+    if not shares:  # which add up to 100
+        lines.append(f'<text x="{end + 6:.1f}" y="{y + 13}">{bar.total:.2f} s</text>')
     if bar.mark:
         lines.append(f'<path d="M{LABELS + bar.mark * scale:.1f} {y}v{ROW - 1}" stroke="black" stroke-width="2"/>')
     return lines

@@ -98,17 +98,14 @@ def _add(builder: "HistoryBuilder", session: int, transaction: Transaction) -> N
 
 
 def _message(result: "Result") -> str:
+    from plume_py.base.terminal import plain
     from plume_py.report.text import render
 
     broken = [name for name, verdict in result.levels.items() if verdict.ok is False]
     undecided = [name for name, verdict in result.levels.items() if verdict.ok is None]
     told = [f"the history does not keep {', '.join(broken)}"] if broken else []
     told += [f"could not decide {', '.join(undecided)}"] if undecided else []
-    return f"{'; '.join(told)}\n{render(result, style=_plain)}"
-
-
-def _plain(text: str, **_style: object) -> str:
-    return text
+    return f"{'; '.join(told)}\n{render(result, style=plain)}"
 
 
 try:

@@ -3,6 +3,7 @@
 from itertools import product
 
 import oracle
+import oracle_mixed
 
 from plume_py import HistoryBuilder
 
@@ -13,6 +14,16 @@ def build(sessions, initial=0):
         builder.session(s)
         for status, ops in session:
             builder.add(s, ops, status=status)
+    return builder.build()
+
+
+def with_levels(sessions, initial, rng):
+    """The history, each transaction with a level of its own."""
+    builder = HistoryBuilder(initial)
+    for number, session in enumerate(sessions):
+        builder.session(number)
+        for status, ops in session:
+            builder.add(number, ops, status=status, level=rng.choice(oracle_mixed.LEVELS))
     return builder.build()
 
 

@@ -73,6 +73,11 @@ def test_tables_and_plots(tmp_path, capsys):
     assert (tmp_path / "t.csv").read_text().splitlines()[1] == "a<b,0.5000,1234,"
     plot.save_bars(tmp_path / "t.svg", "a < b", [plot.Bar("x & y", {"load": 1.0, "check": 2.0}, 2.5)], "target")
     assert ElementTree.parse(tmp_path / "t.svg").getroot().tag.endswith("svg")
+    plot.save_bars(tmp_path / "s.svg", "shares", [plot.Bar("x", {"SI": 75.0, "SER": 25.0})], shares=True)
+    texts = [
+        text.text for text in ElementTree.parse(tmp_path / "s.svg").getroot().iter("{http://www.w3.org/2000/svg}text")
+    ]
+    assert texts == ["shares", "SI", "SER", "x", "75", "25"]
 
 
 def test_the_synthesis_problems_run_and_are_as_expected(tmp_path):

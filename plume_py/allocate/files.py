@@ -112,7 +112,7 @@ def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Ac
     """Instances have few cells and many accesses to them: equal ones are made once."""
     found = []
     for i, op in enumerate(operations):
-        key = _plain(op)
+        key = _simple(op)
         access = known.get(key) if key is not None else None
         if access is None:
             access = _access(op, f"{where}.operations[{i}]")
@@ -124,7 +124,7 @@ def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Ac
     return tuple(found)
 
 
-def _plain(op: Any) -> tuple[str, str] | None:
+def _simple(op: Any) -> tuple[str, str] | None:
     """Type and key of an operation, if it has nothing else that matters."""
     if type(op) is not dict or "params" in op or "conditional" in op or "locks" in op:
         return None

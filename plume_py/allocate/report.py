@@ -1,7 +1,7 @@
 """Allocations and answers about robustness, for people and for programs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,15 +12,13 @@ from plume_py.allocate.explain import Danger
 from plume_py.allocate.robust import Robustness
 from plume_py.allocate.space import Space
 from plume_py.allocate.workload import Program
+from plume_py.base.terminal import Style
 from plume_py.base.text import shown, wrapped
-from plume_py.base.version import __version__
 from plume_py.checking.check import check
 from plume_py.history.model import History
 from plume_py.levels import NAMES, STRONGEST
-from plume_py.report.json import encode
+from plume_py.report.json import signed
 from plume_py.report.text import example, operation
-
-Style = Callable[..., str]
 
 # A table of so many groups is printed line by line; of more, only counted.
 LISTED = 40
@@ -146,9 +144,8 @@ def allocation_document(answer: Answer) -> str:
             zip(answer.space.groups, answer.programs, answer.levels, strict=True)
         )
     ]
-    return encode(
+    return signed(
         {
-            "tool": {"name": "isocheck", "version": __version__},
             "workload": answer.source,
             "scope": answer.space.scope,
             "rules": answer.rules,
@@ -163,8 +160,7 @@ def allocation_document(answer: Answer) -> str:
 
 def robust_document(source: str, scope: str, levels: dict[str, str], answer: Robustness) -> str:
     """An answer about robustness as JSON."""
-    tool = {"name": "isocheck", "version": __version__}
-    return encode({"tool": tool, "workload": source, "scope": scope, "levels": levels} | _robustness(answer))
+    return signed({"workload": source, "scope": scope, "levels": levels} | _robustness(answer))
 
 
 def _robustness(answer: Robustness) -> dict[str, Any]:

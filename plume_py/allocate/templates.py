@@ -1,6 +1,7 @@
 """The three benchmarks that MixIso is measured with, and workloads drawn from templates.
 
-The sets are those of MixIso's benchmark files; the numbers of instances follow each program's share.
+The sets are those of MixIso's benchmark files, columns being cells: SmallBank has no payments there, TPC-C one row per
+order and no ranges. The numbers of instances follow each program's share.
 """
 
 import random

@@ -1,8 +1,9 @@
 """Kernels: one source, run by Python on small inputs and compiled by numba on large ones.
 
-A kernel module holds plain functions over numpy arrays and nothing else. ``prepare`` swaps its functions for compiled
-ones, in place, once the work at hand is worth numba's start-up (about half a second, mostly its import). Callers
-therefore always go through the module (``text_kernels.parse(...)``), never through an imported name.
+A kernel module holds plain functions over numpy arrays and records of them (named tuples), and nothing else.
+``prepare`` swaps its functions for compiled ones, in place, once the work at hand is worth numba's start-up (about half
+a second, mostly its import). Callers therefore always go through the module (``text_kernels.parse(...)``), never
+through an imported name.
 """
 
 import hashlib
@@ -142,9 +143,13 @@ def _cache_folder(modules: tuple[ModuleType, ...]) -> Path | None:
 
 
 def _identity(module: ModuleType) -> bytes:
-    """All that the compiled code of a kernel module depends on: its source, and the constants that it imports."""
+    """All that the compiled code of a kernel module depends on: its source, and the constants and records it imports.
+
+    Numba knows a record by the name of its class; which field stands where is part of the compiled code.
+    """
     constants = {name: value for name, value in vars(module).items() if isinstance(value, int | float | tuple)}
-    return Path(module.__file__ or "").read_bytes() + repr(sorted(constants.items())).encode()
+    records = {name: value._fields for name, value in vars(module).items() if hasattr(value, "_fields")}
+    return Path(module.__file__ or "").read_bytes() + repr(sorted((constants | records).items())).encode()
 
 
 def _folders() -> list[Path]:

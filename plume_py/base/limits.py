@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from plume_py.base.errors import LimitError
-from plume_py.base.memory import data_limited_to, own_data
+from plume_py.base.memory import data_limited_to, in_use, own_data
 
 MEGABYTE = 1 << 20
 
@@ -55,7 +55,7 @@ class Limits:
         left = self.seconds_left
         if left is not None and left + more_seconds <= 0:
             raise LimitError(_told(f"stopped after {self.timeout:g} s{self._whose}", progress))
-        if self.max_memory is not None and memory_in_use() > self.max_memory * memory_factor:
+        if self.max_memory is not None and in_use() > self.max_memory * memory_factor:
             raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 
     def reached(self) -> bool:
@@ -85,7 +85,7 @@ class Limits:
         """What the system may give this process, other memory of it included that the limit does not count."""
         if self.max_memory is None or not own_data():
             return None
-        return own_data() + int(max(0, self.max_memory - memory_in_use()) * GRACE_DATA)
+        return own_data() + int(max(0, self.max_memory - in_use()) * GRACE_DATA)
 
     @contextmanager
     def _ticking(self) -> Iterator[None]:
@@ -112,7 +112,7 @@ class Limits:
 
     def reserve(self, size: int, progress: Progress = str) -> None:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
-        if self.max_memory is not None and memory_in_use() + size > self.max_memory:
+        if self.max_memory is not None and in_use() + size > self.max_memory:
             needed = f"stopped before it would take more than {_megabytes(self.max_memory)} of memory"
             raise LimitError(_told(needed, progress))
 
@@ -120,7 +120,7 @@ class Limits:
         """``size`` bytes, or half of what the limit leaves if that is less."""
         if self.max_memory is None:
             return size
-        return max(1, min(size, (self.max_memory - memory_in_use()) // 2))
+        return max(1, min(size, (self.max_memory - in_use()) // 2))
 
 
 def _delicate(frame: FrameType | None) -> bool:
@@ -130,27 +130,6 @@ def _delicate(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def memory_in_use() -> int:
-    """Resident memory of this process in bytes; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", "rb") as file:  # noqa: PTH123 - read often, and only on Linux
-            import resource
-
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        return _peak_memory()
-
-
-def _peak_memory() -> int:
-    try:
-        import resource
-        import sys
-    except ImportError:  # not on Windows
-        return 0
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _megabytes(size: int) -> str:

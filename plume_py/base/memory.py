@@ -1,6 +1,7 @@
 """How much memory there is, and how much a process uses."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -56,6 +57,21 @@ def _limit_in(path: str) -> Iterator[int]:
         return
     if limit > 0:
         yield limit
+
+
+def in_use() -> int:
+    """Bytes of this process that are in memory; 0 where the system does not say."""
+    return _pages("/proc/self/statm", 1) or _peak()
+
+
+def _peak() -> int:
+    """The most that it ever had, where the system does not tell how much it has."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def resident(pid: int) -> int:

@@ -15,7 +15,7 @@ import msgspec
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.files import write_atomically
 from plume_py.base.limits import Limits
-from plume_py.base.version import __version__
+from plume_py.base.version import TOOL
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.columns import Layout
@@ -63,7 +63,7 @@ def write_witness(
     else:
         order = _order(weak, name, name, limits)
     document = {
-        "tool": {"name": "isocheck", "version": __version__},
+        "tool": TOOL,
         "history": {
             "format": history.format,
             "sessions": history.sessions,

@@ -181,24 +181,20 @@ def run(
 @contextmanager
 def _status(planned: int) -> "Iterator[Callable[[int], None]]":
     """How far it is, on a terminal."""
-    import sys
     import time
 
-    if not sys.stderr.isatty():
-        yield lambda recorded: None
-        return
-    begin = time.monotonic()
+    from plume_py.base.terminal import StatusLine
+
+    status, begin = StatusLine(), time.monotonic()
 
     def tick(recorded: int) -> None:
         rate = recorded / max(time.monotonic() - begin, 0.1)
-        sys.stderr.write(f"\r\x1b[K{recorded:,} of {planned:,} transactions, {rate:,.0f}/s")
-        sys.stderr.flush()
+        status.show(f"{recorded:,} of {planned:,} transactions, {rate:,.0f}/s")
 
     try:
         yield tick
     finally:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        status.clear()
 
 
 @contextmanager

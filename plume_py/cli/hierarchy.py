@@ -39,8 +39,8 @@ def command(
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.report.json import signed
     from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
-    from plume_py.synth.report import document
 
     if out is not None and Path(out).suffix not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
@@ -51,10 +51,10 @@ def command(
             found = hierarchy(levels, scope_of(**sizes), limits)
     except LimitError as error:
         undecided = {"classes": None, "reason": str(error)}
-        click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
-        click.echo(document(plain(found)))
+        click.echo(signed(plain(found)))
     else:
         click.echo(dot(found) if output == "dot" else "\n".join(lines(found)))
     if out is not None:

@@ -107,15 +107,13 @@ def _store(store: str | None, server: str | None) -> str:
 
 
 def _print_json(result: "Inference", together: "Together | None", extra: dict[str, Any]) -> None:
-    import msgspec
-
     from plume_py.infer.report import data, together_data
-    from plume_py.report.json import encode
+    from plume_py.report.json import signed
 
     document = {**data(result), **extra}
     if together is not None:
         document["together"] = together_data(result, together)
-    click.echo(msgspec.json.format(encode(document).encode(), indent=2).decode())
+    click.echo(signed(document, indent=2))
 
 
 def _together(result: "Inference", wanted: bool, given: dict[str, Any]) -> "Together | None":

@@ -11,6 +11,7 @@ import click
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode
+from plume_py.base.override import override
 from plume_py.base.passwords import keep_secret, redacted
 from plume_py.base.streams import mend_streams
 from plume_py.base.text import one_line
@@ -82,8 +83,8 @@ class LazyGroup(click.Group):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
+    @override
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

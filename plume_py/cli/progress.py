@@ -1,10 +1,11 @@
 """Progress of a long check on a terminal: phase, share done, time left. Nothing where nobody watches."""
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from plume_py.base.terminal import StatusLine, clock
 
 # About how a check of a large history divides; what a level does not need is passed over at once.
 WEIGHTS = {"load": 0.45, "resolve": 0.1, "order": 0.03, "clocks": 0.1, "edges": 0.22, "cycle": 0.04, "name": 0.06}
@@ -14,6 +15,9 @@ BYTES_PER_SECOND = 80_000_000
 
 # Files below this are done before a bar could be read.
 WORTH_SHOWING = 20_000_000
+
+# How wide a full bar is.
+BAR = 40
 
 Tick = Callable[[str], None]
 
@@ -45,47 +49,25 @@ class Share:
         spent = self._now() - self._phase_began
         return min(1.0, self._done + weight * min(0.95, spent / (weight * pace or 1.0)))
 
+    def left(self) -> float | None:
+        """Seconds until all is done, at the pace so far; None before anything is."""
+        value = self.value()
+        return (self._now() - self._begin) * (1 - value) / value if value else None
+
+    def line(self) -> str:
+        """The phase, a bar, the share and the time left."""
+        value, left = self.value(), self.left()
+        bar = "=" * round(BAR * value)
+        return f"{self._phase:<8} [{bar:<{BAR}}] {value:4.0%}" + ("" if left is None else f"  {clock(left)} left")
+
 
 @contextmanager
 def progress(path: str, quiet: bool) -> Iterator[Tick]:
     """A function to call when a phase begins; it draws only on a terminal and only for large files."""
-    if quiet or not sys.stderr.isatty() or not os.path.isfile(path) or os.path.getsize(path) < WORTH_SHOWING:
+    status = StatusLine(quiet=quiet)
+    if not status.watched or not os.path.isfile(path) or os.path.getsize(path) < WORTH_SHOWING:
         yield lambda phase: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
     share = Share(0.6 + os.path.getsize(path) / BYTES_PER_SECOND)
-    columns = TextColumn("{task.description:<8}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("load", total=1.0)
-        stop = refresher(lambda: bar.update(task, completed=share.value(), refresh=True))
-
-        def tick(phase: str) -> None:
-            share.enter(phase)
-            bar.update(task, description=phase)
-
-        try:
-            yield tick
-        finally:
-            stop()
-
-
-def refresher(draw: Callable[[], None]) -> Callable[[], None]:
-    """Draw a few times a second in a thread (the kernels leave Python's lock free); returns how to stop."""
-    import threading
-
-    over = threading.Event()
-
-    def run() -> None:
-        while not over.wait(0.25):
-            draw()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-
-    def stop() -> None:
-        over.set()
-        thread.join()
-
-    return stop
+    with status.redrawn(share.line):
+        yield share.enter

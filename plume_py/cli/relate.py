@@ -34,8 +34,9 @@ def command(
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.report.json import signed
     from plume_py.synth.relate import relate
-    from plume_py.synth.report import document, plain, text
+    from plume_py.synth.report import plain, text
 
     for name in (a, b):
         if "," in name:
@@ -47,11 +48,11 @@ def command(
             found = relate(first, second, scope_of(**sizes), limits)
     except LimitError as error:
         undecided = {"a": first.name, "b": second.name, "relation": None, "reason": str(error)}
-        click.echo(document(undecided) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
         apart = {"only_a": plain(found.only_a), "only_b": plain(found.only_b)}
-        click.echo(document({"a": found.a, "b": found.b, "relation": found.word, **apart}))
+        click.echo(signed({"a": found.a, "b": found.b, "relation": found.word, **apart}))
     else:
         click.echo(found.sentence)
         for outcome in (found.only_a, found.only_b):

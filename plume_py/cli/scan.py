@@ -218,13 +218,11 @@ def _note_damage(path: str, lines: int) -> None:
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
     if output == "json":
-        from plume_py.base.version import __version__
-        from plume_py.report.json import encode
+        from plume_py.report.json import signed
         from plume_py.scan.summary import plain
 
         run = {"files": tally.tasks, "checked": tally.checked, "same": tally.same, "skipped": tally.skipped}
-        tool = {"name": "isocheck", "version": __version__}
-        return encode({"tool": tool, "run": {**run, "skipped_names": tally.skipped_names}, "summary": plain(summary)})
+        return signed({"run": {**run, "skipped_names": tally.skipped_names}, "summary": plain(summary)})
     from plume_py.scan.report import render
 
     return render(summary, tally)

@@ -30,15 +30,17 @@ def command(
         result, code = _examine(path, input_format, init_txn)
         codes.append(code)
         if output == "json":
-            results.append(_plain(result))
+            results.append(_fields(result))
         elif output == "jsonl":
-            click.echo(_json(_plain(result)))
+            from plume_py.report.json import encode
+
+            click.echo(encode(_fields(result)).encode())  # JSON is UTF-8 whatever the terminal's encoding
         elif result["error"] is None:
             click.echo("\n".join(_lines(result)) + ("\n" if path != histories[-1] else ""))
     if output == "json":
-        from plume_py.base.version import __version__
+        from plume_py.report.json import signed
 
-        click.echo(_json({"tool": {"name": "isocheck", "version": __version__}, "results": results}))
+        click.echo(signed({"results": results}).encode())
     ctx.exit(combined(codes))
 
 
@@ -61,18 +63,11 @@ def _examine(path: str, input_format: str | None, init_txn: str) -> tuple[dict[s
         return {"history": redacted(path), "stats": None, "seconds": None, "error": redacted(str(error))}, code
 
 
-def _plain(result: dict[str, Any]) -> dict[str, Any]:
+def _fields(result: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import asdict
 
     texts = {name: result[name] and encodable(result[name]) for name in ("history", "error")}
     return {**result, **texts, "stats": None if result["stats"] is None else asdict(result["stats"])}
-
-
-def _json(value: Any) -> bytes:
-    """Bytes, because JSON is UTF-8 whatever the terminal's encoding."""
-    from plume_py.report.json import encode
-
-    return encode(value).encode()
 
 
 def _lines(result: dict[str, Any]) -> Iterator[str]:

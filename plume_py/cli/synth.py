@@ -62,8 +62,9 @@ def command(
         raise click.UsageError("several histories need a folder for --out")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.report.json import signed
     from plume_py.synth import Outcome, synthesize
-    from plume_py.synth.report import document, plain, text
+    from plume_py.synth.report import plain, text
 
     allowed, forbidden = chosen(files, allow, forbid)
     programs = None
@@ -84,9 +85,9 @@ def command(
             )  # fmt: skip
     except LimitError as error:
         nothing = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
-        click.echo(document(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(signed(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
-    click.echo(document(plain(outcome)) if output == "json" else text(outcome))
+    click.echo(signed(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
         _write(outcome, out, formats)
     if outcome.stopped:

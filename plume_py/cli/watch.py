@@ -1,8 +1,6 @@
 """``isocheck watch``: check a history while it is still being written."""
 
-import os
 import signal
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -13,6 +11,7 @@ import click
 
 from plume_py.base.errors import InputError
 from plume_py.base.exits import exit_code
+from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
 from plume_py.cli.contract import LevelChoice, reading_options
 from plume_py.levels import WEAK
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 WATCHED_FORMATS = ("jsonl", "plume")
 OUTPUTS = ("text", "jsonl")
 
-# Seconds between two pictures of the status line, and over which its rate is taken.
-REDRAW, RATE_OVER = 0.25, 2.0
+# Seconds over which the rate in the status line is taken.
+RATE_OVER = 2.0
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,7 @@ class Screen:
         self._output = output
         self._color = color
         self._quiet = quiet
-        self._status = sys.stderr.isatty() and not quiet
-        self._drawn = False
+        self._status = StatusLine(quiet=quiet)
         self._patterns: set[str] = set()  # of which an example has been printed
         self._next = time.monotonic() + REDRAW
         self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
@@ -160,7 +158,7 @@ class Screen:
     def tick(self, monitor: "Monitor | None") -> None:
         """Time goes by: draw the status line anew, but not too often."""
         now = time.monotonic()
-        if not self._status or monitor is None or now < self._next:
+        if not self._status.watched or monitor is None or now < self._next:
             return
         self._next = now + REDRAW
         self._samples.append((now, monitor.transactions))
@@ -171,29 +169,15 @@ class Screen:
         broken = [level for level in monitor.levels if level not in monitor.holding]
         holding = f"{' '.join(monitor.holding)} holding" if monitor.holding else "no level holding"
         holding += f", {' '.join(broken)} broken" if broken else ""
-        status = f"{after:,} transactions, {rate:,.0f}/s, {monitor.pending:,} reads pending, {holding}"
-        sys.stderr.write(f"\r\x1b[K{status[: _width() - 1]}")
-        sys.stderr.flush()
-        self._drawn = True
+        self._status.show(f"{after:,} transactions, {rate:,.0f}/s, {monitor.pending:,} reads pending, {holding}")
 
     def clear(self) -> None:
         """Take the status line away: something else is to be printed, or it is over."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._drawn = False
+        self._status.clear()
 
     def _print(self, text: str) -> None:
         self.clear()
         click.echo(text, color=self._color)
-
-
-def _width() -> int:
-    """Columns of the terminal that shows standard error."""
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except OSError:
-        return 80
 
 
 class Watch:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
 from plume_py.collect.adapter import Adapter
 from plume_py.collect.client import Client
 
@@ -58,8 +59,8 @@ class Faults(threading.Thread):
         self.done: Counter[str] = Counter()
         self.problem = ""
 
+    @override
     def run(self) -> None:
-        """Until ``finish``."""
         turn = 0
         while not self._over.wait(self._interval * self._rng.uniform(0.5, 1.5)):
             kind = self._kinds[turn % len(self._kinds)]

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
 from plume_py.base.processes import MARK, end, is_running, module_command, tree
 from plume_py.collect.registry import adapter_class
 
@@ -247,8 +248,8 @@ class ManagedPostgres(ManagedServer):
     users = ("postgres",)
 
     @property
+    @override
     def url(self) -> str:
-        """See ``ManagedServer``."""
         return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/postgres"
 
     @classmethod
@@ -257,8 +258,8 @@ class ManagedPostgres(ManagedServer):
         found = Path("/usr/lib/postgresql").glob("*/bin")
         return [str(path) for path in sorted(found, key=lambda path: path.parent.name.zfill(4), reverse=True)]
 
+    @override
     def prepare(self, programs: dict[str, str]) -> None:
-        """``initdb``."""
         password = self.write("password", self.password)
         data = str(Path(self.folder, "data"))
         options = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={password}", "-E", "UTF8", "--locale=C", "--no-sync"]
@@ -279,8 +280,8 @@ class ManagedPostgres(ManagedServer):
         options = [piece for name, value in settings.items() for piece in ("-c", f"{name}={value}")]
         return [programs["postgres"], "-D", str(Path(self.folder, "data")), *options]
 
+    @override
     def answers(self) -> None:
-        """See ``ManagedServer``."""
         import psycopg
 
         psycopg.connect(self.url, connect_timeout=2).close()
@@ -296,12 +297,12 @@ class ManagedMariadb(ManagedServer):
     users = ("mysql",)
 
     @property
+    @override
     def url(self) -> str:
-        """See ``ManagedServer``."""
         return f"mariadb://root:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
 
+    @override
     def prepare(self, programs: dict[str, str]) -> None:
-        """``mariadb-install-db``."""
         data = str(Path(self.folder, "data"))
         options = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         self.run([programs["mariadb-install-db"], *options, f"--datadir={data}", f"--tmpdir={self.folder}"])
@@ -336,8 +337,8 @@ class ManagedMariadb(ManagedServer):
             "--skip-log-bin",
         ]
 
+    @override
     def answers(self) -> None:
-        """See ``ManagedServer``."""
         import pymysql
 
         where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "database": DATABASE}
@@ -353,19 +354,21 @@ class ManagedSqlite(ManagedServer):
     scheme = "sqlite"
 
     @property
+    @override
     def url(self) -> str:
-        """See ``ManagedServer``."""
         return f"sqlite:///{Path(self.folder, 'test.db')}"
 
+    @override
     def prepare(self, programs: dict[str, str]) -> None:
-        """Nothing to prepare."""
+        pass  # there is nothing to prepare
 
+    @override
     def command(self, programs: dict[str, str]) -> list[str]:
-        """Nothing to start."""
         return []
 
+    @override
     def answers(self) -> None:
-        """Always."""
+        pass  # always: it is a file
 
     def _start(self) -> None:
         return

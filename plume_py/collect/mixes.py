@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
 
+from plume_py.base.override import override
 from plume_py.collect.plan import NamedPlan, Plan
 
 
@@ -45,7 +46,10 @@ def _update(key: str) -> Plan:
 
 
 class SmallBank(Mix):
-    """Two accounts per customer; six kinds of transactions, of which write-check invites write skew."""
+    """Two accounts per customer; six kinds of transactions, of which write-check invites write skew.
+
+    After SmallBank (Alomari et al., with the payments of OLTP-Bench), without its table of names and its hot customers.
+    """
 
     def __init__(self, size: int) -> None:
         super().__init__(size)
@@ -89,7 +93,10 @@ class SmallBank(Mix):
 
 
 class Tpcc(Mix):
-    """New orders, payments, deliveries, order status and stock level on ``size`` warehouses."""
+    """New orders, payments, deliveries, order status and stock level on ``size`` warehouses.
+
+    After the TPC-C standard: its shares, but few rows, the same few orders again and again, and no access by name.
+    """
 
     DISTRICTS, CUSTOMERS, ITEMS, ORDERS = 3, 5, 20, 10
 
@@ -103,8 +110,8 @@ class Tpcc(Mix):
                 self.keys += [f"customer:{w}:{d}:{c}" for c in range(self.CUSTOMERS)]
                 self.keys += [f"order:{w}:{d}:{o}" for o in range(self.ORDERS)]
 
+    @override
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """The benchmark's shares."""
         return [
             (self._new_order, 45),
             (self._payment, 43),
@@ -166,8 +173,8 @@ class Twitter(Mix):
         self.keys = [f"{kind}:{u}" for u in range(size) for kind in ("last", "following", "followers")]
         self.keys += [f"tweet:{u}:{slot}" for u, slot in product(range(size), slots)]
 
+    @override
     def kinds(self) -> list[tuple[Callable[[random.Random], Plan], float]]:
-        """Mostly reading."""
         return [(self._tweet, 25), (self._timeline, 50), (self._follow, 15), (self._profile, 10)]
 
     def _user(self, rng: random.Random) -> int:

@@ -1,10 +1,11 @@
 """The answers as text and as JSON data. Everything from the program is shown through ``plume_py.base.text``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from plume_py.base.terminal import Style
 from plume_py.base.text import shown, wrapped
 from plume_py.infer.driver import (
     BOUNDED,
@@ -22,7 +23,6 @@ from plume_py.infer.language.to_sql import Sql, literal, values_in
 from plume_py.infer.run.evaluate import State
 from plume_py.infer.run.schedule import Commit, Moment
 
-Style = Callable[..., str]
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
 
 
@@ -238,19 +238,19 @@ def _moment_data(program: ir.Program, moment: Moment) -> dict[str, Any]:
 
 def _arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     return {
-        key: [[_plain(v) for v in row] for _, row in value] if isinstance(value, tuple) else _plain(value)
+        key: [[_json_number(v) for v in row] for _, row in value] if isinstance(value, tuple) else _json_number(value)
         for key, value in args
     }
 
 
-def _plain(value: ir.Value) -> ir.Value:
+def _json_number(value: ir.Value) -> ir.Value:
     """JSON numbers have 64 bits here; larger ones are written as text."""
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
     return {
-        table.name: [dict(zip(table.names, map(_plain, row), strict=True)) for _, row in rows]
+        table.name: [dict(zip(table.names, map(_json_number, row), strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
         if rows
     }

@@ -1,10 +1,11 @@
 """What the bits of a level mean: whom a transaction sees. For small histories; the kernels restate it in columns.
 
-A set of transactions is an integer, bit t standing for transaction t.
+Sets of transactions are those of ``base.bits``.
 """
 
 from collections.abc import Sequence
 
+from plume_py.base.bits import closure
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
@@ -22,18 +23,7 @@ def seen(sees: int, direct: int, rivals: int, before: int, seen_by: Sequence[int
         found |= rivals & before
     if sees & PREFIX:
         return (1 << found.bit_length()) - 1
-    return closure(found, seen_by) if sees & TRANSITIVE else found
-
-
-def closure(found: int, seen_by: Sequence[int]) -> int:
-    """These, whom they see, and so on."""
-    todo = found
-    while todo:
-        lowest = todo & -todo
-        more = seen_by[lowest.bit_length() - 1] & ~found
-        found |= more
-        todo = (todo ^ lowest) | more
-    return found
+    return closure(found, seen_by.__getitem__) if sees & TRANSITIVE else found
 
 
 def looks_first(sees: int) -> bool:

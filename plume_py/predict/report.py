@@ -1,10 +1,11 @@
 """Predictions for people, and as plain data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from plume_py.base.terminal import Style
 from plume_py.base.text import one_line, shown, wrapped
 from plume_py.history.model import NOBODY, History
 from plume_py.predict.predictor.prediction import Change, Prediction
@@ -15,8 +16,6 @@ from plume_py.report.json import plain
 from plume_py.report.text import render as render_result
 
 INITIAL = -1
-
-Style = Callable[..., str]
 
 
 def strategy(outcome: Outcome) -> str:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
+from plume_py.base.terminal import plain
 from plume_py.base.text import encodable, one_line
 from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.levels.patterns import PATTERNS
@@ -67,11 +68,7 @@ def relative(path: str) -> str:
 
 
 def _proof(result: Result, violation: Violation) -> str:
-    return render_text(replace(result, levels={}, notes=(), violations=(violation,)), style=_plain)
-
-
-def _plain(text: str, **_style: object) -> str:
-    return text
+    return render_text(replace(result, levels={}, notes=(), violations=(violation,)), style=plain)
 
 
 def _line(violation: Violation) -> int:

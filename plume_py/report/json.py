@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from plume_py.base.text import defused_json
-from plume_py.base.version import __version__
+from plume_py.base.version import TOOL
 from plume_py.checking.result import Result, Step, Violation
 from plume_py.report.aliases import aliases
 
@@ -17,9 +17,8 @@ _UNPRINTABLE = re.compile("[^ -~]")
 
 def document(results: Sequence[Result]) -> str:
     """``{"tool": …, "results": […], "summary": …}``"""
-    return encode(
+    return signed(
         {
-            "tool": {"name": "isocheck", "version": __version__},
             "results": [plain(result) for result in results],
             "summary": {
                 "histories": len(results),
@@ -98,6 +97,12 @@ def _step(step: Step) -> dict[str, Any]:
     if step.reader is not None or step.evidence:
         plain_step["evidence"] = [_step(inner) for inner in step.evidence]
     return plain_step
+
+
+def signed(content: dict[str, Any], indent: int = 0) -> str:
+    """One document that says who has written it; on one line, or indented for people."""
+    text = encode({"tool": TOOL, **content})
+    return msgspec.json.format(text, indent=indent) if indent else text
 
 
 def encode(value: Any) -> str:

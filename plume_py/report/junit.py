@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from plume_py.base.terminal import plain
 from plume_py.base.text import one_line
 from plume_py.base.version import __version__
 from plume_py.checking.result import LevelVerdict, Result
@@ -90,11 +91,7 @@ def _mark(case: Element, tag: str, kind: str, message: str, text: str) -> None:
 def _proof(result: Result, name: str, verdict: LevelVerdict) -> str:
     """What the text format says about this level alone."""
     mine = tuple(v for v in result.violations if v.tap in verdict.taps and counts_against(v, name))
-    return render(replace(result, levels={name: verdict}, violations=mine), style=_plain)
-
-
-def _plain(text: str, **_style: object) -> str:
-    return text
+    return render(replace(result, levels={name: verdict}, violations=mine), style=plain)
 
 
 def _lines(text: str) -> str:

@@ -1,16 +1,15 @@
 """Text for people: short when all is well, otherwise the verdicts and one worked example per pattern."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import click
 
+from plume_py.base.terminal import Style
 from plume_py.base.text import one_line, shown, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
 from plume_py.report.wording import counted, forbidden, strongest_kept
-
-Style = Callable[..., str]
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 

@@ -6,6 +6,7 @@ from itertools import combinations, groupby, islice
 from typing import TYPE_CHECKING
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
+from plume_py.base.override import override
 from plume_py.synth.view import INITIAL, View
 
 if TYPE_CHECKING:
@@ -168,16 +169,16 @@ class Given(View):
         self.concrete = concrete
         self._reads = {(t, x, u) for t, txn in enumerate(concrete.txns) for x, u in txn.reads}
 
+    @override
     def writes(self, t: int, x: int) -> Literal:
-        """A constant."""
         return TRUE if x in self.concrete.txns[t].writes else FALSE
 
+    @override
     def reads(self, t: int, x: int, source: int) -> Literal:
-        """A constant."""
         return TRUE if (t, x, source) in self._reads else FALSE
 
+    @override
     def session(self, a: int, b: int) -> Literal:
-        """A constant."""
         return TRUE if a < b and self.concrete.txns[a].session == self.concrete.txns[b].session else FALSE
 
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
@@ -188,6 +189,6 @@ class Given(View):
         last = len(reads) - 1 - reads[::-1].index((x, source))
         return TRUE if reads.index((y, u)) < last else FALSE
 
+    @override
     def at(self, t: int, level: str) -> Literal:
-        """A constant."""
         return TRUE if self.concrete.txns[t].level == level else FALSE

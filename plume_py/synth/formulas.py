@@ -8,6 +8,7 @@ from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRI
 from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import INITIAL, View
+from plume_py.synth.visibility import Sees, Visibility
 
 # -- commit order ------------------------------------------------------------------------------------------------
 
@@ -36,41 +37,36 @@ def _causal(h: View) -> Premise:
     return seen_by(h.causal)
 
 
-def upto(co: Relation, seen: Relation) -> Relation:
-    """Whoever is seen, and all that come before someone who is."""
-    return seen | co.then(seen)
-
-
-def _with_conflicts(h: View, co: Relation) -> Relation:
-    """Session order, reads-from, and earlier writers of a key that one writes."""
-    return h.base | (co & h.conflict)
-
-
-def _sight(bits: int) -> Callable[[View, Relation], Relation]:
+def _visibility(bits: int) -> Callable[[View, Relation], Relation]:
     """What a transaction sees if it sees no more than these bits ask for, given the commit order."""
+    level = Sees.of(bits)
 
-    def sight(h: View, co: Relation) -> Relation:
-        if bits & EVERYTHING:
-            return co
-        at_once = _with_conflicts(h, co) if bits & WRITERS else h.base
-        if bits & PREFIX:
-            return upto(co, at_once)
-        if bits & TRANSITIVE:
-            return at_once.closure() if bits & WRITERS else h.causal
-        return at_once
+    def visible(h: View, co: Relation) -> Relation:
+        if level.closed == TRUE and level.writers == FALSE:
+            return h.causal
+        visibility = _over(h, [level] * len(h.txns), co)
+        if level.closed == TRUE:
+            return h.relation({(a, b): near for b in h.txns for a, near in visibility.near(b).items()}).closure()
+        return Relation.where(h.formula, len(h.txns), visibility.sees)
 
-    return sight
+    return visible
+
+
+def _over(h: View, levels: list[Sees], co: Relation) -> Visibility:
+    return Visibility(
+        h.formula, levels, lambda a, b: co[a, b], lambda a, b: h.base[a, b], lambda a, b: h.conflict[a, b]
+    )
 
 
 # The levels that are told apart by what is seen; update atomic is one that the checker does not have.
 _BITS = {name: sees(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
-SIGHTS: dict[str, Callable[[View, Relation], Relation]] = {
-    name: _sight(bits) for name, bits in sorted(_BITS.items(), key=lambda level: level[1])
+VISIBILITY: dict[str, Callable[[View, Relation], Relation]] = {
+    name: _visibility(bits) for name, bits in sorted(_BITS.items(), key=lambda level: level[1])
 }
 
 
-def _by_sight(name: str) -> Body:
-    return lambda h, w: axiom(h, w.co, seen_by(SIGHTS[name](h, w.co)))
+def _by_visibility(name: str) -> Body:
+    return lambda h, w: axiom(h, w.co, seen_by(VISIBILITY[name](h, w.co)))
 
 
 def _update_ser(h: View, w: Witness) -> Literal:
@@ -125,38 +121,43 @@ def _no_lost_update(h: View, w: Witness) -> Literal:
 
 # -- a level per transaction -------------------------------------------------------------------------------------
 
-_SEES_CONFLICTS = levels_that_see(WRITERS, without=EVERYTHING)
-_SEES_CLOSED = levels_that_see(TRANSITIVE, without=PREFIX)
-_SEES_PREFIX = levels_that_see(PREFIX, without=EVERYTHING)
-_SEES_ALL = levels_that_see(EVERYTHING)
-_SEES_SO_FAR = levels_that_see(0, without=AT_COMMIT)
+_SO_FAR = levels_that_see(0, without=AT_COMMIT)
 
 
 def _one_of(h: View, t: int, levels: tuple[str, ...]) -> Literal:
     return h.any(h.at(t, name) for name in levels)
 
 
+def _declared_level(h: View, t: int) -> Sees:
+    return Sees(
+        writers=_one_of(h, t, levels_that_see(WRITERS, without=EVERYTHING)),
+        closed=_one_of(h, t, levels_that_see(TRANSITIVE, without=PREFIX)),
+        prefix=_one_of(h, t, levels_that_see(PREFIX, without=EVERYTHING)),
+        everything=_one_of(h, t, levels_that_see(EVERYTHING)),
+    )
+
+
 def _declared(h: View, w: Witness) -> Literal:
     """Every transaction keeps the axioms of the level it runs at."""
     parts = [axiom(h, w.ar, _declared_premise(h, w.vis))]
     for t in h.txns:
-        conflicts, closed, prefix = (_one_of(h, t, group) for group in (_SEES_CONFLICTS, _SEES_CLOSED, _SEES_PREFIX))
+        level = _declared_level(h, t)
         for a in h.txns:
             if a == t:
                 continue
-            parts.append(h.any((-_one_of(h, t, _SEES_ALL), -w.ar[a, t], w.vis[a, t])))
-            parts.append(h.any((-conflicts, -h.conflict[a, t], -w.ar[a, t], w.vis[a, t])))
+            parts.append(h.any((-level.everything, -w.ar[a, t], w.vis[a, t])))
+            parts.append(h.any((-level.writers, -h.conflict[a, t], -w.ar[a, t], w.vis[a, t])))
             for s in h.txns:
                 if s not in (a, t):
-                    parts.append(h.any((-closed, -w.vis[a, s], -w.vis[s, t], w.vis[a, t])))
-                    parts.append(h.any((-prefix, -w.ar[a, s], -w.vis[s, t], w.vis[a, t])))
+                    parts.append(h.any((-level.closed, -w.vis[a, s], -w.vis[s, t], w.vis[a, t])))
+                    parts.append(h.any((-level.prefix, -w.ar[a, s], -w.vis[s, t], w.vis[a, t])))
     return h.all(parts)
 
 
 def _declared_premise(h: View, vis: Relation) -> Premise:
     def premise(t1: int, t2: int, t3: int, x: int) -> Literal:
         """Without AT_COMMIT it counts what was read before, else what is visible."""
-        committed = _one_of(h, t3, _SEES_SO_FAR)
+        committed = _one_of(h, t3, _SO_FAR)
         if committed == FALSE:
             return vis[t2, t3]
         return h.any((h.all((-committed, vis[t2, t3])), h.all((committed, h.read_before(t3, t2, x, t1)))))
@@ -164,18 +165,10 @@ def _declared_premise(h: View, vis: Relation) -> Premise:
     return premise
 
 
-def declared_sight(h: View) -> Relation:
-    """What everyone sees at least if the commit order is the numbering."""
-    size = len(h.txns)
-    rows = [[FALSE] * size for _ in h.txns]
-    for t in h.txns:
-        conflicts, closed, prefix = (_one_of(h, t, group) for group in (_SEES_CONFLICTS, _SEES_CLOSED, _SEES_PREFIX))
-        direct = [h.any((h.base[a, t], h.all((conflicts, h.conflict[a, t])))) for a in range(t)]
-        for a in range(t - 1, -1, -1):  # those between a and t are settled by now
-            through = [h.all((closed, rows[a][s], rows[s][t])) for s in range(a + 1, t)]
-            before = [h.all((prefix, direct[s])) for s in range(a + 1, t)]
-            rows[a][t] = h.any((direct[a], _one_of(h, t, _SEES_ALL), *through, *before))
-    return Relation(h.formula, rows)
+def declared_visibility(h: View, co: Relation) -> Relation:
+    """What everyone sees at least if ``co``, the commit order, is the numbering."""
+    visibility = _over(h, [_declared_level(h, t) for t in h.txns], co)
+    return h.relation({(a, b): visibility.sees(a, b) for b in h.txns for a in range(b)})
 
 
 # -- patterns ----------------------------------------------------------------------------------------------------
@@ -258,10 +251,10 @@ DEFINITIONS: dict[str, Definition] = {
         _weak("RC", _read_committed, "t3 read from t2 before it read x from t1", ordered=True),
         _weak("RA", _read_atomic, "t2 SO t3 or t2 WR t3"),
         _weak("TCC", _causal, "t2 CO t3"),
-        _table("PC", "co", _by_sight("PC"), "t2 CM* t4, and t4 SO t3 or t4 WR t3"),
-        _table("PSI", "co", _by_sight("PSI"), "t2 (SO, WR, WW)+ t3, WW being CM between writers of a key"),
-        _table("SI", "co", _by_sight("SI"), "as PC, t4 being also any earlier writer of a key that t3 writes"),
-        _table("SER", "co", _by_sight("SER"), "t2 CM t3"),
+        _table("PC", "co", _by_visibility("PC"), "t2 CM* t4, and t4 SO t3 or t4 WR t3"),
+        _table("PSI", "co", _by_visibility("PSI"), "t2 (SO, WR, WW)+ t3, WW being CM between writers of a key"),
+        _table("SI", "co", _by_visibility("SI"), "as PC, t4 being also any earlier writer of a key that t3 writes"),
+        _table("SER", "co", _by_visibility("SER"), "t2 CM t3"),
         _table("UpdateSer", "co", _update_ser, "t2 CM t3, if t3 writes something"),
         _table("RA@vis", "vis", lambda h, w: TRUE, "reads return the last visible write, sessions are visible"),
         _table("TCC@vis", "vis", _transitive, "RA, and visibility is transitive"),

@@ -10,7 +10,7 @@ from plume_py.base.logic.cegis import Search
 from plume_py.levels import WEAKEST
 from plume_py.synth.concrete import Concrete, Given
 from plume_py.synth.definition import Definition, Witness, forced
-from plume_py.synth.formulas import SIGHTS, declared_sight
+from plume_py.synth.formulas import VISIBILITY, declared_visibility
 from plume_py.synth.relation import Relation
 from plume_py.synth.scope import Program, Scope
 from plume_py.synth.unknown import Unknown
@@ -253,9 +253,9 @@ def sights(h: View, definition: Definition, co: Relation) -> list[Relation]:
     """What transactions see at least under some level, given the commit order; for a known level, under that one."""
     if definition.name == "declared":
         ascending = all(co[a, b] == TRUE for b in h.txns for a in range(b))
-        return [declared_sight(h)] if ascending else []
+        return [declared_visibility(h, co)] if ascending else []
     own = definition.name.removesuffix("@vis")
-    return [SIGHTS[own](h, co)] if own in SIGHTS else [sight(h, co) for sight in SIGHTS.values()]
+    return [VISIBILITY[own](h, co)] if own in VISIBILITY else [sight(h, co) for sight in VISIBILITY.values()]
 
 
 def witness_of(

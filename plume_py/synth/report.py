@@ -1,18 +1,15 @@
 """What a synthesis found, for people and for programs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from plume_py.base.version import __version__
-from plume_py.report.json import encode
+from plume_py.base.terminal import Style
 from plume_py.report.json import plain as plain_result
 from plume_py.report.text import example
 from plume_py.synth.problem import Shown
 from plume_py.synth.search import Found, Outcome
-
-Style = Callable[..., str]
 
 
 def title(outcome: Outcome) -> str:
@@ -114,8 +111,3 @@ def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
             for found in outcome.found
         ],
     }
-
-
-def document(content: dict[str, Any]) -> str:
-    """One JSON document, signed."""
-    return encode({"tool": {"name": "isocheck", "version": __version__}, **content})

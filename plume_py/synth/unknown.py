@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal, TotalOrder
+from plume_py.base.override import override
 from plume_py.levels import RUNNABLE
 from plume_py.synth.concrete import Concrete, Txn
 from plume_py.synth.scope import Program, Scope
@@ -43,8 +44,8 @@ class Unknown(View):
 
     # -- the vocabulary ------------------------------------------------------------------------------------------
 
+    @override
     def writes(self, t: int, x: int) -> Literal:
-        """A variable."""
         return self._writes[t, x]
 
     def reads(self, t: int, x: int, source: int) -> Literal:

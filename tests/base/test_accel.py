@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -249,6 +250,14 @@ def test_a_changed_table_of_levels_leaves_the_cache_of_the_kernels_that_ask_it(
     before = accel._cache_folder((node_kernels,))
     monkeypatch.setattr(node_kernels, "PREFIX", 2 * node_kernels.PREFIX)
     assert accel._cache_folder((node_kernels,)) != before
+
+
+def test_a_record_with_its_fields_in_another_order_leaves_the_cache_of_the_kernels_that_take_it(
+    fresh: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = accel._cache_folder((clock_kernels,))
+    monkeypatch.setattr(clock_kernels, "Clocks", namedtuple("Clocks", clock_kernels.Clocks._fields[::-1]))
+    assert accel._cache_folder((clock_kernels,)) != before
 
 
 def test_compiled_kernels_follow_a_changed_constant_of_another_module(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 import random
 
 import oracle
-import oracle_mixed
 import pytest
 from confirming import ALL, problems
 from list_histories import random_list_history
 from paths import ROOT
-from small_histories import build
+from small_histories import build, with_levels
 
-from plume_py import HistoryBuilder, check, load
+from plume_py import check, load
 from plume_py.base.errors import InputError
 from plume_py.report.json import line
 from plume_py.verify import read_claim, verify_entry
@@ -42,16 +41,6 @@ def wild(rng):
 
 
 KINDS = [(failing, 0), (healthy, 0), (wild, 0), (random_list_history, None)]
-
-
-def with_levels(sessions, initial, rng):
-    """The history, each transaction with a level of its own."""
-    builder = HistoryBuilder(initial=initial)
-    for number, session in enumerate(sessions):
-        builder.session(number)
-        for status, ops in session:
-            builder.add(number, ops, status=status, level=rng.choice(oracle_mixed.LEVELS))
-    return builder.build()
 
 
 def confirm(seed, count, make, initial):

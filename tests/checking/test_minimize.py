@@ -3,10 +3,9 @@
 import random
 
 import oracle
-import oracle_mixed
 import pytest
 from click.testing import CliRunner
-from small_histories import build, close, crowded, random_lists
+from small_histories import build, close, crowded, random_lists, with_levels
 
 from plume_py import HistoryBuilder, check, load
 from plume_py.base.errors import InputError
@@ -18,15 +17,6 @@ from plume_py.history.formats.json_writer import write_json
 from plume_py.levels.patterns import STRONG
 
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared")
-
-
-def with_levels(sessions, initial, rng):
-    builder = HistoryBuilder(initial=initial)
-    for number, session in enumerate(sessions):
-        builder.session(number)
-        for status, ops in session:
-            builder.add(number, ops, status=status, level=rng.choice(oracle_mixed.LEVELS))
-    return builder.build()
 
 
 def wild(rng):

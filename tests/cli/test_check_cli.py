@@ -223,6 +223,15 @@ def test_progress_never_goes_back_and_never_beyond_its_phase():
     assert 0 < seen[0] < WEIGHTS["load"] and seen[-1] <= 1.0
 
 
+def test_progress_shows_the_phase_its_share_and_the_time_left():
+    clock = [0.0]
+    share = Share(10.0, now=lambda: clock[0])
+    share.enter("load")
+    assert share.line().split() == ["load", "[", "]", "0%"]
+    clock[0] = 5.0
+    assert share.line() == f"load     [{'=' * 9:<40}]  22%  0:17 left"
+
+
 def test_a_history_that_does_not_fit_is_undecided(monkeypatch):
     def no_room(*_):
         raise MemoryError

@@ -185,6 +185,16 @@ def test_stats_as_json(small: Path, isocheck) -> None:
     assert found["hot_keys"] == [["x", 2], ["y", 1]]
 
 
+@pytest.mark.parametrize("output", ["json", "jsonl"])
+def test_stats_as_json_print_nothing_that_a_terminal_would_obey(tmp_path: Path, isocheck, output: str) -> None:
+    path = tmp_path / "h.json"
+    path.write_text(json.dumps({"sessions": [[{"ops": [["w", "\x9b2J\u202e", 1]]}]]}))
+    printed = isocheck("stats", path, "--format", output).out.rstrip("\n")
+    assert printed.isprintable()
+    (result,) = json.loads(printed)["results"] if output == "json" else [json.loads(printed)]
+    assert result["stats"]["hot_keys"] == [["\x9b2J\u202e", 1]]
+
+
 def test_stats_tell_of_outcomes_levels_lists_and_an_initial_transaction(tmp_path: Path, isocheck) -> None:
     first = {"id": "init", "ops": [["w", "x", 1]]}
     rest = [{"ops": [["r", "x", 1]], "status": "aborted", "level": "SI"}, {"ops": [], "status": "unknown"}]

@@ -86,6 +86,7 @@ def test_text_report_tells_the_schedule():
 
 def test_json_report():
     document = json.loads(run("bank", "--format", "json", "--prove").output)
+    assert document["tool"]["name"] == "isocheck"
     withdraw, deposit = document["transactions"]
     assert (withdraw["level"], withdraw["answer"]) == ("SER", "proved")
     assert (deposit["level"], deposit["answer"]) == ("RC", "proved")

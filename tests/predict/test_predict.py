@@ -138,12 +138,13 @@ def test_agrees_for_other_levels_and_targets_on_many(levels, target) -> None:
         agree(rng, levels, target, txns=(2, 6), keys=(1, 3))
 
 
-def test_declared_levels_agree_with_trying_everything() -> None:
+@pytest.mark.parametrize("some", [oracle_mixed.LEVELS, ("RC", "TCC", "PSI")], ids=" ".join)
+def test_declared_levels_agree_with_trying_everything(some) -> None:
     rng, found = random.Random(7), 0
     for _ in range(60):
         sessions = predict_oracle.random_observed(rng, txns=(2, 4))
         history = build(sessions)
-        levels = [[rng.choice(oracle_mixed.LEVELS) for _ in session] for session in sessions]
+        levels = [[rng.choice(some) for _ in session] for session in sessions]
         builder = HistoryBuilder(0)
         for s, session in enumerate(sessions):
             for (_, ops), level in zip(session, levels[s], strict=True):
@@ -156,6 +157,17 @@ def test_declared_levels_agree_with_trying_everything() -> None:
             assert (outcome.ok is False) == expected, (sessions, levels, boundary)
             found += expected
     assert found > 5
+
+
+def test_what_a_read_committed_transaction_saw_is_seen_through_it() -> None:
+    """TCC asks for all that is causally before, whatever the levels in between: T3 follows T2, which read from T1."""
+    builder = HistoryBuilder(0)
+    builder.add(0, [("w", "x", 1), ("w", "y", 1)], level="RC")
+    builder.add(1, [("w", "x", 2), ("r", "y", 1)], level="RC")
+    builder.add(1, [("r", "y", 1)], level="TCC")
+    history = builder.build(init_txn="none")
+    for boundary, exact in STRATEGIES:
+        assert predict(history, "declared", boundary=boundary, exact=exact).ok is True
 
 
 def _breaks(run, levels) -> bool:

@@ -7,17 +7,15 @@ the cases that a fixed order or a fixed history decides beforehand. Equal gates 
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import Any
 
 from plume_py.base.limits import Limits
+from plume_py.base.logic.sat import Solver
 
 Literal = int
 
 TRUE: Literal = 1
 FALSE: Literal = -1
 
-# Conflicts that the solver may meet before it is asked whether there is time left.
-CONFLICTS = 5000
 # Clauses that are added between two looks at the limits.
 CLAUSES = 10_000
 
@@ -27,15 +25,13 @@ class Formula:
 
     def __init__(self, limits: Limits | None = None) -> None:
         """``limits`` are looked at while it grows; a formula can be too large to be written down in time."""
-        from pysat.solvers import Cadical195
-
-        self._solver: Any = Cadical195()
+        self._solver = Solver()
         self._limits = limits or Limits()
         self._gates: dict[tuple[Literal, ...], Literal] = {}
         self._model: list[int] = []
         self._failed: frozenset[Literal] = frozenset()
         self.variables, self.clauses = 1, 0
-        self._solver.add_clause([TRUE])
+        self._solver.add([TRUE])
 
     def variable(self) -> Literal:
         """A new variable."""
@@ -54,7 +50,7 @@ class Formula:
             self._limits.check()
         if FALSE in literals:
             literals = tuple(literal for literal in literals if literal != FALSE) or (FALSE,)
-        self._solver.add_clause(literals)
+        self._solver.add(literals)
 
     def all_of(self, literals: Iterable[Literal]) -> Literal:
         """A literal that is true exactly when all of ``literals`` are."""
@@ -106,14 +102,11 @@ class Formula:
     def solve(self, assumptions: Sequence[Literal] = (), limits: Limits | None = None) -> bool:
         """Can all requirements be met, and the assumptions too? LimitError when the limits end it."""
         limits = limits or self._limits
-        answer = None
-        while answer is None:
-            limits.check()
-            self._solver.conf_budget(CONFLICTS)
-            answer = self._solver.solve_limited(assumptions=list(assumptions))
-        self._model = self._solver.get_model() or [] if answer else []
-        self._failed = frozenset() if answer else frozenset(self._solver.get_core() or ())
-        return bool(answer)
+        limits.check()
+        answer = self._solver.solve(limits, assumptions)
+        self._model = self._solver.model() if answer else []
+        self._failed = frozenset() if answer else self._solver.core()
+        return answer
 
     def value(self, literal: Literal) -> bool:
         """Of a literal in the last solution; what the solver never saw is false."""
@@ -126,7 +119,7 @@ class Formula:
 
     def close(self) -> None:
         """Free the solver."""
-        self._solver.delete()
+        self._solver.close()
 
     def __enter__(self) -> "Formula":
         return self

@@ -3,25 +3,16 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from plume_py.base import accel
 from plume_py.checking.graph import clock_kernels, reads_kernels
-from plume_py.checking.graph.causal import ClockKind, Clocks, Extra, Ordering, order_of, vector_blocks, whole_clocks
+from plume_py.checking.graph.causal import ClockKind, Extra, Ordering, order_of, vector_blocks, whole_clocks
 from plume_py.checking.graph.reads import Reads, key_writers, resolve_reads
+from plume_py.checking.graph.records import Clocks, Columns, KeyGroups, Writers
 from plume_py.history.model import Bools, History, Int32s, Int64s
-
-
-@dataclass(frozen=True)
-class KeyGroups:
-    """The writers of each key split by session."""
-
-    key_group: Int64s
-    group_start: Int64s
-    group_session: Int32s
 
 
 class Analysis:
@@ -37,14 +28,19 @@ class Analysis:
         self.seconds: dict[str, float] = {}
 
     @cached_property
+    def columns(self) -> Columns:
+        """The history, for kernels."""
+        return Columns.of(self.history)
+
+    @cached_property
     def reads(self) -> Reads:
         """The resolved reads."""
         with self.timed("resolve"):
             return resolve_reads(self.history)
 
     @cached_property
-    def key_writers(self) -> tuple[Int64s, Int32s]:
-        """The live writers of key x, ascending: ``writers[start[x]:start[x + 1]]`` of (start, writers)."""
+    def key_writers(self) -> Writers:
+        """The live writers of each key."""
         reads = self.reads
         with self.timed("resolve"):
             return key_writers(self.history, reads)
@@ -52,14 +48,12 @@ class Analysis:
     @cached_property
     def groups(self) -> KeyGroups:
         """The writers of each key, split by session."""
-        start, writers = self.key_writers
-        key_group = np.zeros(len(start), np.int64)
-        group_start = np.zeros(len(writers) + 1, np.int64)
-        group_session = np.zeros(len(writers), np.int32)
-        accel.prepare(4 * len(writers), reads_kernels)
-        count = reads_kernels.group_writers(
-            start, writers, self.history.txn_session, key_group, group_start, group_session
-        )
+        writers = self.key_writers
+        key_group = np.zeros(len(writers.start), np.int64)
+        group_start = np.zeros(len(writers.txn) + 1, np.int64)
+        group_session = np.zeros(len(writers.txn), np.int32)
+        accel.prepare(4 * len(writers.txn), reads_kernels)
+        count = reads_kernels.group_writers(writers, self.history.txn_session, key_group, group_start, group_session)
         return KeyGroups(key_group, group_start[: count + 1].copy(), group_session[:count].copy())
 
     # Session order. Kernels ask session_kernels, everybody else asks here.

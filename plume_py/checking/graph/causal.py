@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from plume_py.base import accel
 from plume_py.checking.graph import clock_kernels, order_kernels, tree_clock_kernels
 from plume_py.checking.graph.reads import Reads
+from plume_py.checking.graph.records import Clocks, Columns, Counts, Predecessors
 from plume_py.history.model import History, Int32s, Int64s
 
 # A block of clock rows takes at most this many bytes.
@@ -24,7 +24,6 @@ ENTRIES_PER_STEP = 500
 ClockKind = Literal["auto", "vector", "tree"]
 CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree")
 
-Counts = npt.NDArray[np.integer[Any]]
 NO_LOGS = (*2 * (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, np.int32))
 
 
@@ -68,43 +67,42 @@ class Extra:
         return Extra(start, np.ascontiguousarray(edges[row, 0]), row)
 
 
+def predecessors(history: History, reads: Reads, extra: Extra) -> Predecessors:
+    """SO ∪ WR ∪ ``extra``, for kernels."""
+    return Predecessors(history.txn_session, reads.read_start, reads.read_source, extra.start, extra.source)
+
+
 def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
     """A topological order of SO ∪ WR ∪ ``extra``, and its cycles."""
     transactions = history.transactions
     accel.prepare(4 * (transactions + len(reads.read_op) + len(extra.source)), order_kernels)
-    graph = reads.read_start, reads.read_source, extra.start, extra.source
+    graph = predecessors(history, reads, extra)
     order = np.empty(transactions, np.int32)
-    placed = order_kernels.topological_order(history.session_start, *graph, order)
+    placed = order_kernels.topological_order(history.session_start, graph, order)
     component = np.full(transactions, -1, np.int32)
     if placed < transactions:
-        active = np.ones(transactions, np.uint8)
-        active[order[:placed]] = 0
-        rest = np.flatnonzero(active).astype(np.int32)
-        found = order_kernels.components(rest, active, history.txn_session, *graph, order[placed:], component)
-        sizes = np.bincount(component[rest], minlength=found)
-        single = rest[sizes[component[rest]] == 1]
-        component[single] = -1
+        rest = _without(order[:placed], transactions)
+        order[placed:], component[rest] = _components(rest, transactions, graph)
     return Ordering(order, component)
 
 
-class Clocks(NamedTuple):
-    """Which transactions of sessions low .. high - 1 are causally before which others; ask ``clock_kernels.horizon``.
+def _without(placed: Int32s, transactions: int) -> Int32s:
+    """Those that found no place, ascending."""
+    left = np.ones(transactions, np.bool_)
+    left[placed] = False
+    return np.flatnonzero(left).astype(np.int32)
 
-    Either as vectors, in ``clock``, or (where that has no columns) as what sessions learnt, for all of them. With t a
-    session learns of the transactions ``log[log_start[t]:log_start[t + 1]]`` and of all before them. The same again by
-    session and, from ``learner_start[s]`` to ``learner_start[s + 1]``, by what was ``learnt``, with the ``learner`` t.
-    """
 
-    low: int
-    high: int
-    txn_session: Int32s
-    session_start: Int32s
-    clock: Counts
-    log_start: Int64s
-    log: Int32s
-    learner_start: Int64s
-    learnt: Int32s
-    learner: Int32s
+def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[Int32s, Int32s]:
+    """``rest`` with predecessors first and cycles together, and the cycle of each (as in ``rest``), or -1."""
+    number = np.full(transactions, -1, np.int32)
+    number[rest] = np.arange(len(rest), dtype=np.int32)
+    order, component = np.empty(len(rest), np.int32), np.empty(len(rest), np.int32)
+    start, target = order_kernels.neighbours_among(rest, number, graph)
+    found = order_kernels.components(start, target, order, component)
+    sizes = np.bincount(component, minlength=found)
+    component[sizes[component] == 1] = -1
+    return rest[order], component
 
 
 def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind) -> Clocks | None:
@@ -154,8 +152,8 @@ def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | N
     accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
     starts, ends = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
     nodes = tree_clock_kernels.tree_clocks(
-        causal.order, causal.component, history.txn_session, history.session_start,
-        reads.read_start, reads.read_source, 1 << 62 if limit is None else limit, starts, ends,
+        causal.order, causal.component, Columns.of(history), reads.external,
+        1 << 62 if limit is None else limit, starts, ends,
     )  # fmt: skip
     if nodes is None:
         return None

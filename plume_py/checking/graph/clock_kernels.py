@@ -5,21 +5,22 @@ session allows, because filling rows takes as long as memory does. Transactions 
 component (of a causal cycle) come together and share one row.
 """
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph.records import Clocks
 
 
-def horizon(clocks, t, s):
+def horizon(clocks: Clocks, t, s):
     """The first transaction of session s (one of those that ``clocks`` cover) that is not causally before t."""
     if clocks.clock.shape[1] > 0:
         return clocks.session_start[s] + clocks.clock[t, s - clocks.low]
     return learnt_horizon(clocks, t, s)
 
 
-def learnt_horizon(clocks, t, s):
+def learnt_horizon(clocks: Clocks, t, s):
     """The same from what sessions learnt: see ``Clocks`` for its columns.
 
     By ascending ``learnt``, what one session learns about another comes in the order in which it learns it.
@@ -41,12 +42,12 @@ def learnt_horizon(clocks, t, s):
     return known
 
 
-def empty_row(clocks):
+def empty_row(clocks: Clocks):
     """Room for ``row_of``."""
     return np.zeros(clocks.high - clocks.low, clocks.clock.dtype)
 
 
-def row_of(clocks, t, first, row):
+def row_of(clocks: Clocks, t, first, row):
     """The counts of t by session; for each t in turn, ``row`` being the last answer unless t is the ``first``."""
     if clocks.clock.shape[1] > 0:
         return clocks.clock[t]
@@ -147,7 +148,7 @@ def cycle_row(members, component, txn_session, session_start, read_start, read_s
         copy_row(clock, first, t)
 
 
-def not_before(clocks, early, late, verdict):
+def not_before(clocks: Clocks, early, late, verdict):
     """verdict[i] := early[i] is not causally before late[i], wherever ``clocks`` cover the session of early[i]."""
     for i in range(len(early)):
         s = clocks.txn_session[early[i]]

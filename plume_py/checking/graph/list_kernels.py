@@ -6,11 +6,12 @@ with all appends of its reader if it shows any, is the key's *reference*: all ot
 does not stand in it comes after it.
 """
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import row_kernels
+from plume_py.checking.graph.records import Columns, Findings, ListColumns, References
 
 # Rows of ``counts``, ``examples`` and ``fault``; the same order as ``lists.PATTERNS``.
 THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INCOMPATIBLE = range(9)
@@ -19,12 +20,14 @@ THIN_AIR, ABORTED, FUTURE, NOT_OWN, NOT_LAST, INTERMEDIATE, DUPLICATE, TORN, INC
 FROM_ABORTED = -3
 
 
-def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, following, left, version_op, times, opens):
+def chain_appends(c: ListColumns, stamp, first):
     """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
 
     following[o] is the next one or -1, left[o] how many come after o; version_op[v] is the first operation that appends
     v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
     """
+    op_kind, op_key, op_version, txn_start = c.op_kind, c.op_key, c.op_version, c.txn_start
+    following, left = c.following, c.left
     for t in range(len(txn_start) - 1):
         for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
             if op_kind[o] != 3:
@@ -34,14 +37,14 @@ def chain_appends(op_kind, op_key, op_version, txn_start, stamp, first, followin
             left[o] = left[first[x]] + 1 if stamp[x] == t else 0
             stamp[x] = t
             first[x] = o
-            version_op[op_version[o]] = o
-            times[op_version[o]] += 1
+            c.version_op[op_version[o]] = o
+            c.times[op_version[o]] += 1
         for o in range(txn_start[t], txn_start[t + 1]):
             if op_kind[o] == 3 and first[op_key[o]] == o:
-                opens[op_version[o]] = 1
+                c.opens[op_version[o]] = 1
 
 
-def own_appends(c, stamp, first, own_first, own_count):
+def own_appends(c: ListColumns, stamp, first):
     """Of the reader of each list: own_count appends to its key so far; own_first is the first at all, or -1.
 
     ``stamp`` is -1 per key, ``first`` takes an operation per key.
@@ -62,17 +65,17 @@ def own_appends(c, stamp, first, own_first, own_count):
                 made[c.op_key[at]] += 1
             at += 1
         x = c.op_key[c.ops[i]]
-        own_first[i] = first[x] if stamp[x] == t else -1
-        own_count[i] = made[x] if stamp[x] == t else 0
+        c.own_first[i] = first[x] if stamp[x] == t else -1
+        c.own_count[i] = made[x] if stamp[x] == t else 0
 
 
-def extent(c, i, own_first, own_count):
+def extent(c, i):
     """How long list i is with all appends of its reader, if it shows any."""
-    later = c.left[own_first[i]] + 1 - own_count[i] if own_count[i] else 0
+    later = c.left[c.own_first[i]] + 1 - c.own_count[i] if c.own_count[i] else 0
     return c.starts[i + 1] - c.starts[i] + later
 
 
-def judge(c, i, own_first, own_count, seen, tick, fault):
+def judge(c, i, seen, tick, fault):
     """What is wrong with list i by itself: fault[p] := where pattern p shows last, or -1.
 
     Returns the last element of P, or -1. Rows of ``seen``, by version: a tick, and how often it was seen since;
@@ -82,7 +85,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
     end = c.starts[i + 1]
     for p in range(len(fault)):
         fault[p] = -1
-    due = own_first[i]  # the own append that should come next
+    due = c.own_first[i]  # the own append that should come next
     taken, misplaced, after_own = 0, False, False
     last, block, place, length, whole = -1, -1, -1, 0, True  # block: the append that has to follow in P
     for k in range(c.starts[i], end):
@@ -92,7 +95,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
                 fault[FUTURE] = k
                 continue
             after_own = True
-            if due >= 0 and c.op_version[due] == v and taken < own_count[i]:
+            if due >= 0 and c.op_version[due] == v and taken < c.own_count[i]:
                 taken += 1
                 due = c.following[due]
             else:
@@ -126,7 +129,7 @@ def judge(c, i, own_first, own_count, seen, tick, fault):
             block = c.following[c.version_op[v]]
             place = k
             length = 1
-    if misplaced or taken != own_count[i]:
+    if misplaced or taken != c.own_count[i]:
         fault[NOT_LAST if after_own else NOT_OWN] = end
     if block >= 0:
         alone = whole and (fault[TORN] < 0 or count_of(c, i, c.writer[c.items[place]], seen) == length)
@@ -153,56 +156,54 @@ def is_clean(fault):
     return True
 
 
-def install(c, i, own_first, own_count, base, items, owners, ends, at):
-    """Make list i the reference of its key: ``items`` and their ``owners`` from ``base`` on; returns its length.
+def install(c, i, base, references):
+    """Make list i the reference of its key, from ``base`` on; returns its length.
 
-    ends[k] tells whether its owner's last append stands at k; at[v] is where v stands, from ``base`` on. What the
-    reader appends after all reads may bear a number that another transaction appended, too: hence the owners.
+    What the reader appends after all reads may bear a number that another transaction appended, too: hence the owners.
     """
-    size, block = 0, -1
-    for k in range(c.starts[i], c.starts[i + 1] - own_count[i]):
-        v = c.items[k]
-        block = c.version_op[v] if block < 0 else block
-        items[base + size] = v
-        owners[base + size] = c.writer[v]
-        block = c.following[block]
-        ends[base + size] = block < 0
-        if at[v] < 0:
-            at[v] = size
-        size += 1
-    block = own_first[i] if own_count[i] else -1
-    while block >= 0:
-        v = c.op_version[block]
-        items[base + size] = v
-        owners[base + size] = c.txn[i]
-        block = c.following[block]
-        ends[base + size] = block < 0
-        if at[v] < 0:
-            at[v] = size
-        size += 1
+    external = c.starts[i + 1] - c.starts[i] - c.own_count[i]
+    size = extent(c, i)
+    append = -1  # the operation whose element comes next, where that is known
+    for k in range(size):
+        if k < external:
+            v = c.items[c.starts[i] + k]
+            owner = c.writer[v]
+            append = c.version_op[v] if append < 0 else append
+        else:
+            append = c.own_first[i] if k == external else append
+            v = c.op_version[append]
+            owner = c.txn[i]
+        append = c.following[append]
+        references.items[base + k] = v
+        references.owners[base + k] = owner
+        references.ends[base + k] = append < 0
+        if references.at[v] < 0:
+            references.at[v] = k
     return size
 
 
-def agrees(c, i, own_first, own_count, base, size, whole, items, owners, at):
+def agrees(c, i, references):
     """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
 
-    Else -1. Only the first ``whole`` elements of the reference stand together as they should: its own reader may have
-    added to a list whose last writer was incomplete.
+    Else -1.
     """
+    rows, items, owners, at = references.rows, references.items, references.owners, references.at
+    x = c.op_key[c.ops[i]]
+    base, size, whole = rows[x, 1], max(0, rows[x, 2]), max(0, rows[x, 3])
     begin = c.starts[i]
-    length = c.starts[i + 1] - begin - own_count[i]
+    length = c.starts[i + 1] - begin - c.own_count[i]
     if length < 0 or length > whole:
         return -1
     for k in range(length):
         if c.items[begin + k] != items[base + k]:
             return -1
-    own = own_first[i]
+    own = c.own_first[i]
     where = at[c.op_version[own]] if own >= 0 else -1
-    if own_count[i]:
+    if c.own_count[i]:
         last = where + c.left[own]
         if where != length or last >= size or owners[base + last] != c.txn[i]:
             return -1
-        for k in range(own_count[i]):
+        for k in range(c.own_count[i]):
             if c.items[begin + length + k] != c.op_version[own]:
                 return -1
             own = c.following[own]
@@ -228,69 +229,67 @@ def add(edges, count, a, b, i):
     return edges
 
 
-def find_references(c, keys, own_first, own_count, seen, at):
-    """For each key: the reference (list, base, size, whole), or list -1; then items, their owners, where appends end.
-
-    Mostly the longest list is right by itself, and only that one is looked at.
-    """
+def find_references(c: ListColumns, keys, seen, at):
+    """The reference of each key. Mostly the longest list is right by itself, and only that one is looked at."""
     reference = np.full((keys, 4), -1, np.int64)
     fault = np.empty(9, np.int64)
     longest = np.zeros(keys, np.int64)
     unclean = np.zeros(keys, np.uint8)
     for i in range(len(c.ops)):
         x = c.op_key[c.ops[i]]
-        if c.judged[i] and extent(c, i, own_first, own_count) > longest[x]:
-            longest[x] = extent(c, i, own_first, own_count)
+        if c.judged[i] and extent(c, i) > longest[x]:
+            longest[x] = extent(c, i)
             reference[x, 0] = i
     for x in range(keys):
         i = reference[x, 0]
         if i >= 0:
-            judge(c, i, own_first, own_count, seen, i, fault)
+            judge(c, i, seen, i, fault)
             if not is_clean(fault):
                 unclean[x], reference[x, 0], longest[x] = 1, -1, 0
     for i in range(len(c.ops)):
         x = c.op_key[c.ops[i]]
-        if unclean[x] and c.judged[i] and extent(c, i, own_first, own_count) > longest[x]:
-            judge(c, i, own_first, own_count, seen, len(c.ops) + i, fault)
+        if unclean[x] and c.judged[i] and extent(c, i) > longest[x]:
+            judge(c, i, seen, len(c.ops) + i, fault)
             if is_clean(fault):
-                longest[x] = extent(c, i, own_first, own_count)
+                longest[x] = extent(c, i)
                 reference[x, 0] = i
     items, owners = np.empty(longest.sum(), np.int32), np.empty(longest.sum(), np.int32)
-    ends = np.zeros(longest.sum(), np.uint8)
+    references = References(reference, items, owners, np.zeros(longest.sum(), np.uint8), at)
     base = 0
     for x in range(keys):
         if reference[x, 0] >= 0:
             reference[x, 1] = base
             i = reference[x, 0]
-            size = install(c, i, own_first, own_count, base, items, owners, ends, at)
-            external = c.starts[i + 1] - c.starts[i] - own_count[i]
+            size = install(c, i, base, references)
+            external = c.starts[i + 1] - c.starts[i] - c.own_count[i]
             reference[x, 2] = size
-            reference[x, 3] = external if external and not ends[base + external - 1] else size
+            reference[x, 3] = external if external and not references.ends[base + external - 1] else size
             base += size
-    return reference, items, owners, ends
+    return references
 
 
-def check_lists(c, own_first, own_count, seen, at, reference, items, owners, ends, last, counts, examples):
+def check_lists(c: ListColumns, seen, references: References, last, findings: Findings):
     """Count what is wrong with lists; last[i] := the last element of P, or -1. Returns the orders of writers.
 
     Rows (t1, t2, -1, i): list i shows t1's appends right before t2's.
     """
+    counts, examples = findings
     edges, count = np.empty((64, 4), np.int32), 0
     fault = np.empty(9, np.int64)
     for i in range(len(c.ops)):
         if not c.judged[i]:
             continue
         x = c.op_key[c.ops[i]]
-        base, size, whole = reference[x, 1], max(0, reference[x, 2]), max(0, reference[x, 3])
-        length = agrees(c, i, own_first, own_count, base, size, whole, items, owners, at)
+        base = references.rows[x, 1]
+        length = agrees(c, i, references)
         if length >= 0:
-            last[i] = items[base + length - 1] if length else -1
-            if length and not ends[base + length - 1]:
+            last[i] = references.items[base + length - 1] if length else -1
+            if length and not references.ends[base + length - 1]:
                 note(counts, examples, INTERMEDIATE, i)
-            if reference[x, 0] != i:
+            if references.rows[x, 0] != i:
                 continue
         else:
-            last[i] = judge(c, i, own_first, own_count, seen, 2 * len(c.ops) + i, fault)
+            last[i] = judge(c, i, seen, 2 * len(c.ops) + i, fault)
             for p in range(len(fault)):
                 if fault[p] >= 0:
                     note(counts, examples, p, i)
@@ -307,11 +306,13 @@ def check_lists(c, own_first, own_count, seen, at, reference, items, owners, end
     return edges[:count]
 
 
-def unseen_appends(op_kind, op_key, op_version, txn_start, live, reference, owners, at, stamp):
+def unseen_appends(columns: Columns, live, references: References, stamp):
     """Rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i, and t2 appends, too, unseen.
 
     ``stamp`` is -1 per key.
     """
+    op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
+    reference, owners, at = references.rows, references.owners, references.at
     edges, count = np.empty((64, 4), np.int32), 0
     for t in range(len(txn_start) - 1):
         if not live[t]:

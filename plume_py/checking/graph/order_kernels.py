@@ -1,21 +1,22 @@
-"""Kernels for orders and components. The predecessors of t: t - 1 in its session, its sources, and extra ones.
+"""Kernels for orders, components and paths of transactions, over ``Predecessors`` or the neighbours of each node."""
 
-Sources are in ``read_start``/``read_source`` (-1: the initial state), the rest in ``extra_start``/``extra_from``.
-"""
-
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph.records import Predecessors
 
 
-def topological_order(session_start, read_start, read_source, extra_start, extra_from, order):
+def topological_order(session_start, graph: Predecessors, order):
     """Fill ``order``, sessions advancing in turn; returns how many transactions found a place.
 
     A session waits for one unplaced predecessor at a time, so no list of successors is needed. What finds no place lies
     on a cycle or after one.
     """
+    read_start, read_source, extra_start, extra_from = (
+        graph.read_start, graph.read_source, graph.extra_start, graph.extra_source,
+    )  # fmt: skip
     sessions = len(session_start) - 1
     transactions = len(read_start) - 1
     placed = np.zeros(transactions, np.uint8)
@@ -75,34 +76,56 @@ def topological_order(session_start, read_start, read_source, extra_start, extra
     return count
 
 
-def predecessor(t, i, txn_session, read_start, read_source, extra_start, extra_from):
+def predecessor(graph: Predecessors, t, i):
     """The i-th predecessor of t; -1 if that place is empty, -2 if there are no more."""
     if i == 0:
-        return session_kernels.previous(txn_session, t)
+        return session_kernels.previous(graph.txn_session, t)
     i -= 1
-    reads = read_start[t + 1] - read_start[t]
+    reads = graph.read_start[t + 1] - graph.read_start[t]
     if i < reads:
-        return read_source[read_start[t] + i]
+        return graph.read_source[graph.read_start[t] + i]
     i -= reads
-    if i < extra_start[t + 1] - extra_start[t]:
-        return extra_from[extra_start[t] + i]
+    if i < graph.extra_start[t + 1] - graph.extra_start[t]:
+        return graph.extra_source[graph.extra_start[t] + i]
     return -2
 
 
-def components(nodes, active, txn_session, read_start, read_source, extra_start, extra_from, order, component):
-    """Strongly connected components among the active nodes (Tarjan's algorithm, without recursion).
+def neighbours_among(nodes, number, graph: Predecessors):
+    """(start, target): of each of ``nodes`` the predecessors among them, by ``number``, which is -1 for all others."""
+    start = np.zeros(len(nodes) + 1, np.int64)
+    room = 0
+    for t in nodes:
+        room += 1 + graph.read_start[t + 1] - graph.read_start[t] + graph.extra_start[t + 1] - graph.extra_start[t]
+    target = np.empty(room, np.int32)
+    count = 0
+    for v in range(len(nodes)):
+        i = 0
+        p = predecessor(graph, nodes[v], i)
+        while p != -2:
+            if p >= 0 and number[p] >= 0:
+                target[count] = number[p]
+                count += 1
+            i += 1
+            p = predecessor(graph, nodes[v], i)
+        start[v + 1] = count
+    return start, target[:count]
 
-    ``order`` gets the nodes component by component, predecessors first; ``component`` their numbers. Returns how many.
+
+def components(start, target, order, component):
+    """Strongly connected components (Tarjan's algorithm, without recursion); returns how many.
+
+    The neighbours of v are target[start[v]:start[v + 1]]. ``component`` gets the number of each node's component,
+    ``order`` the nodes component by component, each after those that it reaches.
     """
-    transactions = len(txn_session)
-    index = np.full(transactions, -1, np.int32)
-    low = np.zeros(transactions, np.int32)
-    edge = np.zeros(transactions, np.int64)
-    on_stack = np.zeros(transactions, np.uint8)
-    stack = np.empty(len(nodes), np.int32)
-    path = np.empty(len(nodes), np.int32)
+    nodes = len(start) - 1
+    index = np.full(nodes, -1, np.int32)
+    low = np.zeros(nodes, np.int32)
+    at = start[:nodes].copy()
+    on_stack = np.zeros(nodes, np.uint8)
+    stack = np.empty(nodes, np.int32)
+    path = np.empty(nodes, np.int32)
     stacked = counted = placed = found = 0
-    for root in nodes:
+    for root in range(nodes):
         if index[root] >= 0:
             continue
         depth = 0
@@ -113,39 +136,39 @@ def components(nodes, active, txn_session, read_start, read_source, extra_start,
         stacked += 1
         on_stack[root] = 1
         while depth >= 0:
-            t = path[depth]
-            p = predecessor(t, edge[t], txn_session, read_start, read_source, extra_start, extra_from)
-            edge[t] += 1
-            if p == -2:
-                if low[t] == index[t]:
-                    while True:
-                        stacked -= 1
-                        member = stack[stacked]
-                        on_stack[member] = 0
-                        component[member] = found
-                        order[placed] = member
-                        placed += 1
-                        if member == t:
-                            break
-                    found += 1
-                depth -= 1
-                if depth >= 0 and low[t] < low[path[depth]]:
-                    low[path[depth]] = low[t]
-            elif p >= 0 and active[p]:
-                if index[p] < 0:
-                    index[p] = low[p] = counted
+            v = path[depth]
+            if at[v] < start[v + 1]:
+                w = target[at[v]]
+                at[v] += 1
+                if index[w] < 0:
+                    index[w] = low[w] = counted
                     counted += 1
-                    stack[stacked] = p
+                    stack[stacked] = w
                     stacked += 1
-                    on_stack[p] = 1
+                    on_stack[w] = 1
                     depth += 1
-                    path[depth] = p
-                elif on_stack[p] and index[p] < low[t]:
-                    low[t] = index[p]
+                    path[depth] = w
+                elif on_stack[w] and index[w] < low[v]:
+                    low[v] = index[w]
+                continue
+            if low[v] == index[v]:
+                while True:
+                    stacked -= 1
+                    member = stack[stacked]
+                    on_stack[member] = 0
+                    component[member] = found
+                    order[placed] = member
+                    placed += 1
+                    if member == v:
+                        break
+                found += 1
+            depth -= 1
+            if depth >= 0 and low[v] < low[path[depth]]:
+                low[path[depth]] = low[v]
     return found
 
 
-def shortest_path(begin, end, allowed, txn_session, read_start, read_source, extra_start, extra_from, parent, queue):
+def shortest_path(begin, end, allowed, graph: Predecessors, parent, queue):
     """Search backwards, breadth first, from ``end`` to ``begin`` through allowed transactions; begin may equal end.
 
     ``parent`` (-1 everywhere before) then leads from begin to end, from each to its successor. Returns success.
@@ -157,7 +180,7 @@ def shortest_path(begin, end, allowed, txn_session, read_start, read_source, ext
         head += 1
         i = 0
         while True:
-            p = predecessor(t, i, txn_session, read_start, read_source, extra_start, extra_from)
+            p = predecessor(graph, t, i)
             i += 1
             if p == -2:
                 break

@@ -4,7 +4,7 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.checking.graph import order_kernels
-from plume_py.checking.graph.causal import Extra, Ordering
+from plume_py.checking.graph.causal import Extra, Ordering, predecessors
 from plume_py.checking.graph.reads import Reads
 from plume_py.history.model import History
 
@@ -33,10 +33,8 @@ def _path(
     accel.prepare(2 * history.transactions, order_kernels)
     parent = np.full(history.transactions, -1, np.int32)
     queue = np.empty(history.transactions + 1, np.int32)
-    found = order_kernels.shortest_path(
-        begin, end, allowed, history.txn_session, reads.read_start, reads.read_source, extra.start, extra.source,
-        parent, queue,
-    )  # fmt: skip
+    graph = predecessors(history, reads, extra)
+    found = order_kernels.shortest_path(begin, end, allowed, graph, parent, queue)
     assert found, "no path between transactions that precede each other"
     path = [begin, int(parent[begin])]
     while path[-1] != end:

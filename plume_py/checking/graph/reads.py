@@ -7,6 +7,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.checking.graph import reads_kernels
 from plume_py.checking.graph.lists import EXAMPLES, ListFindings, by_pattern, read_lists
+from plume_py.checking.graph.records import Columns, ExternalReads, Findings, Versions, Writers
 from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s
 
 INITIAL = reads_kernels.INITIAL
@@ -22,6 +23,7 @@ class Reads:
     judged: Int8s  # its reads count: committed
     read_start: Int64s  # reads of t: read_start[t] .. read_start[t + 1]
     read_op: Int32s  # the operation
+    read_key: Int32s  # its key
     read_source: Int32s  # the transaction it read from, or INITIAL
     version_final: Int8s
     version_order: Int32s  # rows (t1, t2, -1, i): list i shows t1's append right before t2's, or t1's and not t2's
@@ -29,6 +31,11 @@ class Reads:
     list_reference: Int32s  # by key: the longest list that is right by itself, or -1
     counts: dict[str, int]  # pattern -> how many reads show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
+
+    @property
+    def external(self) -> ExternalReads:
+        """The reads, for kernels."""
+        return ExternalReads(self.read_start, self.read_op, self.read_key, self.read_source)
 
     def reader(self, r: int) -> int:
         """The transaction of read ``r``."""
@@ -48,32 +55,27 @@ def resolve_reads(history: History) -> Reads:
     accel.prepare(8 * history.operations, reads_kernels)
     live, judged = _roles(history)
     source = version_sources(history)
-    keys, versions, transactions = len(history.key_code), len(history.version_key), history.transactions
-    columns = history.op_kind, history.op_key, history.op_version, history.txn_start
-    final = np.zeros(versions, np.uint8)
-    reads_kernels.mark_final_writes(*columns, live, _stamps(keys), final)
+    columns, keys = Columns.of(history), len(history.key_code)
+    final = np.zeros(len(history.version_key), np.uint8)
+    reads_kernels.mark_final_writes(columns, live, _stamps(keys), final)
     listed = _lists(history, live, judged, source)
-    reads = int(np.count_nonzero((history.op_kind & 1) == 0))
-    read_start = np.zeros(transactions + 1, np.int64)
-    read_op, read_source = np.empty(reads, np.int32), np.empty(reads, np.int32)
-    counts = np.zeros(len(LETTERS), np.int64)
-    examples = np.zeros((len(LETTERS), EXAMPLES), np.int64)
+    count = int(np.count_nonzero((history.op_kind & 1) == 0))
+    reads = ExternalReads(np.zeros(history.transactions + 1, np.int64), *(np.empty(count, np.int32) for _ in range(3)))
+    findings = Findings.none(len(LETTERS), EXAMPLES)
     list_op = np.empty(0, np.int64) if history.lists is None else history.lists.ops
-    external = reads_kernels.resolve(
-        *columns, judged, history.version_writer, source, final, np.zeros(versions, np.uint8), list_op, listed.last,
-        _stamps(keys), _stamps(keys), _stamps(keys), _stamps(keys), _stamps(keys),
-        read_start, read_op, read_source, counts, examples,
-    )  # fmt: skip
-    found, shown = by_pattern(LETTERS, counts, examples)
+    versions = Versions(history.version_writer, source, final)
+    external = reads_kernels.resolve(columns, keys, judged, versions, list_op, listed.last, reads, findings)
+    found, shown = by_pattern(LETTERS, findings)
     for name, n in listed.counts.items():
         found[name] = found.get(name, 0) + n
         shown.setdefault(name, []).extend(listed.examples[name])
     return Reads(
         live=live,
         judged=judged,
-        read_start=read_start,
-        read_op=read_op[:external],
-        read_source=read_source[:external],
+        read_start=reads.start,
+        read_op=reads.op[:external],
+        read_key=reads.key[:external],
+        read_source=reads.source[:external],
         version_final=final,
         version_order=listed.order,
         list_last=listed.last,
@@ -120,16 +122,15 @@ def version_sources(history: History) -> Int32s:
     return source
 
 
-def key_writers(history: History, reads: Reads) -> tuple[Int64s, Int32s]:
-    """(start, writers): the live writers of key x are writers[start[x]:start[x + 1]], ascending."""
-    keys = len(history.key_code)
-    columns = history.op_kind, history.op_key, history.op_version, history.txn_start, reads.live, reads.version_final
+def key_writers(history: History, reads: Reads) -> Writers:
+    """The live writers of each key."""
+    columns, keys = Columns.of(history), len(history.key_code)
     start = np.zeros(keys + 1, np.int64)
-    reads_kernels.count_key_writers(*columns, _stamps(keys), start)
+    reads_kernels.count_key_writers(columns, reads.live, reads.version_final, _stamps(keys), start)
     start = np.cumsum(start)
     writers = np.empty(int(start[-1]), np.int32)
-    reads_kernels.list_key_writers(*columns, _stamps(keys), start[:-1].copy(), writers)
-    return start, writers
+    reads_kernels.list_key_writers(columns, reads.live, reads.version_final, _stamps(keys), start[:-1].copy(), writers)
+    return Writers(start, writers)
 
 
 def _lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> ListFindings:

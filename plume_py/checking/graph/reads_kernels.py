@@ -3,7 +3,11 @@
 ``source`` of a version: its live writer (>= 0), INITIAL, THIN_AIR or ABORTED.
 """
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
+
+import numpy as np
+
+from plume_py.checking.graph.records import Columns, ExternalReads, Findings, Versions, Writers
 
 INITIAL, THIN_AIR, ABORTED = -1, -2, -3
 
@@ -11,8 +15,9 @@ INITIAL, THIN_AIR, ABORTED = -1, -2, -3
 A, B, C, D, E, F, J = 0, 1, 2, 3, 4, 5, 6
 
 
-def mark_final_writes(op_kind, op_key, op_version, txn_start, live, stamp, version_final):
+def mark_final_writes(columns: Columns, live, stamp, version_final):
     """version_final[v] := 1 for the last write of each key in each live transaction. ``stamp`` is -1 per key."""
+    op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
         if live[t]:
             for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
@@ -29,18 +34,24 @@ def note(counts, examples, pattern, o):
 
 
 def resolve(
-    op_kind, op_key, op_version, txn_start, judged, writer, source, version_final, written, list_op, list_last,
-    own_stamp, own_version, seen_stamp, seen_source, seen_twice, ext_start, ext_op, ext_source, counts, examples,
-):  # fmt: skip
+    columns: Columns, keys, judged, versions: Versions, list_op, list_last, reads: ExternalReads, findings: Findings
+):
     """Fill the external reads: which operation read from which transaction; returns how many there are.
 
-    ``written`` is 0 per version; the stamps are -1 per key. What is wrong with lists is judged elsewhere; here they
-    count as reads of list_last, the last element that they show of others.
+    What is wrong with lists is judged elsewhere; here they count as reads of list_last, the last element that they show
+    of others.
     """
+    op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
+    writer, source, version_final = versions
+    counts, examples = findings
+    written = np.zeros(len(writer), np.uint8)
+    own_stamp, own_version = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
+    seen_stamp, seen_source = np.full(keys, -1, np.int32), np.empty(keys, np.int32)
+    seen_twice = np.full(keys, -1, np.int32)
     count = 0
     at = 0  # the list to come
     for t in range(len(txn_start) - 1):
-        ext_start[t] = count
+        reads.start[t] = count
         if not judged[t]:
             continue
         for o in range(txn_start[t], txn_start[t + 1]):
@@ -78,15 +89,17 @@ def resolve(
             elif seen_source[x] != w and seen_twice[x] != t:
                 seen_twice[x] = t
                 note(counts, examples, J, o)
-            ext_op[count] = o
-            ext_source[count] = w
+            reads.op[count] = o
+            reads.key[count] = x
+            reads.source[count] = w
             count += 1
-    ext_start[len(txn_start) - 1] = count
+    reads.start[len(txn_start) - 1] = count
     return count
 
 
-def count_key_writers(op_kind, op_key, op_version, txn_start, live, version_final, last, starts):
+def count_key_writers(columns: Columns, live, version_final, last, starts):
     """starts[x + 1] := how many live transactions write x. ``last`` is -1 per key."""
+    op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
         if live[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
@@ -96,8 +109,9 @@ def count_key_writers(op_kind, op_key, op_version, txn_start, live, version_fina
                     starts[x + 1] += 1
 
 
-def list_key_writers(op_kind, op_key, op_version, txn_start, live, version_final, last, at, writers):
+def list_key_writers(columns: Columns, live, version_final, last, at, writers):
     """writers of x, ascending, from at[x] on (``at`` is consumed). ``last`` is -1 per key."""
+    op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
         if live[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
@@ -108,8 +122,9 @@ def list_key_writers(op_kind, op_key, op_version, txn_start, live, version_final
                     at[x] += 1
 
 
-def group_writers(key_start, key_writers, txn_session, key_group, group_start, group_session):
+def group_writers(writers: Writers, txn_session, key_group, group_start, group_session):
     """Split the writers of each key by session; returns how many groups there are."""
+    key_start, key_writers = writers
     count = 0
     for x in range(len(key_start) - 1):
         key_group[x] = count

@@ -7,11 +7,12 @@ to. A join of p's clock by one that knows p's session up to q needs the logs of 
 is known, with all that was learnt through it.
 """
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph.records import Columns, ExternalReads, Logs
 
 
 def slot_of(table, key):
@@ -71,8 +72,10 @@ def append(nodes, sizes, p):
     return nodes
 
 
-def copy_nodes(table, nodes, sizes, begin, end, own, txn_session, sessions, stack):
+def copy_nodes(table, nodes, logs: Logs, begin, end, own):
     """Session ``own`` learns the nodes begin .. end - 1, as far as it does not know them; returns table and nodes."""
+    txn_session, sizes, stack = logs.txn_session, logs.sizes, logs.stack
+    sessions = len(logs.session_start) - 1
     depth = 0
     i = begin
     sizes[2] += 1
@@ -96,11 +99,11 @@ def copy_nodes(table, nodes, sizes, begin, end, own, txn_session, sessions, stac
     return table, nodes
 
 
-def learn(table, nodes, sizes, p, own, txn_session, session_start, log_start, log_end, stack):
+def learn(table, nodes, logs: Logs, p, own):
     """Session ``own`` learns p and what is before it; returns table and nodes."""
-    s = txn_session[p]
-    sessions = len(session_start) - 1
-    key = pair(own, s, sessions)
+    sizes = logs.sizes
+    s = logs.txn_session[p]
+    key = pair(own, s, len(logs.session_start) - 1)
     q = known(table, key)
     if q >= p:
         return table, nodes
@@ -108,10 +111,8 @@ def learn(table, nodes, sizes, p, own, txn_session, session_start, log_start, lo
     root = sizes[1]
     nodes = append(nodes, sizes, p)
     # Oldest first: a log holds only what was new then, so a node may be skipped only by who knows the logs before it.
-    for t in range(q + 1 if q >= 0 else session_start[s], p + 1):
-        table, nodes = copy_nodes(
-            table, nodes, sizes, log_start[t], log_end[t], own, txn_session, sessions, stack
-        )  # fmt: skip
+    for t in range(q + 1 if q >= 0 else logs.session_start[s], p + 1):
+        table, nodes = copy_nodes(table, nodes, logs, logs.start[t], logs.end[t], own)
     nodes[root, 1] = sizes[1] - root - 1
     return table, nodes
 
@@ -126,16 +127,18 @@ def know_own_past(table, sizes, t, txn_session, sessions):
     return table
 
 
-def tree_clocks(order, component, txn_session, session_start, read_start, read_source, limit, log_start, log_end):
+def tree_clocks(order, component, columns: Columns, reads: ExternalReads, limit, log_start, log_end):
     """Fill ``log_start``, ``log_end`` and return the nodes; None if that takes about ``limit`` steps or more.
 
     Where sessions know too much of each other that shows early: steps are rationed from transaction to transaction.
     """
+    txn_session, session_start = columns.txn_session, columns.session_start
     sessions = len(session_start) - 1
     table = np.full((1024, 2), -1, np.int64)
     nodes = np.empty((1024, 2), np.int32)
     sizes = np.zeros(3, np.int64)  # entries of the table, nodes, steps
     stack = np.empty((2 * sessions + 2, 2), np.int64)  # nested nodes: twice the same session only on a cycle
+    logs = Logs(txn_session, session_start, log_start, log_end, sizes, stack)
     i = 0
     cycles = 0
     while i < len(order) and sizes[2] <= limit // 8 + limit // len(order) * i:
@@ -147,58 +150,45 @@ def tree_clocks(order, component, txn_session, session_start, read_start, read_s
             log_start[t] = sizes[1]
             own = txn_session[t]
             table = know_own_past(table, sizes, t, txn_session, sessions)
-            for r in range(read_start[t], read_start[t + 1]):
-                p = read_source[r]
+            for r in range(reads.start[t], reads.start[t + 1]):
+                p = reads.source[r]
                 if p >= 0:
-                    table, nodes = learn(
-                        table, nodes, sizes, p, own, txn_session, session_start, log_start, log_end, stack
-                    )  # fmt: skip
+                    table, nodes = learn(table, nodes, logs, p, own)
             log_end[t] = sizes[1]
         else:
-            table, nodes = learn_cycle(
-                order[i:end], sessions + cycles, table, nodes, sizes, component, txn_session, session_start,
-                read_start, read_source, log_start, log_end, stack,
-            )  # fmt: skip
+            table, nodes = learn_cycle(order[i:end], sessions + cycles, table, nodes, logs, component, reads)
             cycles += 1
         i = end
     return nodes[: sizes[1]] if i == len(order) else None
 
 
-def learn_cycle(
-    members, extra, table, nodes, sizes, component, txn_session, session_start,
-    read_start, read_source, log_start, log_end, stack,
-):  # fmt: skip
+def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: ExternalReads):
     """On a causal cycle each is before all, itself included; returns table and nodes.
 
     What all learn is gathered once, as if by an ``extra`` session, and then copied to the session of each.
     """
+    txn_session, session_start, sizes = logs.txn_session, logs.session_start, logs.sizes
     cycle = component[members[0]]
     begin = sizes[1]
     for t in members:
         p = session_kernels.previous(txn_session, t)
         if p >= 0 and component[p] != cycle:
-            table, nodes = learn(
-                table, nodes, sizes, p, extra, txn_session, session_start, log_start, log_end, stack
-            )  # fmt: skip
-        for r in range(read_start[t], read_start[t + 1]):
-            p = read_source[r]
+            table, nodes = learn(table, nodes, logs, p, extra)
+        for r in range(reads.start[t], reads.start[t + 1]):
+            p = reads.source[r]
             if p >= 0 and component[p] != cycle:
-                table, nodes = learn(
-                    table, nodes, sizes, p, extra, txn_session, session_start, log_start, log_end, stack
-                )  # fmt: skip
+                table, nodes = learn(table, nodes, logs, p, extra)
     for t in members:
         if t + 1 == session_start[txn_session[t] + 1] or component[t + 1] != cycle:
             nodes = append(nodes, sizes, t)  # the last of its session stands for all of them
     end = sizes[1]
     for t in members:
-        log_start[t] = sizes[1]
+        logs.start[t] = sizes[1]
         p = session_kernels.previous(txn_session, t)
         if p < 0 or component[p] != cycle:
             table = know_own_past(table, sizes, t, txn_session, len(session_start) - 1)
-            table, nodes = copy_nodes(
-                table, nodes, sizes, begin, end, txn_session[t], txn_session, len(session_start) - 1, stack
-            )  # fmt: skip
-        log_end[t] = sizes[1]
+            table, nodes = copy_nodes(table, nodes, logs, begin, end, txn_session[t])
+        logs.end[t] = sizes[1]
     return table, nodes
 
 

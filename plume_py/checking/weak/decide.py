@@ -14,10 +14,11 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.causal import Clocks, Extra, Ordering, order_of
+from plume_py.checking.graph.causal import Extra, Ordering, order_of
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
+from plume_py.checking.graph.records import Clocks, Slots
 from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels
-from plume_py.history.model import Int32s, Int64s
+from plume_py.history.model import Int32s
 from plume_py.levels.patterns import BASE
 
 T = TypeVar("T")
@@ -83,27 +84,20 @@ class WeakLevels:
         if level == "TCC":
             return self._forced_by_causality()
         accel.prepare(10 * history.operations, rc_kernels if level == "RC" else ra_kernels)
-        arguments = (
-            history.op_kind, history.op_key, history.txn_start, history.txn_session,
-            reads.read_start, reads.read_op, reads.read_source, *analysis.key_writers,
-        )  # fmt: skip
+        arguments = analysis.columns, reads.external, analysis.key_writers
         with analysis.timed("edges"):
             if level == "RC":
                 return _joined(_in_threads(rc_kernels.forced_edges, self._halves(), *arguments))
             return _joined(_in_threads(ra_kernels.forced_edges, self._halves(), *arguments, reads.live))
 
     def _forced_by_causality(self) -> Forced:
-        analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
-        groups, writers = analysis.groups, analysis.key_writers[1]
-        accel.prepare(10 * history.operations, tcc_kernels)
+        analysis = self.analysis
+        arguments = analysis.reads.external, analysis.key_writers, analysis.groups
+        accel.prepare(10 * analysis.history.operations, tcc_kernels)
         parts = []
         for block in analysis.clocks():
             with analysis.timed("edges"):
-                parts += _in_threads(
-                    tcc_kernels.forced_edges, self._halves(),
-                    history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-                    writers, groups.key_group, groups.group_start, groups.group_session, block,
-                )  # fmt: skip
+                parts += _in_threads(tcc_kernels.forced_edges, self._halves(), *arguments, block)
         return _joined(parts)
 
     def _halves(self) -> list[tuple[int, int]]:
@@ -147,26 +141,22 @@ class WeakLevels:
 
     def _backward_edges(self, ordering: Ordering, clocks: Clocks) -> tuple[Int32s, bool]:
         """What TCC forces against ``ordering``, and whether looking for it was given up."""
-        analysis, history = self.analysis, self.analysis.history
-        edges, left = tcc_kernels.backward_edges(
-            ordering.order, analysis.version_ordering.position, *self._layout,
-            history.txn_session, len(history.key_code), clocks, STEPS_PER_READ * len(analysis.reads.read_op) + 1000,
-        )  # fmt: skip
+        analysis = self.analysis
+        slot, keys = analysis.version_ordering.position, len(analysis.history.key_code)
+        budget = STEPS_PER_READ * len(analysis.reads.read_op) + 1000
+        edges, left = tcc_kernels.backward_edges(ordering.order, slot, self._slots, keys, clocks, budget)
         return edges, left < 0
 
     @cached_property
-    def _layout(self) -> tuple[Int64s, Int64s, Int32s, Int32s, Int32s, Int32s]:
-        """Reads and writes as they follow one another in the causal order (see ``lay_out``)."""
-        history, reads = self.analysis.history, self.analysis.reads
-        slot_read, slot_write = (np.empty(history.transactions + 1, np.int64) for _ in range(2))
-        read_key, read_from, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
+    def _slots(self) -> Slots:
+        """Reads and writes as they follow one another in the causal order."""
+        analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
+        read_start, write_start = (np.empty(history.transactions + 1, np.int64) for _ in range(2))
+        read_key, read_source, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
         write_key = np.empty(int(np.count_nonzero(history.op_kind & 1)), np.int32)
-        tcc_kernels.lay_out(
-            self.analysis.version_ordering.order, history.op_kind, history.op_key, history.txn_start, reads.live,
-            reads.read_start, reads.read_op, reads.read_source,
-            slot_read, slot_write, read_key, read_from, read_number, write_key,
-        )  # fmt: skip
-        return slot_read, slot_write, read_key, read_from, read_number, write_key[: slot_write[-1]]
+        slots = Slots(read_start, write_start, read_key, read_source, read_number, write_key)
+        tcc_kernels.lay_out(analysis.version_ordering.order, analysis.columns, reads.live, reads.external, slots)
+        return slots._replace(write_key=write_key[: write_start[-1]])
 
 
 def _in_threads(kernel: Callable[..., T], parts: Sequence[tuple[int, ...]], *arguments: object) -> list[T]:

@@ -16,6 +16,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import INITIAL
+from plume_py.checking.graph.records import Cycles, Triples
 from plume_py.checking.weak import triples_kernels as kernels
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import Int32s
@@ -64,7 +65,7 @@ def name_patterns(weak: WeakLevels, strongest: str) -> Named:
 
 def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[str, list[Triple]], bool]:
     analysis, history = weak.analysis, weak.analysis.history
-    reads, groups = analysis.reads, analysis.groups
+    reads = analysis.reads
     nowhere = np.full(history.transactions, -1, np.int32)
     components = [weak.commit_order(level).ordering.component for level in ORDERED[:levels]]
     components += [nowhere] * (len(ORDERED) - levels)
@@ -76,9 +77,8 @@ def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[s
     budget = BUDGET
     for block in analysis.clocks():
         budget = kernels.name_triples(
-            history.op_key, history.txn_session, reads.read_start, reads.read_op, reads.read_source,
-            analysis.key_writers[1], groups.key_group, groups.group_start, groups.group_session, block,
-            whole, components[0], components[1], components[2], levels, budget, counts, kept, found,
+            reads.external, analysis.key_writers, analysis.groups, block, Cycles(*components), levels, budget,
+            Triples(counts, kept, found),
         )  # fmt: skip
         if budget < 0:
             break

@@ -1,23 +1,25 @@
 """Read atomic: the edges that it forces (see ``edge_kernels``)."""
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph.records import Columns, ExternalReads, Writers
 from plume_py.checking.weak import edge_kernels
 
 
-def forced_edges(
-    low, high, op_kind, op_key, txn_start, txn_session, read_start, read_op, read_source, key_start, key_writers, live,
-):  # fmt: skip
+def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Writers, live):
     """For t3 = low .. high - 1 (whole sessions): t2 is before t3 in it, or t3 read from t2."""
+    op_kind, op_key, txn_start, txn_session = columns.op_kind, columns.op_key, columns.txn_start, columns.txn_session
+    read_start, _, read_key, read_source = reads
+    key_start, key_writers = writers
     edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     keys = len(key_start) - 1
     last_writer = np.full(keys, -1, np.int32)  # of the transactions so far
     stamp = np.full(keys, -1, np.int32)
     chain = np.empty(keys, np.int32)  # by key: the last read of x in t3; ``previous`` leads to the one before
-    previous = np.empty(len(read_op), np.int32)
+    previous = np.empty(len(read_key), np.int32)
     done = np.full(len(txn_session), -1, np.int32)
     head = low  # the first transaction of the session at hand
     for t3 in range(low, high):
@@ -25,7 +27,7 @@ def forced_edges(
             head = t3
         begin, end = read_start[t3], read_start[t3 + 1]
         for r in range(begin, end):
-            x, t1 = op_key[read_op[r]], read_source[r]
+            x, t1 = read_key[r], read_source[r]
             previous[r] = chain[x] if stamp[x] == t3 else -1
             stamp[x] = t3
             chain[x] = r
@@ -45,7 +47,7 @@ def forced_edges(
             walk_writes = txn_start[t2 + 1] - txn_start[t2] <= 8 * (end - begin)
             begin_at, end_at = (txn_start[t2], txn_start[t2 + 1]) if walk_writes else (begin, end)
             for at in range(begin_at, end_at):
-                x = op_key[at] if walk_writes else op_key[read_op[at]]
+                x = op_key[at] if walk_writes else read_key[at]
                 if stamp[x] != t3 or (walk_writes and not op_kind[at] & 1):
                     continue
                 if not walk_writes and not edge_kernels.writes_key(key_start, key_writers, x, t2):

@@ -1,10 +1,11 @@
 """The kernel that names every violating triple (t1, t2, t3, x). It runs only when some level is violated."""
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import clock_kernels, session_kernels
+from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Triples, Writers
 
 
 def same_cycle(component, a, b):
@@ -13,16 +14,21 @@ def same_cycle(component, a, b):
 
 
 def name_triples(
-    op_key, txn_session, read_start, read_op, read_source, key_writers, key_group, group_start, group_session,
-    clocks, whole, rc, ra, tcc, levels, budget, counts, kept, found,
+    reads: ExternalReads, writers: Writers, groups: KeyGroups, clocks: Clocks, cycles: Cycles, levels, budget,
+    triples: Triples,
 ):  # fmt: skip
     """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
 
     Echoes, whose t2 is causally before t1 anyway, are left out; for that the block of t2's session is enough.
-    rc, ra, tcc are the components of the levels' commit orders, of which ``levels`` count. counts[i] counts the triples
-    of name i: 2 * level, + 1 if t1 is not causally before t2 (known only if the block is ``whole``; else it stays + 0).
-    found[i] rows of kept[i] hold (t1, t2, t3, r).
+    Of the levels, the first ``levels`` count. The names i of ``triples``: 2 * level, + 1 if t1 is not causally before
+    t2, which is known only if the block is whole; else it stays + 0.
     """
+    txn_session, key_writers = clocks.txn_session, writers.txn
+    whole = clocks.high - clocks.low == len(clocks.session_start) - 1
+    read_start, _, read_key, read_source = reads
+    key_group, group_start, group_session = groups
+    rc, ra, tcc = cycles
+    counts, kept, found = triples
     from_stamp = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that read from it
     from_first = np.empty(len(txn_session), np.int64)  # and its first read there
     row = clock_kernels.empty_row(clocks)
@@ -38,10 +44,10 @@ def name_triples(
             t1 = read_source[r]
             if t1 >= 0 and rc[t1] < 0 and ra[t1] < 0 and tcc[t1] < 0:
                 continue
-            x = op_key[read_op[r]]
+            x = read_key[r]
             repeated = False  # only the last read of x from t1 counts: the most is before it
             for later in range(r + 1, end):
-                repeated = repeated or (read_source[later] == t1 and op_key[read_op[later]] == x)
+                repeated = repeated or (read_source[later] == t1 and read_key[later] == x)
             if repeated:
                 continue
             for g in range(key_group[x], key_group[x + 1]):

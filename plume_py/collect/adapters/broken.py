@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from urllib.parse import parse_qs, urlsplit
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, Setup, Value, promises
 from plume_py.levels.databases import BROKEN
 
@@ -80,13 +81,13 @@ class BrokenAdapter(Adapter):
             self.clients += 1
             return _Client(self, self.clients, random.Random(f"{self._seed}:{self.clients}"))
 
+    @override
     def contents(self) -> dict[str, Value]:
-        """The newest versions."""
         with self.lock:
             return {key: versions[-1][2] for key, versions in self.versions.items()}
 
+    @override
     def drop(self) -> None:
-        """Forget everything."""
         self.versions = {}
 
 

@@ -6,15 +6,19 @@ from contextlib import suppress
 from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.collect.adapter import LostError, Setup, promises
+from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
 from plume_py.levels.databases import SQLITE
 
 
-class SqliteAdapter(Adapter):
+class SqliteAdapter(SqlAdapter):
     """A database file."""
 
     name = "SQLite"
     isolations = promises(SQLITE)
+    driver = sqlite3
+    mark = "?"
+    register_type = "INTEGER"
 
     def __init__(self, setup: Setup) -> None:
         """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
@@ -22,7 +26,6 @@ class SqliteAdapter(Adapter):
         form, self._path = setup.url[:10], unquote(setup.url[10:])
         if form != "sqlite:///" or self._path in ("", ":memory:"):
             raise IsocheckError("SQLite needs a file that all sessions can open; write sqlite:///test.db")
-        self._admin: sqlite3.Connection | None = None
 
     def version(self) -> str:
         """That of the library."""
@@ -31,35 +34,23 @@ class SqliteAdapter(Adapter):
     def settings(self) -> dict[str, str]:
         """How the file is written."""
         names = ("journal_mode", "synchronous")
-        return {name: str(self._administrator().execute(f"PRAGMA {name}").fetchone()[0]) for name in names}
+        return {name: str(self.ask(f"PRAGMA {name}")[0][0]) for name in names}
 
     def create(self, keys: Sequence[str]) -> None:
         """A table in a file that is in WAL mode from now on."""
-        admin = self._administrator()
-        admin.execute("PRAGMA journal_mode = WAL")
-        kind, initial = ("TEXT", "") if self.setup.lists else ("INTEGER", 0)
-        admin.execute("BEGIN IMMEDIATE")
-        admin.execute(f"CREATE TABLE {self.setup.table} (k TEXT PRIMARY KEY, v {kind} NOT NULL)")
-        admin.executemany(f"INSERT INTO {self.setup.table} VALUES (?, ?)", [(key, initial) for key in keys])
-        admin.execute("COMMIT")
+        self.ask("PRAGMA journal_mode = WAL")
+        super().create(keys)
 
-    def connect(self) -> Connection:
-        """A connection of its own, for the thread that uses it."""
-        return _Connection(self._open(), self.setup)
+    def connect(self) -> SqlConnection:
+        """For the thread that uses it."""
+        return _Connection(self)
 
-    def contents(self) -> dict[str, Value]:
-        """The whole table."""
-        rows = self._administrator().execute(f"SELECT k, v FROM {self.setup.table}")
-        return {key: to_list(value) if self.setup.lists else int(value) for key, value in rows}
+    def is_refusal(self, error: Exception) -> bool:
+        """Busy, a stale snapshot, interrupted; or a constraint."""
+        return isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError)
 
-    def drop(self) -> None:
-        """Remove the table."""
-        admin = self._administrator()
-        admin.execute(f"DROP TABLE IF EXISTS {self.setup.table}")
-        admin.close()
-        self._admin = None
-
-    def _open(self) -> sqlite3.Connection:
+    def open(self) -> sqlite3.Connection:
+        """Of the file."""
         try:
             connection = sqlite3.connect(
                 self._path, timeout=self.setup.timeout, isolation_level=None, check_same_thread=False
@@ -74,63 +65,19 @@ class SqliteAdapter(Adapter):
             raise LostError(f"{self._path}: {error}") from None
         return connection
 
-    def _administrator(self) -> sqlite3.Connection:
-        self._admin = self._admin or self._open()
-        return self._admin
 
-
-class _Connection(Connection):
-    def __init__(self, connection: sqlite3.Connection, setup: Setup) -> None:
-        self._connection = connection
-        self._lists = setup.lists
-        self._select = f"SELECT v FROM {setup.table} WHERE k = ?"
-        self._update = f"UPDATE {setup.table} SET v = ? WHERE k = ?"
-        self._extend = f"UPDATE {setup.table} SET v = v || ? WHERE k = ?"
-
+class _Connection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        self._run("BEGIN")
+        self.run("BEGIN")
 
-    def read(self, key: str) -> Value:
-        row = self._run(self._select, (key,)).fetchone()
-        if row is None:
-            raise LostError(f"the row of {key} is gone")
-        return to_list(row[0]) if self._lists else int(row[0])
-
-    def write(self, key: str, value: int) -> None:
-        self._one_row(self._run(self._update, (value, key)), key)
-
-    def append(self, key: str, value: int) -> None:
-        self._one_row(self._run(self._extend, (f",{value}", key)), key)
-
-    def commit(self) -> None:
-        try:
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            # As long as the transaction is open nothing of it is committed, and it will be rolled back.
-            if self._connection.in_transaction:
-                raise AbortedError(str(error)) from None
-            raise LostError(str(error)) from None
+    def is_undone_at_commit(self, error: Exception) -> bool:
+        """As long as the transaction is open nothing of it is committed, and it will be rolled back."""
+        return bool(self.connection.in_transaction)
 
     def rollback(self) -> None:
-        if self._connection.in_transaction:  # some errors roll back by themselves
-            self._run("ROLLBACK")
-
-    def close(self) -> None:
-        self._connection.close()
+        if self.connection.in_transaction:  # some errors roll back by themselves
+            super().rollback()
 
     def abandon(self) -> None:
         with suppress(sqlite3.Error):
-            self._connection.interrupt()
-
-    def _run(self, query: str, parameters: Sequence[object] = ()) -> sqlite3.Cursor:
-        try:
-            return self._connection.execute(query, parameters)
-        except sqlite3.OperationalError as error:  # busy, stale snapshot, interrupted
-            raise AbortedError(str(error)) from None
-        except sqlite3.Error as error:
-            raise LostError(str(error)) from None
-
-    @staticmethod
-    def _one_row(cursor: sqlite3.Cursor, key: str) -> None:
-        if cursor.rowcount != 1:
-            raise LostError(f"the row of {key} is gone")
+            self.connection.interrupt()

@@ -1,4 +1,4 @@
-"""TPC-C's five transactions, simplified as in the paper, and six of its consistency conditions.
+"""TPC-C's five transactions, simplified as in the paper (Alone Together), and six of its consistency conditions.
 
 I1 to I4 are the paper's. They leave delivery alone, so two more conditions of TPC-C are here: I5 (its condition 12) and
 I6 (its condition 5). Orders have no declared primary key: with one, the database would refuse a duplicate by itself.

@@ -1,5 +1,7 @@
 """TPC-C with one district and nothing that the invariants do not speak of: small enough to look at every state.
 
+Cut down from ``tpcc``, which follows the paper (Alone Together), to three transactions.
+
 ``delivered`` is no condition of TPC-C: a counter of deliveries, and delivered and pending orders must add up. For it
 ``new_order`` writes back the next number that it read. I4 is per order, as where the paper explains it; summed over a
 district it would not notice two orders with one number.

@@ -11,6 +11,7 @@ from typing import Any
 
 import z3
 
+from plume_py.base.override import override
 from plume_py.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_
 from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import Shape
@@ -87,18 +88,18 @@ class Base(View):
         self._aggregates: dict[str, Any] = {}
         self.axioms: list[Any] = []  # about counts
 
+    @override
     def present(self, table: ir.Table, row: Id) -> Term:
-        """See ``View``."""
         return self._present[table.name](*row)
 
+    @override
     def column(self, table: ir.Table, row: Id, name: str) -> Term:
-        """See ``View``."""
         if name in table.key:
             return row[table.key.index(name)]
         return self._columns[table.name, name](*row)
 
+    @override
     def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
-        """See ``View``."""
         name, params = outer.canonical(query)
         if name not in self._aggregates:
             self._aggregates[name] = new_function(f"{self.name}.{query.kind}", len(params), "int")
@@ -135,22 +136,22 @@ class Overlaid(View):
         self.below, self.change = below, change
         self._unknown: dict[str, Any] = {}
 
+    @override
     def present(self, table: ir.Table, row: Id) -> Term:
-        """See ``View``."""
         before = self.below.present(table, row)
         if table.name != self.change.table.name:
             return before
         return ite(self.change.hits(row), self.change.present(row), before)
 
+    @override
     def column(self, table: ir.Table, row: Id, name: str) -> Term:
-        """See ``View``."""
         before = self.below.column(table, row, name)
         if table.name != self.change.table.name or name not in self.change.columns or name in table.key:
             return before
         return ite(self.change.hits(row), self.change.columns[name](row), before)
 
+    @override
     def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
-        """See ``View``."""
         change = self.change
         before = self.below.aggregate(query, outer)
         if not _depends(query, change):

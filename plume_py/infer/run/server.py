@@ -10,6 +10,8 @@ from itertools import product
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.collect.adapter import AbortedError, Setup, first_line
+from plume_py.collect.adapters.sql import SqlAdapter
 from plume_py.infer.language import ir
 from plume_py.infer.language.to_sql import HIDDEN, Sql, literal, values_in
 from plume_py.infer.run.domains import Domains
@@ -76,6 +78,7 @@ class Server:
         self.managed = SERVERS[self.kind]()
         self.managed.__enter__()
         try:
+            self.adapter = _adapter(self.managed.url)
             self.create()
         except BaseException:
             self.managed.stop()
@@ -85,43 +88,15 @@ class Server:
     def __exit__(self, *reason: Any) -> None:
         self.managed.__exit__(*reason)
 
-    def connect(self) -> Any:
-        """A connection that leaves transactions to us."""
-        if self.kind == "postgresql":
-            import psycopg
-
-            return psycopg.connect(self.managed.url, autocommit=True)
-        import pymysql
-
-        from plume_py.collect.managed import DATABASE
-
-        return pymysql.connect(
-            host="127.0.0.1",
-            port=self.managed.port,
-            user="root",
-            password=self.managed.password,
-            database=DATABASE,
-            autocommit=True,
-        )
-
     def version(self) -> str:
         """What the server says it is."""
-        connection = self.connect()
-        try:
-            cursor = connection.cursor()
-            cursor.execute("SELECT version()")
-            return str(cursor.fetchone()[0]).split(" on ")[0]
-        finally:
-            connection.close()
+        version = self.adapter.version()  # MariaDB is known by it
+        return f"{self.adapter.name} {version}"
 
     def create(self) -> None:
         """Make the tables."""
-        connection = self.connect()
-        try:
-            for table in self.program.tables:
-                connection.cursor().execute(self._create(table))
-        finally:
-            connection.close()
+        for table in self.program.tables:
+            self.adapter.ask(self._create(table))
 
     def reset(self, cursor: Any) -> None:
         """Back to the rows of the beginning."""
@@ -141,21 +116,21 @@ class Server:
 
     def run(self, levels: dict[str, Level], load: Load) -> Outcome:
         """Many clients call transactions at random, each at its level; then the invariant is evaluated."""
-        connection = self.connect()
+        connection = self.adapter.connect()
         try:
             counts: Counter[str] = Counter()
             problems: Counter[str] = Counter()
             clients = [_Client(self, levels, load, number, counts, problems) for number in range(load.clients)]
             broken: list[str] = []
             for _ in range(max(1, round(load.seconds / load.round))):
-                self.reset(connection.cursor())
+                self.reset(connection.cursor)
                 deadline = time.monotonic() + load.round
                 threads = [threading.Thread(target=client.work, args=(deadline,), daemon=True) for client in clients]
                 for thread in threads:
                     thread.start()
                 for thread in threads:
                     thread.join()
-                broken += [name for name in self.broken(connection.cursor()) if name not in broken]
+                broken += [name for name in self.broken(connection.cursor) if name not in broken]
             for client in clients:
                 client.connection.close()
         finally:
@@ -171,6 +146,14 @@ class Server:
             if not cursor.fetchone()[0]:
                 found.append(clause.name)
         return found
+
+
+def _adapter(url: str) -> SqlAdapter:
+    from plume_py.collect.registry import open_adapter
+
+    adapter = open_adapter(Setup(url))
+    assert isinstance(adapter, SqlAdapter)
+    return adapter
 
 
 def initial_state(program: ir.Program) -> Any:
@@ -199,7 +182,7 @@ class _Client:
         problems: Counter[str],
     ) -> None:
         self.server, self.levels, self.load = server, levels, load
-        self.connection = server.connect()
+        self.connection = server.adapter.connect()
         self.random = random.Random(f"{load.seed} {number}")
         self.counts, self.problems = counts, problems
         # The server does the isolation, so any model will do for the flat code.
@@ -209,48 +192,37 @@ class _Client:
 
     def work(self, deadline: float) -> None:
         """One call after the other until the time is up."""
-        cursor = self.connection.cursor()
         while time.monotonic() < deadline:
             place = self.random.randrange(len(self.codes))
-            self._call(cursor, self.codes[place], self.random.choice(self.arguments[place]))
+            self._call(self.codes[place], self.random.choice(self.arguments[place]))
 
-    def _call(self, cursor: Any, code: Code, args: dict[str, Any]) -> None:
+    def _call(self, code: Code, args: dict[str, Any]) -> None:
         level = self.server.store.says[self.levels[code.txn.name].name]
         try:
-            self._begin(cursor, level)
+            self.connection.begin(level)
             machine = Machine(code, args)
             while not machine.is_done:
                 if self.load.pause:
                     time.sleep(self.random.random() * self.load.pause)
-                execute(machine, cursor)
-            cursor.execute("COMMIT")
+                execute(machine, self.connection.cursor)
+            self.connection.commit()
             self.counts["commit"] += 1
         except Rollback:
-            cursor.execute("ROLLBACK")
+            self.connection.rollback()
             self.counts["rollback"] += 1
         except Exception as error:
-            self._failed(cursor, error)
+            self._failed(error)
 
-    def _begin(self, cursor: Any, level: str) -> None:
-        if self.server.kind == "postgresql":
-            cursor.execute(f"BEGIN ISOLATION LEVEL {level}")
-        else:
-            cursor.execute(f"SET TRANSACTION ISOLATION LEVEL {level}")
-            cursor.execute("START TRANSACTION")
-
-    def _failed(self, cursor: Any, error: Exception) -> None:
+    def _failed(self, error: Exception) -> None:
         """Serialization failures, deadlocks and constraints are part of the game; anything else is told."""
-        state = getattr(error, "sqlstate", None) or ""
-        number = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        # MySQL: lock wait timeout, deadlock, record changed since the snapshot, constraints.
-        if state[:2] in ("40", "23") or number in (1205, 1213, 1020, 1062, 1451, 1452, 4025):
+        if isinstance(error, AbortedError) or self.server.adapter.is_refusal(error):
             self.counts["refused"] += 1
         else:
-            self.problems[str(error).splitlines()[0][:200]] += 1
+            self.problems[first_line(error)[:200]] += 1
         try:
-            cursor.execute("ROLLBACK")
+            self.connection.rollback()
         except Exception as second:
-            self.problems[str(second).splitlines()[0][:200]] += 1
+            self.problems[first_line(second)[:200]] += 1
 
 
 _PLAIN = STORES["ansi"].levels[0]
@@ -265,7 +237,7 @@ def execute(machine: Machine, cursor: Any) -> None:
     if isinstance(stmt, ir.Let):
         cursor.execute(render.statement(stmt))
         values = cursor.fetchone()
-        frame.update({name: _plain(value) for name, value in zip(stmt.names, values, strict=True)})
+        frame.update({name: _whole(value) for name, value in zip(stmt.names, values, strict=True)})
     elif isinstance(stmt, ir.If | ir.Require):
         cursor.execute(f"SELECT {render.expr(stmt.condition, {})}")
         holds = bool(cursor.fetchone()[0])
@@ -289,11 +261,11 @@ def execute(machine: Machine, cursor: Any) -> None:
 
 
 def _row(table: ir.Table, found: tuple[Any, ...]) -> tuple[Any, tuple[ir.Value, ...]]:
-    row = tuple(bool(v) if sort == "bool" else _plain(v) for v, (_, sort) in zip(found, table.columns, strict=False))
+    row = tuple(bool(v) if sort == "bool" else _whole(v) for v, (_, sort) in zip(found, table.columns, strict=False))
     return (tuple(row[table.index(c)] for c in table.key) if table.key else found[-1]), row
 
 
-def _plain(value: Any) -> ir.Value:
+def _whole(value: Any) -> ir.Value:
     """Sums come as decimals."""
     return value if isinstance(value, bool | int | str) else int(value)
 

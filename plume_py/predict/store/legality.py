@@ -6,6 +6,7 @@ put to the checker: would the history, with this read, still keep the level?
 
 from collections.abc import Iterable, Iterator
 
+from plume_py.base.bits import bits, closure
 from plume_py.checking.declared import DECLARED
 from plume_py.history.builder import HistoryBuilder
 from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, sees
@@ -75,11 +76,7 @@ class WeakRules:
             self._writers[key] = self._writers.get(key, 0) | bit
 
     def _near(self, txn: Record, reads: Iterable[tuple[Key, int]]) -> int:
-        seen = self._session.get(txn.session, 0)
-        for _, writer in reads:
-            if writer != INITIAL:
-                seen |= 1 << writer
-        return seen
+        return self._session.get(txn.session, 0) | bits(writer for _, writer in reads if writer != INITIAL)
 
     def _sight(self, txn: Record, reads: list[tuple[Key, int]]) -> int:
         return seen(sees(txn.level), self._near(txn, reads), 0, -1, self._sees)
@@ -101,18 +98,11 @@ class WeakRules:
         extra: dict[int, int] = {}
         for others, target in forced:
             extra[target] = extra.get(target, 0) | others
-        return not any(self._reaches(others, 1 << target, extra) for target, others in extra.items())
 
-    def _reaches(self, todo: int, goal: int, extra: dict[int, int]) -> bool:
-        """Going back from ``todo`` along what must come before, does one meet ``goal``?"""
-        seen = todo
-        while todo and not seen & goal:
-            lowest = todo & -todo
-            t = lowest.bit_length() - 1
-            more = (self._after[t] | extra.get(t, 0)) & ~seen
-            seen |= more
-            todo = (todo ^ lowest) | more
-        return bool(seen & goal)
+        def before(t: int) -> int:
+            return self._after[t] | extra.get(t, 0)
+
+        return not any(closure(others, before, until=1 << target) >> target & 1 for target, others in extra.items())
 
 
 class CheckedRules:

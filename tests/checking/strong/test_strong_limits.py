@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from plume_py import check
 from plume_py.base.errors import LimitError
-from plume_py.base.limits import Limits, memory_in_use
+from plume_py.base.limits import Limits
+from plume_py.base.memory import in_use
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.weak.decide import WeakLevels
@@ -71,7 +72,7 @@ def test_no_time_at_all(history):
 def test_memory_that_is_used_up(history):
     analysis = Analysis(history)
     assert WeakLevels(analysis).holds("TCC")
-    decision = StrongEngine(analysis, "SER", limits=Limits(max_memory=memory_in_use() // 2)).decide()
+    decision = StrongEngine(analysis, "SER", limits=Limits(max_memory=in_use() // 2)).decide()
     assert decision.ok is None
     assert "MB of memory" in decision.reason
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from plume_py.base.limits import Limits
-from plume_py.checking.strong.decide.answer import Core, Edge, OpenPair
+from plume_py.checking.strong.decide.answer import Core
 from plume_py.checking.strong.decide.candidate import Cycle
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.inference import (
-    RELATIONS,
     RW,
     SO,
     WR,
@@ -43,7 +42,7 @@ class Reasons:
                 if key not in self._round:
                     self._round[key], self._row[key] = number, tuple(row)
         self._graphs: dict[int, tuple[Graph, Graph | None, list[Row]]] = {}
-        self.rows: dict[Row, None] = {}  # all that was used, in order
+        self._used: set[Row] = set()
         self.transactions: set[int] = set()
 
     def use(self, rows: Iterable[Row], literals: Iterable[tuple[int, int]] = ()) -> None:
@@ -53,9 +52,9 @@ class Reasons:
         while todo and not self.given_up:
             self.given_up = len(self.transactions) > LARGEST or self.limits.reached()
             row = todo.popleft()
-            if row in self.rows:
+            if row in self._used:
                 continue
-            self.rows[row] = None
+            self._used.add(row)
             a, b, relation, _, read = row
             self.transactions |= {t for t in (a, b) if t >= 0}
             if read >= 0:
@@ -111,14 +110,12 @@ class Reasons:
             self._graphs[age] = commit_graph(self.layout, rows), visible, [tuple(row) for row in rows.tolist()]
         return self._graphs[age]
 
-    def core(self, pairs: Iterable[OpenPair] = ()) -> Core:
+    def core(self) -> Core:
         """All that was used; of a session's past, those who do not count only had a place in it."""
         live = self.layout.reads.live
         if self.given_up:
             return Core(tuple(np.flatnonzero(live).tolist()))
-        counting = (t for t in sorted(self.transactions) if live[t])
-        edges = [Edge(a, b, RELATIONS[relation], key, read) for a, b, relation, key, read in self.rows]
-        return Core(tuple(counting), tuple(pairs), tuple(edges))
+        return Core(tuple(t for t in sorted(self.transactions) if live[t]))
 
 
 def core_of_known(layout: Layout, known: Known, cycle: Cycle | None, limits: Limits) -> Core:
@@ -138,7 +135,7 @@ def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[Cycl
     sides = [pairs.pair[v] for v in used]
     for cycle in cycles:
         reasons.use(cycle.rows, [*sides, *((b, a) for a, b in sides)])
-    return reasons.core(OpenPair(int(pairs.common_keys(a, b)[0]), a, b) for a, b in sides)
+    return reasons.core()
 
 
 def _shortest(graph: Graph, begin: int, end: int) -> list[int] | None:

@@ -19,7 +19,6 @@ from plume_py.history.model import Int32s, Int64s
 from plume_py.levels.table import EVERYTHING, TRANSITIVE, WRITERS
 
 SO, WR, WW, RW = range(4)
-RELATIONS = ("SO", "WR", "WW", "RW")
 
 
 @dataclass(frozen=True)

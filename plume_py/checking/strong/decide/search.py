@@ -6,12 +6,12 @@ or a clause, so the search ends: with an order that the judge accepts, or with c
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from plume_py.base import accel
 from plume_py.base.limits import Limits
+from plume_py.base.logic.sat import Solver
 from plume_py.checking.strong.decide import node_kernels, trial_kernels
 from plume_py.checking.strong.decide.candidate import Cycle, Mixture
 from plume_py.checking.strong.decide.chains import Chains
@@ -20,8 +20,8 @@ from plume_py.checking.strong.decide.inference import RW, WR, Inference
 from plume_py.checking.strong.decide.pairs import Pairs
 from plume_py.history.model import Int32s
 
-# Conflicts that the solver may meet before it is asked whether there is time left.
-CONFLICTS = 2000
+# Slices of the solver's work that a smaller core is worth.
+CORE_SLICES = 10
 
 # What is wrong with a guess is looked at up to so many contradictions.
 LOOKED_AT = 2000
@@ -46,7 +46,7 @@ class Search:
         self.pairs = Pairs(layout)
         self.clauses: dict[frozenset[int], Cycle] = {}
         self.rounds = 0
-        self._solver: Any = None
+        self._solver: Solver | None = None
 
     def run(self, rounds: int = 1 << 62) -> Outcome | None:
         """Until there is an order, or none is left; None after so many ``rounds`` in all. It can go on later."""
@@ -145,25 +145,20 @@ class Search:
             if cycle.literals not in self.clauses:
                 self.clauses[cycle.literals] = cycle
                 if self._solver is None:
-                    self._solver = _new_solver()
-                self._solver.add_clause([-literal for literal in cycle.literals])
+                    self._solver = Solver()
+                self._solver.add([-literal for literal in cycle.literals])
 
     def _solve(self) -> bool:
         """Choose sides anew; False if none are left."""
         if self._solver is None or not len(self.pairs):
             return frozenset() not in self.clauses
-        self._solver.set_phases(self.pairs.chosen())
-        while True:
-            self._solver.conf_budget(CONFLICTS)
-            answer = self._solver.solve_limited()
-            if answer is not None:
-                break
-            self.limits.check(self.progress)
-        if answer:
-            for literal in self._solver.get_model() or ():
-                if abs(literal) <= len(self.pairs):
-                    self.pairs.phase[abs(literal)] = literal > 0
-        return bool(answer)
+        self._solver.prefer(self.pairs.chosen())
+        if not self._solver.solve(self.limits, progress=self.progress):
+            return False
+        for literal in self._solver.model():
+            if abs(literal) <= len(self.pairs):
+                self.pairs.phase[abs(literal)] = literal > 0
+        return True
 
     def _core(self) -> list[Cycle]:
         """Cycles that by themselves leave no choice: each clause gets a switch, and the solver says which it needs."""
@@ -172,17 +167,16 @@ class Search:
         cycles = list(self.clauses.values())
         switches = {len(self.pairs) + 1 + i: cycle for i, cycle in enumerate(cycles)}
         while True:
-            solver = _new_solver()
+            solver = Solver()
             for switch, cycle in switches.items():
-                solver.add_clause([-switch, *(-literal for literal in cycle.literals)])
-            solver.conf_budget(10 * CONFLICTS)
-            answer = solver.solve_limited(assumptions=list(switches))
+                solver.add([-switch, *(-literal for literal in cycle.literals)])
+            answer = solver.attempt(list(switches), CORE_SLICES)
+            needed = solver.core() if answer is False else frozenset()
+            solver.close()
             if answer is None:  # too hard to do better
-                solver.delete()
                 return list(switches.values())
             assert answer is False
-            core = {switch: switches[switch] for switch in solver.get_core() or ()}
-            solver.delete()
+            core = {switch: cycle for switch, cycle in switches.items() if switch in needed}
             if len(core) >= 0.9 * len(switches):
                 return list(core.values())
             switches = core
@@ -190,11 +184,5 @@ class Search:
     def close(self) -> None:
         """Free the solver."""
         if self._solver is not None:
-            self._solver.delete()
+            self._solver.close()
             self._solver = None
-
-
-def _new_solver() -> Any:
-    from pysat.solvers import Cadical195
-
-    return Cadical195()

@@ -19,8 +19,9 @@ from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
+from plume_py.base.bits import members
 from plume_py.checking.graph.reads import INITIAL
-from plume_py.checking.strong.small.facts import Facts, members
+from plume_py.checking.strong.small.facts import Facts
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.levels.visibility import looks_first
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from plume_py.base.bits import bits
 from plume_py.checking.graph.reads import INITIAL, Reads, resolve_reads
 from plume_py.history.model import History
 from plume_py.levels import sees
@@ -15,7 +16,7 @@ from plume_py.levels.table import AT_COMMIT
 
 @dataclass
 class Facts:
-    """Sets of transactions are integers, bit t standing for transaction t."""
+    """Sets of transactions are those of ``base.bits``."""
 
     number: list[int]  # what the history calls each transaction
     level: list[str]
@@ -133,21 +134,3 @@ def _relate(facts: Facts) -> None:
         earlier[s] = earlier.get(s, 0) | 1 << t
         facts.conflicts.append(bits(w for x in facts.writes[t] for w in facts.writers[x]) & ~(1 << t))
     facts.sessions = list(by_session.values())
-
-
-def bits(members: Iterable[int]) -> int:
-    """The set with these members."""
-    result = 0
-    for t in members:
-        result |= 1 << t
-    return result
-
-
-def members(bits: int) -> list[int]:
-    """The members of a set."""
-    found = []
-    while bits:
-        lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return found

@@ -12,8 +12,9 @@ Shares nothing with the main engine but the history and its resolved reads.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from plume_py.base.bits import bits
 from plume_py.checking.graph.reads import INITIAL, Reads
-from plume_py.checking.strong.small.facts import Facts, bits, gather
+from plume_py.checking.strong.small.facts import Facts, gather
 from plume_py.checking.strong.small.order import saturate
 from plume_py.checking.strong.small.versions import VersionSearch
 from plume_py.history.model import History

@@ -1,7 +1,7 @@
 """Whom each transaction sees in a commit order: the least that all levels ask for together."""
 
+from plume_py.base.bits import bits, members
 from plume_py.checking.strong.decide.columns import Layout
-from plume_py.checking.strong.small.facts import bits, members
 from plume_py.history.model import Int32s
 from plume_py.levels.visibility import seen
 

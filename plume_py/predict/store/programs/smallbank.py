@@ -1,5 +1,6 @@
 """A bank in the manner of SmallBank: savings and checking accounts, six kinds of transactions.
 
+After the SmallBank of IsoPredict's evaluation; amounts are real, so that payments can lack cover.
 A customer is found by name through a scan of the accounts table, as in a store that has no index: those reads never
 change. Payments without cover are rolled back.
 """

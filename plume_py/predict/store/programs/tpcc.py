@@ -1,4 +1,7 @@
-"""A wholesaler in the manner of TPC-C: orders, payments, deliveries, on one warehouse with a few districts."""
+"""A wholesaler in the manner of TPC-C: orders, payments, deliveries, on one warehouse with a few districts.
+
+After the TPC-C of IsoPredict's evaluation, with fewer customers and items; of similar size in reads and writes.
+"""
 
 import random
 from typing import Any

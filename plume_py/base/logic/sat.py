@@ -1,0 +1,50 @@
+"""A SAT solver that works in slices, so that limits are looked at while it thinks."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from plume_py.base.limits import Limits, Progress
+
+# Conflicts that the solver may meet before it is asked whether there is time left.
+SLICE = 2000
+
+
+class Solver:
+    """Clauses, and an incremental solver (CaDiCaL) that keeps what it has learnt from one question to the next."""
+
+    def __init__(self) -> None:
+        from pysat.solvers import Cadical195
+
+        self._solver: Any = Cadical195()
+
+    def add(self, clause: Iterable[int]) -> None:
+        """One of its literals must be true."""
+        self._solver.add_clause(clause)
+
+    def prefer(self, literals: Sequence[int]) -> None:
+        """Where it is free to choose, these are to be true."""
+        self._solver.set_phases(literals)
+
+    def solve(self, limits: Limits, assumptions: Sequence[int] = (), progress: Progress = str) -> bool:
+        """Can all clauses be met, and the assumptions too? LimitError when the limits end it."""
+        while (answer := self.attempt(assumptions)) is None:
+            limits.check(progress)
+        return answer
+
+    def attempt(self, assumptions: Sequence[int] = (), slices: int = 1) -> bool | None:
+        """As ``solve``, but it gives up after so many slices; None if it does."""
+        self._solver.conf_budget(slices * SLICE)
+        answer: bool | None = self._solver.solve_limited(assumptions=list(assumptions))
+        return answer
+
+    def model(self) -> list[int]:
+        """The literals that are true, after "yes"; the variable v stands at v - 1."""
+        return self._solver.get_model() or []
+
+    def core(self) -> frozenset[int]:
+        """Assumptions that could not be met together, after "no"."""
+        return frozenset(self._solver.get_core() or ())
+
+    def close(self) -> None:
+        """Free its memory."""
+        self._solver.delete()

@@ -1,0 +1,186 @@
+"""What adapters of SQL databases share: a table of keys and values, an administrator who keeps it, its statements.
+
+Drivers are those of Python's DB-API: connections make cursors, and the names of errors are the same in all of them.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from types import ModuleType
+from typing import Any
+
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_list
+
+# Seconds that the server gets to end what the run has left behind.
+SETTLED_WITHIN = 20.0
+
+
+class SqlAdapter(Adapter):
+    """A database with one table, kept by a connection that takes no part in the run."""
+
+    driver: ModuleType
+    mark = "%s"  # stands for a parameter in a statement
+    key_type = "TEXT"
+    register_type, list_type = "BIGINT", "TEXT"
+    engine = ""  # follows the columns of the table
+    concatenation = "v || {}"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self._admin: Any = None
+
+    @abstractmethod
+    def open(self) -> Any:
+        """A connection of the driver, which leaves BEGIN and COMMIT to us."""
+
+    @abstractmethod
+    def connect(self) -> "SqlConnection":
+        """A connection of its own, for one session."""
+
+    @abstractmethod
+    def is_refusal(self, error: Exception) -> bool:
+        """Does the server refuse what it may: is it a conflict, a constraint, a limit of time?"""
+
+    def describe(self, error: Exception) -> str:
+        """What the server said, on one line."""
+        return first_line(error)
+
+    def create(self, keys: Sequence[str]) -> None:
+        """The table with its rows, in one transaction where the database can do that."""
+        table, mark = self.setup.table, self.mark
+        kind, initial = (self.list_type, "") if self.setup.lists else (self.register_type, 0)
+        try:
+            with closing(self.administrator().cursor()) as cursor:
+                cursor.execute("BEGIN")
+                cursor.execute(f"CREATE TABLE {table} (k {self.key_type} PRIMARY KEY, v {kind} NOT NULL){self.engine}")
+                cursor.executemany(f"INSERT INTO {table} VALUES ({mark}, {mark})", [(key, initial) for key in keys])
+                cursor.execute("COMMIT")
+        except self.driver.Error:
+            self.close_administrator()  # a transaction may be open
+            raise
+
+    def contents(self) -> dict[str, Value]:
+        """All rows."""
+        rows = self.ask(f"SELECT k, v FROM {self.setup.table}")
+        return {key: to_list(value) if self.setup.lists else int(value) for key, value in rows}
+
+    def drop(self) -> None:
+        """Remove the table; the administrator leaves."""
+        try:
+            self.ask(f"DROP TABLE IF EXISTS {self.setup.table}")
+        finally:
+            self.close_administrator()
+
+    def settle(self) -> None:
+        """End what was left behind, and wait until it has ended."""
+        deadline, problem = time.monotonic() + SETTLED_WITHIN, ""
+        while time.monotonic() < deadline:
+            try:
+                if not self.end_leftovers():
+                    return
+                problem = "connections of the run were still open"
+            except self.driver.Error as error:
+                problem = self.describe(error)
+                self.close_administrator()
+            time.sleep(0.1)
+        raise LostError(f"after {SETTLED_WITHIN:.0f} s: {problem}")
+
+    def end_leftovers(self) -> bool:
+        """End the connections of the run that the server still has; False if it has none."""
+        return False
+
+    def administrator(self) -> Any:
+        """The connection that keeps the table."""
+        if self._admin is None:
+            self._admin = self.open()
+        return self._admin
+
+    def close_administrator(self) -> None:
+        """Let go of it; the next one who needs it gets a new one."""
+        if self._admin is not None:
+            with suppress(self.driver.Error):
+                self._admin.close()
+            self._admin = None
+
+    def ask(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """The rows of a statement of the administrator; once more if its connection was lost, as in a restart."""
+        try:
+            return self._ask(query, parameters)
+        except (self.driver.OperationalError, self.driver.InterfaceError):
+            self.close_administrator()
+            return self._ask(query, parameters)
+
+    def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
+        with closing(self.administrator().cursor()) as cursor:
+            cursor.execute(query, parameters)
+            return list(cursor.fetchall()) if cursor.description else []
+
+
+class SqlConnection(Connection):
+    """A session's connection; ``cursor`` is the driver's."""
+
+    def __init__(self, adapter: SqlAdapter) -> None:
+        self.adapter = adapter
+        self.connection = adapter.open()
+        self.cursor = self.connection.cursor()
+        self._lists = adapter.setup.lists
+        table, mark = adapter.setup.table, adapter.mark
+        self._select = f"SELECT v FROM {table} WHERE k = {mark}"
+        self._update = f"UPDATE {table} SET v = {mark} WHERE k = {mark}"
+        self._extend = f"UPDATE {table} SET v = {adapter.concatenation.format(mark)} WHERE k = {mark}"
+
+    def is_undone(self, error: Exception) -> bool:
+        """After this answer to a statement: is the transaction undone, or will it be by a rollback?"""
+        return self.adapter.is_refusal(error)
+
+    @abstractmethod
+    def is_undone_at_commit(self, error: Exception) -> bool:
+        """After this answer to COMMIT: is it certain that nothing was committed?"""
+
+    def run(self, query: str, parameters: Sequence[Any] = ()) -> None:
+        """Execute a statement of the transaction."""
+        try:
+            self.cursor.execute(query, parameters)
+        except self.adapter.driver.Error as error:
+            raise self._failure(error, self.is_undone(error)) from None
+
+    def read(self, key: str) -> Value:
+        """By its row."""
+        self.run(self._select, (key,))
+        row = self.cursor.fetchone()
+        if row is None:
+            raise LostError(f"the row of {key} is gone")
+        return to_list(row[0]) if self._lists else int(row[0])
+
+    def write(self, key: str, value: int) -> None:
+        """In its row."""
+        self._change(self._update, value, key)
+
+    def append(self, key: str, value: int) -> None:
+        """At the end of the text in its row."""
+        self._change(self._extend, f",{value}", key)
+
+    def commit(self) -> None:
+        """``COMMIT``."""
+        try:
+            self.cursor.execute("COMMIT")
+        except self.adapter.driver.Error as error:
+            raise self._failure(error, self.is_undone_at_commit(error)) from None
+
+    def rollback(self) -> None:
+        """``ROLLBACK``."""
+        self.run("ROLLBACK")
+
+    def close(self) -> None:
+        """Also if it is broken."""
+        with suppress(self.adapter.driver.Error):
+            self.connection.close()
+
+    def _failure(self, error: Exception, undone: bool) -> Exception:
+        return (AbortedError if undone else LostError)(self.adapter.describe(error))
+
+    def _change(self, query: str, value: int | str, key: str) -> None:
+        self.run(query, (value, key))
+        if self.cursor.rowcount != 1:
+            raise LostError(f"the row of {key} is gone")
