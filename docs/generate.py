@@ -9,6 +9,7 @@ from pathlib import Path
 
 import plume_py
 from plume_py.allocate.catalogue import CATALOGUES
+from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
 from plume_py.levels.databases import DATABASES, MYSQL, POSTGRESQL, SQLITE, Database, Setting
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
@@ -20,26 +21,14 @@ from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
 from plume_py.synth.hierarchy import dot as hierarchy_dot
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "taps.md"
 STRONG_TARGET = ROOT / "docs" / "strong.md"
 HIERARCHY_TARGET = ROOT / "docs" / "hierarchy.md"
 DATABASES_TARGET = ROOT / "docs" / "databases.md"
 PICTURES = ROOT / "docs" / "pictures"
-EXAMPLES = {
-    "duplicate-element": "CI/list-duplicate-element",
-    "incompatible-order": "CI/list-incompatible-order",
-    "torn-append": "CI/list-torn-append",
-    "version-order-cycle": "CI/list-version-order-cycle",
-}
-
-# Of the strong patterns that have a picture: the example, and the level at which it is shown.
-STRONG_EXAMPLES = {
-    "lost-update": ("TCC/lost-update", "SI"),
-    "long-fork": ("TCC/long-fork", "SI"),
-    "write-skew": ("SI/write-skew", "SER"),
-    "read-only-anomaly": ("SI/read-only-anomaly", "SER"),
-}
+# The strong patterns that have a picture.
+PICTURED = [pattern for pattern in STRONG if example_of(pattern) is not None]
 
 STRONG_INTRODUCTION = """# What breaks the strong levels
 
@@ -173,7 +162,7 @@ def page() -> str:
 def strong_page() -> str:
     """The page of the strong patterns."""
     rows = [f"| {t.id} | {t.level} | {_also_called(t)} | {t.description} | {t.condition} |" for t in STRONG.values()]
-    sections = "".join(_strong_section(pattern) for pattern in STRONG_EXAMPLES)
+    sections = "".join(_strong_section(pattern) for pattern in PICTURED)
     return STRONG_INTRODUCTION + "\n".join(rows) + "\n" + sections + _mixed_section()
 
 
@@ -261,8 +250,7 @@ def with_table(page: Path, table: str) -> str:
 
 
 def _strong_section(pattern: str) -> str:
-    tap, (example, level) = STRONG[pattern], STRONG_EXAMPLES[pattern]
-    path = ROOT / "histories" / f"{example}.json"
+    tap, (path, (level,)) = STRONG[pattern], example_of(pattern)
     return (
         f"\n## {tap.name}\n\n{tap.description[0].upper()}{tap.description[1:]}.\n\n"
         f"- Forbidden from {tap.level} on.\n- Usual cause: {tap.cause}.\n\n"
@@ -305,9 +293,7 @@ def _section(letter: str) -> str:
 
 
 def _example(letter: str) -> Path:
-    if letter in EXAMPLES:
-        return ROOT / "histories" / f"{EXAMPLES[letter]}.json"
-    return next((ROOT / "histories").glob(f"*/tap-{letter}-*.json"))
+    return example_of(letter).path
 
 
 def draw_all() -> None:
@@ -315,8 +301,9 @@ def draw_all() -> None:
     for letter in (letter for letter in TAPS if _example(letter).exists()):
         _draw(_example(letter), letter, PICTURES / f"{letter}.svg")
     _draw(ROOT / "histories" / "demo.json", "m", PICTURES / "demo.svg")
-    for pattern, (example, level) in STRONG_EXAMPLES.items():
-        _draw(ROOT / "histories" / f"{example}.json", pattern, PICTURES / f"{pattern}.svg", level)
+    for pattern in PICTURED:
+        path, levels = example_of(pattern)
+        _draw(path, pattern, PICTURES / f"{pattern}.svg", levels)
 
 
 def _draw(history: Path, letter: str, target: Path, levels: str | tuple[str, ...] = WEAK) -> None:

@@ -27,13 +27,14 @@ LAYERS = {
     "allocate": {"base", "levels", "history", "checking", "verify", "report", "synth"},
     "infer": {"base", "levels", "history", "checking", "collect", "report", "synth"},
     "scan": {"base", "levels", "history", "checking", "report"},
+    "api": {"base", "levels", "history", "checking", "report"},
     "testing": {"base", "levels", "history", "checking", "report"},
 }
 # Inside checking, from the bottom up.
 INSIDE = (
     ("declared", "result"),
     ("graph",),
-    ("steps",),
+    ("steps", "headline"),
     ("violation",),
     ("weak",),
     ("strong",),
@@ -78,13 +79,13 @@ def test_packages_import_one_way():
     against = set()
     for name, target in edges():
         a, b = package(name), package(target)
-        if a not in ("", "cli") and a != b and b not in LAYERS[a]:
+        if a not in ("", "cli", "__main__") and a != b and b not in LAYERS[a]:
             against.add((name, target))
     assert against == EXCEPTIONS
 
 
 def test_every_package_has_a_layer():
-    assert {package(name) for name in NAMES} - {"", "cli"} == set(LAYERS)
+    assert {package(name) for name in NAMES} - {"", "cli", "__main__"} == set(LAYERS)
 
 
 def test_the_inside_of_checking_imports_one_way():

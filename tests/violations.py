@@ -41,13 +41,14 @@ def fractured(n: int, key: str = "x", other: str = "y") -> Violation:
     )
     words = "; ".join(step.because for step in steps)
     end = f"Hence {t1} would have to come before itself: a contradiction."
-    return Violation(TAPS["k"], "RA", (key, other), txns, steps, Ends.CLOSED, end, words)
+    line = f"{t3} read {key} from {t1}, although {t2}, from which it also read {other}, had overwritten it"
+    return Violation(TAPS["k"], "RA", (key, other), txns, steps, Ends.CLOSED, end, words, headline=line)
 
 
 def thin_air(name: str = "t9") -> Violation:
     txns = (txn(name, "s", ("r", "q", 12), ("r", "q", 1)),)
     words = f"{name} read q = 1, which nobody wrote"
-    return Violation(TAPS["a"], "RC", ("q",), txns, (), Ends.OPEN, f"{words}.", words, ((0, 1),))
+    return Violation(TAPS["a"], "RC", ("q",), txns, (), Ends.OPEN, f"{words}.", words, ((0, 1),), words)
 
 
 def stale() -> Violation:
@@ -57,4 +58,14 @@ def stale() -> Violation:
     )
     txns = (txn("t1", 0, ("w", "x", 1)), txn("t2", 0, ("r", "x", 0)))
     end = "Hence t1 would have to come before the initial state: a contradiction."
-    return Violation(TAPS["k"], "RA", ("x",), txns, (step,), Ends.BEFORE_START, end, step.because)
+    return Violation(
+        TAPS["k"],
+        "RA",
+        ("x",),
+        txns,
+        (step,),
+        Ends.BEFORE_START,
+        end,
+        step.because,
+        headline="t2 read the initial x, although t1 had overwritten it",
+    )

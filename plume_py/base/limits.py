@@ -25,10 +25,22 @@ Progress = Callable[[], str]
 class Limits:
     """Asked by the engine between its steps."""
 
-    def __init__(self, timeout: float | None = None, max_memory: int | None = None) -> None:
-        """``timeout`` in seconds from now, ``max_memory`` of this process in bytes."""
-        self.timeout, self.max_memory = timeout, max_memory
+    def __init__(
+        self, timeout: float | None = None, max_memory: int | None = None, per_level: float | None = None
+    ) -> None:
+        """``timeout`` in seconds from now, ``max_memory`` of this process in bytes, ``per_level`` see ``for_level``."""
+        self.timeout, self.max_memory, self.per_level = timeout, max_memory, per_level
+        self._whose = ""
         self._end = None if timeout is None else time.monotonic() + timeout
+
+    def for_level(self) -> "Limits":
+        """Those of one level that needs a search, which may take no longer than ``per_level`` seconds."""
+        if self.per_level is None:
+            return self
+        left = self.seconds_left
+        own = Limits(self.per_level if left is None else min(self.per_level, left), self.max_memory)
+        own._whose = " (of each level, as no level and no limit was named)"
+        return own
 
     @property
     def seconds_left(self) -> float | None:
@@ -42,7 +54,7 @@ class Limits:
     def _check(self, progress: Progress, more_seconds: float, memory_factor: float) -> None:
         left = self.seconds_left
         if left is not None and left + more_seconds <= 0:
-            raise LimitError(_told(f"stopped after {self.timeout:g} s", progress))
+            raise LimitError(_told(f"stopped after {self.timeout:g} s{self._whose}", progress))
         if self.max_memory is not None and in_use() > self.max_memory * memory_factor:
             raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 

@@ -17,7 +17,7 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
 from plume_py.history.model import NOBODY, History, Int8s
-from plume_py.levels import DEFAULT, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
+from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def check(
     history: History,
-    levels: str | Sequence[str] = DEFAULT,
+    levels: str | Sequence[str] = NAMES,
     *,
     taps: Iterable[str] = (),
     max_examples: int = 1,
@@ -89,7 +89,7 @@ def check(
 def _levels(levels: str | Sequence[str]) -> list[str]:
     """Canonical names, each once, in the order of the lattice."""
     spelled = [levels] if isinstance(levels, str) else list(levels)
-    names = {parse_level(level) or level for level in spelled}
+    names = {name for level in spelled for name in GROUPS.get(level.lower(), (parse_level(level) or level,))}
     if not names:
         raise ValueError("no level to check")
     unknown = sorted(names - {*NAMES, DECLARED})

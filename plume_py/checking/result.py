@@ -1,7 +1,9 @@
 """What a check finds, as plain data: the renderers and other programs need nothing else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 from plume_py.history.atoms import Atom
 from plume_py.history.model import INITIAL_ID
@@ -10,6 +12,10 @@ from plume_py.levels.patterns import Pattern
 INITIAL = INITIAL_ID  # stands for the initial state where a transaction's id would
 
 Id = str | int
+
+# How results are drawn where an interpreter or a notebook asks them to show themselves: "text", "html" and "svg". Who
+# draws fills it in (``plume_py.api``); a result knows of no report.
+DRAW: dict[str, Callable[[Any], str]] = {}
 
 
 class Ends(Enum):
@@ -90,6 +96,7 @@ class Violation:
     conclusion: str  # the last sentence of the proof
     explanation: str  # all of it in one sentence
     culprits: tuple[tuple[int, int], ...] = ()  # (transaction, operation): the reads that are wrong by themselves
+    headline: str = ""  # what happened, in a sentence about this history
 
     @property
     def tap(self) -> str:
@@ -100,6 +107,12 @@ class Violation:
     def name(self) -> str:
         """What its pattern is called."""
         return self.pattern.name
+
+    def __str__(self) -> str:
+        return f"{self.pattern.title}: {self.headline}"
+
+    def _repr_svg_(self) -> str | None:
+        return DRAW["svg"](self) if "svg" in DRAW else None
 
 
 # Why a broken level has no pattern.
@@ -139,3 +152,13 @@ class Result:
         if False in verdicts:
             return False
         return None if None in verdicts or self.error is not None else True
+
+    def __bool__(self) -> bool:
+        """Does every level hold? What was not decided does not count as holding."""
+        return self.ok is True
+
+    def __str__(self) -> str:
+        return DRAW["text"](self) if "text" in DRAW else repr(self)
+
+    def _repr_html_(self) -> str | None:
+        return DRAW["html"](self) if "html" in DRAW else None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plume_py.base.text import shown
+from plume_py.checking.headline import headline
 from plume_py.checking.result import INITIAL, Ends, ShownTransaction, Step, Violation
 from plume_py.checking.steps import StepWriter, whom
 from plume_py.history.model import STATUS_NAMES
@@ -24,10 +25,20 @@ class Argument:
     steps: Sequence[Step]
     words: str = ""  # the argument in a sentence, where it is more than its steps
     culprits: Sequence[int] = ()  # reads that are wrong by themselves
+    rule: str = ""  # what the level says to that
+
+    @property
+    def whole(self) -> str:
+        """The sentence with its rule."""
+        return f"{self.words}: {self.rule}" if self.rule else self.words
 
     def renumbered(self, numbers: Callable[[int], int]) -> "Argument":
         """The same in a history in which the operations have other numbers."""
-        return Argument([_renumbered(s, numbers) for s in self.steps], self.words, [numbers(o) for o in self.culprits])
+        return replace(
+            self,
+            steps=[_renumbered(s, numbers) for s in self.steps],
+            culprits=[numbers(o) for o in self.culprits],
+        )
 
 
 def complete(
@@ -56,8 +67,9 @@ def complete(
         ),
         steps=tuple(_renumbered(step, place.__getitem__) for step in steps),
         ends=ends,
+        headline=headline(known, steps, argument.words),
         conclusion=_conclusion(known, ends, argument),
-        explanation=argument.words or "; ".join(step.because for step in steps),
+        explanation=argument.whole or "; ".join(step.because for step in steps),
         culprits=tuple((members.index(writer.owner(o)), place[o]) for o in argument.culprits),
     )
 
@@ -74,7 +86,7 @@ def _ends(pattern: Pattern, steps: Sequence[Step]) -> Ends:
 def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
     steps = argument.steps
     if pattern.kind is Kind.ARGUMENT:
-        return f"That is, {argument.words}."
+        return f"That is, {argument.whole}."
     if pattern.kind is Kind.REREAD:
         first, second = (whom(step.source) for step in steps)
         return f"Hence {shown(steps[0].target)} read {shown(steps[0].key)} first from {first} and then from {second}."

@@ -13,6 +13,7 @@ from plume_py.base.passwords import redacted
 from plume_py.base.text import one_line
 from plume_py.cli.contract import (
     OUTPUT_FORMATS,
+    PER_LEVEL,
     LevelChoice,
     assumed_level,
     bytes_of_memory,
@@ -22,7 +23,7 @@ from plume_py.cli.contract import (
     seconds,
     tell,
 )
-from plume_py.levels import DEFAULT
+from plume_py.levels import NAMES
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -49,6 +50,12 @@ class Options:
     levels_file: str | None
     timeout: float | None
     max_memory: int | None
+    patient: bool = True  # the levels were asked for by name, so they may take the time that they take
+
+    @property
+    def per_level(self) -> float | None:
+        """Seconds that a level may take that needs a search."""
+        return None if self.patient or self.timeout is not None else PER_LEVEL
 
 
 def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -65,7 +72,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.argument("histories", metavar="HISTORY...", nargs=-1, required=True)
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
+    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--assume", metavar="LEVEL", callback=assumed_level, help="For declared: the level of those that carry none."
@@ -113,7 +120,9 @@ def command(
     not be read.
     """
     given["pictures"] = picture_formats(pictures, given["out"])
-    options = Options(levels=[level for group in levels for level in group] or [DEFAULT], **given)
+    options = Options(
+        levels=[level for group in levels for level in group] or list(NAMES), patient=bool(levels), **given
+    )
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
     _reject_bad_targets(histories, options, report)
@@ -166,7 +175,7 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
     from plume_py.history.load import load
 
     start = time.perf_counter()
-    limits = Limits(options.timeout, options.max_memory or share_of_machine(1))
+    limits = Limits(options.timeout, options.max_memory or share_of_machine(1), options.per_level)
     how: dict[str, Any] = {"assume": options.assume, "limits": limits}
     with progress(path, quiet) as tick:
         tick("load")

@@ -11,10 +11,13 @@ import click
 
 from plume_py.base.text import one_line
 from plume_py.history.formats.registry import FORMATS
-from plume_py.levels import NAMES, RUNNABLE, WEAK, parse_level
+from plume_py.levels import GROUPS, NAMES, RUNNABLE, parse_level
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+# Seconds for each level that needs a search, where nobody asked for levels or named a limit.
+PER_LEVEL = 60.0
 
 # How results can be printed; ``plume_py.report.output`` has a renderer for each.
 OUTPUT_FORMATS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot", "elle")
@@ -32,9 +35,10 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
         if isinstance(value, tuple):
             return value
         spelling = str(value).strip().lower()
-        groups = {"all": NAMES, "weak": WEAK, "declared": ("declared",)}
-        if spelling in groups:
-            return groups[spelling]
+        if spelling == "declared":
+            return (spelling,)
+        if spelling in GROUPS:
+            return GROUPS[spelling]
         level = parse_level(spelling)
         if level is None:
             self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)

@@ -1,13 +1,11 @@
 """``isocheck convert``: one format to another."""
 
-import os
-
 import click
 
 from plume_py.base.errors import ConversionError
 from plume_py.base.text import one_line
 from plume_py.cli.contract import reading_options
-from plume_py.history.formats.registry import FORMATS
+from plume_py.history.formats.registry import FORMATS, writable_format
 
 WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
 
@@ -22,7 +20,7 @@ def command(source: str, target: str, name: str | None, input_format: str | None
 
     What the target format cannot express is refused, with the reason; nothing is written then.
     """
-    chosen = FORMATS[name or format_by_extension(target)]
+    chosen = FORMATS[name or format_of(target)]
     from plume_py.base.files import write_atomically
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
@@ -39,10 +37,9 @@ def command(source: str, target: str, name: str | None, input_format: str | None
         click.echo(one_line(f"note: {note}"), err=True)
 
 
-def format_by_extension(path: str) -> str:
+def format_of(path: str) -> str:
     """The writable format that a file name asks for."""
-    extension = os.path.splitext(path.lower())[1]
-    for name in WRITABLE:
-        if extension in FORMATS[name].extensions:
-            return name
+    name = writable_format(path)
+    if name is not None:
+        return name
     raise click.UsageError(f"cannot tell the format of {path!r}: give --to {'|'.join(WRITABLE)}")

@@ -8,7 +8,7 @@ import click
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.convert import WRITABLE, format_by_extension
+from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import STRONGEST, STRONGEST_FIRST
 
@@ -57,7 +57,7 @@ def command(target: str, name: str | None, wishes: tuple[str, ...], **shape: Any
     The transactions really run on a small multi-version store with that visibility; the same parameters and seed give
     the same history. Injected patterns sit in sessions and on keys of their own.
     """
-    chosen = FORMATS[name or format_by_extension(target)]
+    chosen = FORMATS[name or format_of(target)]
     counts = wanted(wishes)
     from plume_py.base.files import write_atomically
 

@@ -17,29 +17,42 @@ from plume_py.base.streams import mend_streams
 from plume_py.base.text import one_line
 from plume_py.base.version import __version__
 
-# name -> (module below plume_py.cli, one line of help)
-COMMANDS: dict[str, tuple[str, str]] = {
-    "check": ("check", "Check whether histories keep an isolation level (the default command)."),
-    "watch": ("watch", "Check a history while it is still being written."),
-    "scan": ("scan", "Check a whole archive of histories, on all cores or on a cluster."),
-    "test": ("test", "Run a workload on a database, and check what it promises."),
-    "collect": ("collect", "Run a workload on a database, and record what its clients saw."),
-    "verify": ("verify", "Re-check a commit order or a report by the definitions alone."),
-    "stats": ("stats", "Show the sizes and the shape of histories."),
-    "convert": ("convert", "Rewrite a history in another format."),
-    "generate": ("generate", "Make a history that keeps a chosen level, or breaks it where you say."),
-    "synth": ("synth", "Find a history that some levels allow and others forbid."),
-    "relate": ("relate", "Compare two levels: which histories tell them apart?"),
-    "hierarchy": ("hierarchy", "Order levels by strength, each step with a history."),
-    "predict": ("predict", "From one good run, predict runs that could have gone wrong."),
-    "explore": ("explore", "Run a program with random legal reads, and see what goes wrong."),
-    "infer": ("infer", "Find the weakest level per transaction that keeps an application's invariant."),
-    "allocate": ("allocate", "The weakest safe isolation level for each transaction of a workload."),
-    "robust": ("robust", "Is every run of a workload at given levels serializable?"),
-    "simulate": ("simulate", "Run a workload on a simulated protocol with a level per transaction."),
-    "formats": ("formats", "List the history formats."),
-    "levels": ("levels", "List the isolation levels."),
+# By what one wants to do: name -> one line of help. The module of a command has its name.
+GROUPS: dict[str, dict[str, str]] = {
+    "Check histories": {
+        "check": "Check whether histories keep an isolation level (the default command).",
+        "watch": "Check a history while it is still being written.",
+        "scan": "Check a whole archive of histories, on all cores or on a cluster.",
+        "verify": "Re-check a commit order or a report by the definitions alone.",
+    },
+    "Run databases": {
+        "test": "Run a workload on a database, and check what it promises.",
+        "collect": "Run a workload on a database, and record what its clients saw.",
+    },
+    "Reason about levels and programs": {
+        "synth": "Find a history that some levels allow and others forbid.",
+        "relate": "Compare two levels: which histories tell them apart?",
+        "hierarchy": "Order levels by strength, each step with a history.",
+        "predict": "From one good run, predict runs that could have gone wrong.",
+        "explore": "Run a program with random legal reads, and see what goes wrong.",
+        "infer": "Find the weakest level per transaction that keeps an application's invariant.",
+        "allocate": "The weakest safe isolation level for each transaction of a workload.",
+        "robust": "Is every run of a workload at given levels serializable?",
+        "simulate": "Run a workload on a simulated protocol with a level per transaction.",
+    },
+    "Work with files": {
+        "stats": "Show the sizes and the shape of histories.",
+        "convert": "Rewrite a history in another format.",
+        "generate": "Make a history that keeps a chosen level, or breaks it where you say.",
+        "formats": "List the history formats.",
+    },
+    "Learn": {
+        "demo": "A small history, and what isocheck says about it.",
+        "explain": "What a pattern or a level is, with an example.",
+        "levels": "List the isolation levels.",
+    },
 }
+COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 DEFAULT = "check"
 
 # What a shell reports for a program that wrote to a closed pipe.
@@ -61,7 +74,7 @@ class LazyGroup(click.Group):
         """Import the module of a command."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"plume_py.cli.{COMMANDS[name][0]}").command
+        command: click.Command = import_module(f"plume_py.cli.{name}").command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -78,9 +91,10 @@ class LazyGroup(click.Group):
             raise _ReaderGoneError from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """The commands, group by group, without importing any."""
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
@@ -89,8 +103,10 @@ def cli() -> None:
     """Does a transaction history keep the isolation level it was promised?
 
     \b
-    isocheck history.json --level TCC      check one history
-    isocheck stats history.edn             what is in it
+    isocheck history.json                  check every level
+    isocheck history.json --level TCC      check one of them
+    isocheck test --managed sqlite         does this database keep its promise?
+    isocheck demo                          an example, explained
     """
 
 

@@ -12,8 +12,8 @@ from plume_py.base.exits import ExitCode, combined
 from plume_py.base.files import is_stream
 from plume_py.base.memory import SMALLEST
 from plume_py.base.text import one_line
-from plume_py.cli.contract import LevelChoice, reading_options, seconds
-from plume_py.levels import DEFAULT, NAMES
+from plume_py.cli.contract import PER_LEVEL, LevelChoice, reading_options, seconds
+from plume_py.levels import NAMES
 
 if TYPE_CHECKING:
     from plume_py.scan.results import Writer
@@ -64,7 +64,7 @@ class _Scan(click.Command):
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: TCC]",
+    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: all]",
 )  # fmt: skip
 @click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Worker processes.  [default: one per core]")
 @click.option("--results", type=click.Path(dir_okay=False), help="Append a JSON line per history to this file.")
@@ -118,7 +118,8 @@ def command(
     _reject_bad_report(paths, report, results)
     from plume_py.scan.settings import Settings
 
-    asked = {level for group in levels for level in group} or {DEFAULT}
+    asked = {level for group in levels for level in group} or set(NAMES)
+    given["per_level"] = None if levels else PER_LEVEL
     settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
     with _results_file(results) as target, _told_how_to_go_on(results):
         from plume_py.scan.results import Writer

@@ -14,7 +14,7 @@ from plume_py.base.exits import exit_code
 from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
 from plume_py.cli.contract import LevelChoice, reading_options
-from plume_py.levels import DEFAULT, WEAK
+from plume_py.levels import WEAK
 
 if TYPE_CHECKING:
     from plume_py.checking.result import LevelVerdict, Result, Violation
@@ -47,7 +47,7 @@ class Options:
 @click.argument("history", metavar="FILE")
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC, or weak for all four; may be given several times.  [default: TCC]",
+    help="CI RC RA TCC, or weak for all four; may be given several times.  [default: weak]",
 )  # fmt: skip
 @click.option("--fail-fast", is_flag=True, help="Stop at the first violation.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="Bound the memory: see the documentation.")
@@ -76,7 +76,7 @@ def command(
     Ends with the pipe, or at Ctrl-C, with the verdict and the exit code of `isocheck check`: 0 every level holds, 1
     some violation, 2 wrong usage, 3 undecided, 4 some input could not be read.
     """
-    chosen = [level for group in levels for level in group] or [DEFAULT]
+    chosen = [level for group in levels for level in group] or list(WEAK)
     strong = [level for level in chosen if level not in WEAK]
     if strong:
         raise click.UsageError(f"{strong[0]} is not decided while a history grows: run isocheck check when it is whole")
@@ -120,6 +120,7 @@ class Screen:
         self._color = color
         self._quiet = quiet
         self._status = StatusLine(quiet=quiet)
+        self._patterns: set[str] = set()  # of which an example has been printed
         self._next = time.monotonic() + REDRAW
         self._samples: deque[tuple[float, int]] = deque([(time.monotonic(), 0)])
 
@@ -133,6 +134,7 @@ class Screen:
         from plume_py.report.json import violation_line
         from plume_py.report.text import example
 
+        self._patterns.add(violation.tap)
         if self._output == "jsonl":
             self._print(violation_line(violation))
         else:
@@ -144,8 +146,12 @@ class Screen:
 
         if self._quiet and result.ok:
             return
-        # In text, what was cut off has its own line, and what was judged is shown; an object can carry both.
-        printed = one(self._output, result if self._output == "jsonl" else replace(result, error=None))
+        # In text, what was cut off has its own line, and an example that was printed is not printed again; an object
+        # can carry everything.
+        if self._output != "jsonl":
+            new = tuple(violation for violation in result.violations if violation.tap not in self._patterns)
+            result = replace(result, error=None, violations=new)
+        printed = one(self._output, result)
         if result.levels or self._output == "jsonl":
             self._print(printed)
 
@@ -160,7 +166,9 @@ class Screen:
             self._samples.popleft()
         (begin, before), (end, after) = self._samples[0], self._samples[-1]
         rate = (after - before) / (end - begin)
+        broken = [level for level in monitor.levels if level not in monitor.holding]
         holding = f"{' '.join(monitor.holding)} holding" if monitor.holding else "no level holding"
+        holding += f", {' '.join(broken)} broken" if broken else ""
         self._status.show(f"{after:,} transactions, {rate:,.0f}/s, {monitor.pending:,} reads pending, {holding}")
 
     def clear(self) -> None:

@@ -102,6 +102,10 @@ class History:
     format: str = "code"
     warnings: tuple[str, ...] = field(default=())
 
+    def __repr__(self) -> str:
+        size = f"{self.sessions} sessions, {self.transactions} transactions, {self.operations} operations"
+        return f"<History: {size}, format {self.format}>"
+
     @property
     def sessions(self) -> int:
         """How many sessions there are."""

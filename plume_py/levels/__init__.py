@@ -4,6 +4,7 @@ what databases make of it (``databases``)."""
 from plume_py.levels.table import (
     CODES,
     DEFAULT,
+    GROUPS,
     LEVELS,
     NAMES,
     RUNNABLE,
@@ -24,6 +25,7 @@ from plume_py.levels.table import (
 __all__ = [
     "CODES",
     "DEFAULT",
+    "GROUPS",
     "LEVELS",
     "NAMES",
     "RUNNABLE",

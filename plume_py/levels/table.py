@@ -148,7 +148,10 @@ STRONGEST_FIRST: tuple[str, ...] = tuple(sorted(RUNNABLE, key=lambda name: LEVEL
 STRONG: tuple[str, ...] = tuple(name for name in STRONGEST_FIRST if LEVELS[name].needs_search)
 STRONGEST, WEAKEST = STRONGEST_FIRST[0], STRONGEST_FIRST[-1]
 
-# What is asked for where nothing is said.
+# Several levels by one word.
+GROUPS: dict[str, tuple[str, ...]] = {"all": NAMES, "weak": WEAK}
+
+# What a single level is where nothing is said: the strongest that stays available when the network does not.
 DEFAULT = "TCC"
 
 # How a history notes the level of a transaction; 0 where it has none.

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from plume_py.base.text import ELLIPSIS, shown, visible, wrapped
 from plume_py.checking.result import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.report.aliases import bracketed
 from plume_py.report.dot_chains import Arrow, Fold, node_of
 from plume_py.report.dot_layout import HEADER, START, Picture, columns_of, places_of, rows_of
 from plume_py.report.graphviz import FONT, MONO, PALE, Album, Graph, Markup, bold, cell, font, lines, slug, table, text
@@ -320,8 +321,9 @@ def _class(arrow: Arrow) -> str:
 
 
 def _title(violation: Violation, title: str) -> Markup:
-    words = [bold(font(violation.pattern.title, point_size=16))]
-    words.append(font(violation.pattern.description, point_size=12))
+    headline = wrapped("", shown(violation.headline, SENTENCE), "", 70)
+    words = [bold(font(line, point_size=15)) for line in headline]
+    words.append(font(f"{violation.pattern.title}{bracketed(violation)}", point_size=12))
     words += [font(line, point_size=11) for line in wrapped("", shown(violation.conclusion, SENTENCE), "", 90)]
     if title:
         words.append(font(shown(title, 80), point_size=10, color=PALE))

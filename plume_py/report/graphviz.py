@@ -135,23 +135,36 @@ def _element(tag: str, content: Markup, attributes: dict[str, object]) -> Markup
     return Markup(f"<{tag}{given}>{content}</{tag}>")
 
 
+class DrawingError(IsocheckError):
+    """There is no picture, for the reason that it gives."""
+
+
 def draw(source: str, target: Path, seconds: float = 10) -> str:
     """Let Graphviz write ``target``, whose suffix says how; "" or a line that says why there is no picture."""
+    try:
+        drawn = picture(source, target.suffix[1:], seconds)
+    except DrawingError as error:
+        return str(error)
+    write_atomically(str(target), [drawn])
+    return ""
+
+
+def picture(source: str, form: str = USUAL_FORMAT, seconds: float = 10) -> bytes:
+    """What Graphviz makes of a graph."""
     program = shutil.which("dot")
     if program is None:
-        return INSTALL_HINT
-    form = target.suffix[1:]
+        raise DrawingError(INSTALL_HINT)
     try:
         code, drawn, said = _run([program, f"-T{form}", *FORMATS[form]], source.encode(), seconds)
     except subprocess.TimeoutExpired:
-        return f"Graphviz needed more than {seconds:g} s for a picture, which stays a .dot file"
+        raise DrawingError(f"Graphviz needed more than {seconds:g} s for a picture, which stays a .dot file") from None
     except OSError as error:
-        return f"Graphviz could not be started: {error.strerror}"
+        raise DrawingError(f"Graphviz could not be started: {error.strerror}") from None
     if code != 0 or not drawn:
         complaints = said.decode(errors="replace").strip().splitlines()
-        return f"Graphviz failed: {shown(complaints[0] if complaints else f'exit code {code}', 200)}"
-    write_atomically(str(target), [drawn])
-    return ""
+        why = complaints[0] if complaints else f"exit code {code}"
+        raise DrawingError(f"Graphviz failed: {shown(why, 200)}")
+    return drawn
 
 
 def _run(command: list[str], given: bytes, seconds: float) -> tuple[int, bytes, bytes]:

@@ -73,6 +73,7 @@ def _violation(violation: Violation) -> dict[str, Any]:
             for t in violation.transactions
         ],
         "steps": [_step(step) for step in violation.steps],
+        "headline": violation.headline,
         "conclusion": violation.conclusion,
         "culprits": [{"transaction": violation.transactions[t].id, "op": op} for t, op in violation.culprits],
         "explanation": violation.explanation,

@@ -6,10 +6,10 @@ import click
 
 from plume_py.base.terminal import Style
 from plume_py.base.text import one_line, shown, wrapped
-from plume_py.checking.result import Result, ShownTransaction, Step, Violation
+from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
-from plume_py.report.wording import forbidden
+from plume_py.report.wording import counted, forbidden, strongest_kept
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 
@@ -22,24 +22,55 @@ def render(result: Result, style: Style = click.style, verbose: bool = False) ->
 def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
     if result.error is not None:
         return
-    size = f"{result.transactions:,} transactions, {result.operations:,} operations, {result.sessions:,} sessions"
-    yield f"{style(one_line(result.history), bold=True)}: {size}"
+    size = ", ".join(
+        counted(number, what)
+        for number, what in (
+            (result.transactions, "transaction"),
+            (result.operations, "operation"),
+            (result.sessions, "session"),
+        )
+    )
+    name = style(one_line(result.history), bold=True)
+    kept = strongest_kept(result)
+    if kept is None:
+        yield f"{name}: {size}"
+    else:
+        yield f"{name}: {kept}"  # in one line, for those who look for it
+        yield f"  {size}"
     for note in result.notes:
         yield f"  note: {one_line(note)}"
-    for name, verdict in result.levels.items():
-        if verdict.ok is None:
-            yield f"  {name:<4} {style('undecided', fg='yellow')}: {verdict.reason}"
-        elif verdict.ok:
-            yield f"  {name:<4} {style('absent' if name in LABELS else 'holds', fg='green')}"
-        else:
-            taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
-            verb = "found" if name in LABELS else "violated"
-            yield from wrapped(f"  {name:<4} {style(verb, fg='red', bold=True)}: ", taps, "       ")
+    for levels, verdict in _alike(result):
+        yield from _verdict(levels, verdict, result, style)
     for violation in result.violations:
         yield ""
         yield from example(violation, style)
     if verbose:
         yield "  " + ", ".join(f"{phase} {seconds:.2f} s" for phase, seconds in result.seconds.items())
+
+
+def _alike(result: Result) -> Iterator[tuple[list[str], LevelVerdict]]:
+    """Levels of which the same is to be said, in the order of the first of them."""
+    groups: list[tuple[list[str], LevelVerdict]] = []
+    for name, verdict in result.levels.items():
+        for names, other in groups:
+            if verdict == other and (name in LABELS) == (names[0] in LABELS):
+                names.append(name)
+                break
+        else:
+            groups.append(([name], verdict))
+    yield from groups
+
+
+def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Style) -> Iterator[str]:
+    lead, single = f"  {' '.join(names):<4} ", names[0] in LABELS  # a pattern that was asked for, not a level
+    if verdict.ok is None:
+        yield from wrapped(f"{lead}{style('undecided', fg='yellow')}: ", str(verdict.reason), "       ")
+    elif verdict.ok:
+        yield f"{lead}{style('absent' if single else 'holds' if len(names) == 1 else 'hold', fg='green')}"
+    else:
+        taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
+        verb = style("found" if single else "violated", fg="red", bold=True)
+        yield from wrapped(f"{lead}{verb}: ", taps, "       ")
 
 
 def _tap(tap: str, result: Result) -> str:
@@ -51,9 +82,9 @@ def _tap(tap: str, result: Result) -> str:
 def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
     """One counterexample, line by line: who takes part, and the argument."""
     pattern = violation.pattern
-    title = style(pattern.title, fg="red", bold=True)
-    yield from wrapped(f"  {title}{bracketed(violation)}: ", pattern.description, "  ")
-    yield f"  {forbidden(violation)}"
+    words = " ".join(style(word, fg="red", bold=True) for word in violation.headline.split())
+    yield from wrapped("  ", words, "  ")
+    yield from wrapped(f"  {pattern.title}{bracketed(violation)}, ", forbidden(violation), "  ")
     for number, transaction in enumerate(violation.transactions):
         yield from _transaction(transaction, {op for txn, op in violation.culprits if txn == number})
     printed: set[tuple[object, ...]] = set()

@@ -1,15 +1,52 @@
 """Words that several reports share."""
 
-from plume_py.checking.result import ShownTransaction, Violation
-from plume_py.levels import LEVELS, weaker_levels
+from collections.abc import Iterator
+
+from plume_py.checking.result import Result, ShownTransaction, Violation
+from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.patterns import Kind
+from plume_py.report.aliases import aliases
 
 
 def forbidden(violation: Violation) -> str:
     """From which level on the example is a violation."""
     if violation.level not in LEVELS:
         return "forbidden by the levels that these transactions run at"
-    return f"forbidden from {LEVELS[violation.level].title} ({violation.level}) on"
+    stronger = "" if violation.level == STRONGEST else " and every stronger level"
+    return f"forbidden by {LEVELS[violation.level].title} ({violation.level}){stronger}"
+
+
+def counted(number: int, what: str) -> str:
+    """1 session, 2 sessions."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def strongest_kept(result: Result) -> str | None:
+    """How far it holds, in a line, where every level was asked for."""
+    verdicts = {name: verdict.ok for name, verdict in result.levels.items() if name in LEVELS}
+    if set(verdicts) != set(LEVELS):
+        return None
+    kept = [name for name, ok in verdicts.items() if ok]
+    top = [name for name in kept if not any(name in weaker_levels(other) for other in kept)]
+    broken = [name for name, ok in verdicts.items() if ok is False]
+    open_ = [name for name, ok in verdicts.items() if ok is None]
+    if len(kept) == len(verdicts):
+        return f"every level holds, up to {LEVELS[STRONGEST].title} ({STRONGEST})"
+    levels = "level" if len(top) == 1 else "levels"
+    parts = [f"strongest {levels} kept: {', '.join(top)}" if top else "no level is kept"]
+    if broken:
+        why = dict.fromkeys(name for violation in result.violations for name in _usual_names(violation))
+        parts.append(f"broken: {', '.join(broken)}" + (f" ({', '.join(why)})" if why else ""))
+    if open_:
+        parts.append(f"undecided: {', '.join(open_)}")
+    return "; ".join(parts)
+
+
+def _usual_names(violation: Violation) -> Iterator[str]:
+    """What people call it: its own name, where that is one, and Adya's or Jepsen's."""
+    if not violation.pattern.has_letter:
+        yield violation.tap.replace("-", " ")
+    yield from (alias for alias in aliases(violation)[-1:] if alias != violation.tap)
 
 
 def counts_against(violation: Violation, level: str) -> bool:

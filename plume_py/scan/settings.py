@@ -6,7 +6,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from plume_py.base.version import __version__
-from plume_py.levels import DEFAULT
+from plume_py.levels import NAMES
 
 # What can become of a history. The last two never reach the results: nothing was checked.
 HOLDS, VIOLATED, UNDECIDED, UNREADABLE = OUTCOMES = ("holds", "violated", "undecided", "unreadable")
@@ -36,12 +36,13 @@ class Answer(NamedTuple):
 class Settings:
     """The question put to every history; plain values, since it travels to other processes and machines."""
 
-    levels: tuple[str, ...] = (DEFAULT,)
+    levels: tuple[str, ...] = NAMES
     max_examples: int = 1
     input_format: str | None = None
     init_txn: str = "auto"
     times: bool = True
     timeout: float | None = None  # seconds
+    per_level: float | None = None  # seconds, for each level that needs a search
     max_memory: int | None = None  # bytes; None: a fair share of the machine where it runs
 
     def key(self) -> str:
@@ -50,7 +51,7 @@ class Settings:
 
     def limited_key(self) -> str:
         """The same for a result that a limit decided: with other limits it does not count."""
-        return _digest([self.key(), self.timeout, self.max_memory])
+        return _digest([self.key(), self.timeout, self.per_level, self.max_memory])
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""

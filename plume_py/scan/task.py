@@ -1,16 +1,19 @@
 """One history of a scan: recognise it, hash it, check it, and make its line of the results."""
 
 import os
+import re
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError, TooLargeError
+from plume_py.base.limits import Limits
 from plume_py.base.text import encodable
 from plume_py.checking.result import LevelVerdict, Result
 from plume_py.history.detect import detect, format_of
 from plume_py.history.formats.log_folder import log_names
-from plume_py.history.source import Source
+from plume_py.history.formats.registry import FORMATS
+from plume_py.history.source import HEAD, Source
 from plume_py.levels import NAMES
 from plume_py.report.json import encode, plain
 from plume_py.scan.settings import (
@@ -39,6 +42,11 @@ _TELLING = {
     "jsonl": (b'"ops"', b'"session"', b'"initial"'),
     "edn": (b":process", b":type", b":f ", b":value"),
 }
+
+
+# Formats in which a file that is cut off can be told from one that is something else.
+_BRACKETED = (".json", ".jsonl", ".edn")
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.S)
 
 
 class NotAHistoryError(Exception):
@@ -121,12 +129,28 @@ def _recognise(source: Source, task: Task, settings: Settings) -> str:
     if task.named or source.is_folder:
         return detect(source)
     head = source.head()
+    if _crashed(head, source.suffix):
+        return detect(source)  # what is wrong with it is told as of any history
     if not head:
         raise NotAHistoryError("empty")
     format = None if head.startswith(_OURS) else format_of(head)
     if format is None or not any(mark in head for mark in _TELLING.get(format, (b"",))):
         raise NotAHistoryError("not a history")
     return format
+
+
+def _crashed(head: bytes, suffix: str) -> bool:
+    """Is it what a run leaves behind that died: named as a history is, and empty, or cut off in its midst?"""
+    if not any(suffix in fmt.extensions for fmt in FORMATS.values()):
+        return False
+    whole = len(head) < HEAD  # of a longer one the beginning says what it is
+    return not head.strip() or (whole and suffix in _BRACKETED and head.lstrip()[:1] in (b"{", b"[") and _is_open(head))
+
+
+def _is_open(head: bytes) -> bool:
+    """Are there more opening brackets than closing ones, outside of strings?"""
+    bare = _STRING.sub(b"", head)
+    return sum(map(bare.count, (b"{", b"[", b"("))) > sum(map(bare.count, (b"}", b"]", b")"))) or b'"' in bare
 
 
 def content_hash(path: str) -> str:
@@ -158,7 +182,8 @@ def _check(source: Source, format: str, settings: Settings) -> Result:
     start = time.perf_counter()
     history = load_source(source, format=format, init_txn=settings.init_txn)  # type: ignore[arg-type]
     loaded = time.perf_counter() - start
-    result = check(history, settings.levels, max_examples=settings.max_examples, name=source.name)
+    limits = Limits(per_level=settings.per_level)
+    result = check(history, settings.levels, max_examples=settings.max_examples, name=source.name, limits=limits)
     return replace(result, seconds={"load": loaded, **result.seconds})
 
 

@@ -1,5 +1,6 @@
 """What a scan takes for a history, and what it walks past."""
 
+import gzip
 import json
 import os
 import shutil
@@ -162,7 +163,7 @@ def test_a_folder_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
         ("results.jsonl", b'{"history":"a.json","ops":1}\n{"history":"b.json"}\n', "not a history"),
         ("report.json", b'{"tool":{"name":"isocheck","version":"1"},"results":[{"sessions":2}]}', "not a history"),
         ("docker.yml", b"version: 3\n", "not a history"),
-        ("empty.json", b"", "empty"),
+        ("empty.log", b"", "empty"),
     ],
 )
 def test_what_is_not_a_history_is_skipped_unless_it_was_named(tmp_path, name, content, reason):
@@ -170,6 +171,26 @@ def test_what_is_not_a_history_is_skipped_unless_it_was_named(tmp_path, name, co
     answer = outcome(tmp_path / name)
     assert (answer.outcome, answer.payload.decode()) == (SKIPPED, reason)
     assert outcome(tmp_path / name, named=True).outcome == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "name, content, reason",
+    [
+        ("cut.json", b'{"initial": 0, "sess', "cut off"),
+        ("string.json", b'{"story": "it was [a dark', "cut off"),
+        ("cut.jsonl", b'{"initial": 0', "cut off"),
+        ("cut.edn", b"[{:index 0", ""),
+        ("empty.json", b"", "the file is empty"),
+        ("blank.json", b"\n\n", ""),
+        ("empty.txt", b"", "the file is empty"),
+        ("empty.txt.gz", gzip.compress(b"", mtime=0), "the file is empty"),
+        ("empty.edn", b"", "the file is empty"),
+    ],
+)
+def test_what_a_run_left_that_died_is_unreadable(tmp_path, name, content, reason):
+    (tmp_path / name).write_bytes(content)
+    answer = outcome(tmp_path / name)
+    assert answer.outcome == "unreadable" and reason in json.loads(answer.payload)["error"]
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("histories/**/*.json")), ids=lambda path: path.stem)

@@ -67,6 +67,7 @@ class Follower:
 
     def __iter__(self) -> Iterator[Piece]:
         try:
+            yield from self._until_there()
             source = _open(self._path, lambda event: self._say(f"{self.name}: {event}"))
             try:
                 yield from self._pieces(source)
@@ -76,6 +77,18 @@ class Follower:
             raise InputError(error.strerror or str(error)).in_source(self.name) from None
         except InputError as error:
             raise error.in_source(self.name) from None
+
+    def _until_there(self) -> Iterator[Piece]:
+        """A file that somebody is yet to begin is waited for."""
+        begun = time.monotonic()
+        waiting = self._follow and self._path != "-" and not os.path.lexists(self._path)
+        if waiting:
+            self._say(f"{self.name}: not there yet, waiting for it")
+        while waiting and not os.path.lexists(self._path) and not self._stopped():
+            if self._until_idle is not None and time.monotonic() - begun >= self._until_idle:
+                break
+            yield Piece(self._line, b"")
+            time.sleep(POLL)
 
     def _pieces(self, source: "_Pipe | _GrowingFile") -> Iterator[Piece]:
         silent_since: float | None = None

@@ -30,7 +30,7 @@ def strong_verdicts(analysis: Analysis, wanted: list[str], limits: Limits, examp
     for level in STRONG:
         if level in wanted:
             above = [other for other in decisions if level in weaker_levels(other) and decisions[other].ok]
-            decisions[level] = decisions[above[0]] if above else StrongEngine(analysis, level, limits=limits).decide()
+            decisions[level] = decisions[above[0]] if above else _decide(analysis, level, limits)
     found: list[Explained] = []
     for level in reversed(STRONG):
         # A counterexample of a weaker level speaks for this one, too.
@@ -38,6 +38,10 @@ def strong_verdicts(analysis: Analysis, wanted: list[str], limits: Limits, examp
             found += _explained(analysis, decisions[level], level)
     more = _with_more(analysis, tuple(wanted), found, limits, examples)
     return _verdicts({level: decisions[level] for level in wanted}, found, more)
+
+
+def _decide(analysis: Analysis, level: str, limits: Limits) -> Decision:
+    return StrongEngine(analysis, level, limits=limits.for_level()).decide()
 
 
 def first_violation(analysis: Analysis, level: str, limits: Limits) -> Violation | None:

@@ -3,6 +3,7 @@
 Nothing here imports a reader: ``isocheck formats`` and ``--help`` must start at once.
 """
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -65,3 +66,9 @@ FORMATS: dict[str, Format] = {
         Format("isopredict", "IsoPredict trace", "isopredict"),
     )
 }
+
+
+def writable_format(path: str) -> str | None:
+    """The format that is written to a file of this name, by its extension."""
+    extension = os.path.splitext(path.lower())[1]
+    return next((name for name, fmt in FORMATS.items() if fmt.writer and extension in fmt.extensions), None)

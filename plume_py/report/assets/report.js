@@ -110,7 +110,7 @@ function detail(example, c, titleId) {
     el("header", { class: "detail-head" },
       el("h3", { id: titleId }, `#${c + 1} `, el("a", { href: `#pattern-${example.pattern}` }, patternName(example.pattern)),
         example.aliases.length ? el("span", { class: "aliases" }, ` [${example.aliases.join(", ")}]`) : null),
-      el("p", {}, `${known.description}; ${example.forbidden}.`),
+      el("p", {}, `${example.headline}.`), el("p", {}, `${example.forbidden[0].toUpperCase()}${example.forbidden.slice(1)}.`),
       el("p", { class: "note" }, data.histories.length > 1 ? [el("a", { href: `#history-${example.history}` }, short(data.histories[example.history].name, 80)), " · "] : null,
         "keys: ", example.keys.flatMap((key, i) => [i ? ", " : "", atom(key)]))),
     el("div", { class: "both" },

@@ -91,8 +91,8 @@ def _violation(analysis: Analysis, facts: Facts, proof: Proof, levels: Levels) -
     pattern, proof = name.pattern, _turned(name.proof)
     writer = ProofWriter(analysis, facts, broken == DECLARED)
     steps = writer.steps(proof)
-    words = f"{_in_words(pattern, steps, facts, proof, writer)}: {RULES[broken]}"
-    return _explained(writer, pattern, broken, levels, steps, words)
+    argument = Argument(steps, _in_words(pattern, steps, facts, proof, writer), rule=RULES[broken])
+    return _explained(writer, pattern, broken, levels, argument)
 
 
 def _unexplained(analysis: Analysis, facts: Facts, levels: Levels) -> Explained:
@@ -108,13 +108,10 @@ def _unexplained(analysis: Analysis, facts: Facts, levels: Levels) -> Explained:
         f"these {facts.count} transactions alone break the level, whatever the order of their writes; "
         "the argument has too many cases to be shown"
     )
-    return _explained(writer, CYCLE, level, levels, (), words)
+    return _explained(writer, CYCLE, level, levels, Argument((), words))
 
 
-def _explained(
-    writer: ProofWriter, pattern: str, broken: str, levels: Levels, steps: tuple[Step, ...], words: str
-) -> Explained:
-    argument = Argument(steps, words)
+def _explained(writer: ProofWriter, pattern: str, broken: str, levels: Levels, argument: Argument) -> Explained:
     violation = complete(writer, pattern, argument, broken, None if isinstance(levels, str) else levels)
     return Explained(violation, argument, tuple(sorted(writer.transactions)), tuple(writer.keys))
 

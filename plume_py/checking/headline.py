@@ -1,0 +1,79 @@
+"""A violation in one sentence about this history: who read what, and what is wrong with that."""
+
+from collections.abc import Sequence
+
+from plume_py.base.text import shown
+from plume_py.checking.result import INITIAL, Step
+from plume_py.levels.patterns import VERSION_CYCLE, Kind, Pattern
+
+
+def headline(pattern: Pattern, steps: Sequence[Step], words: str) -> str:
+    """``words`` is the argument in a sentence, where it has one of its own."""
+    if pattern.kind is Kind.TRIPLE:
+        return _triple(steps)
+    if pattern.kind is Kind.REREAD:
+        first, second = steps
+        return f"{shown(first.target)} read {shown(first.key)} {_from(first.source)}, and then {_from(second.source)}"
+    if pattern.kind is Kind.CYCLE:
+        return _cycle(pattern, steps)
+    return words
+
+
+def _from(source: object) -> str:
+    return "as it was initially" if source == INITIAL else f"from {shown(source)}"
+
+
+def _triple(steps: Sequence[Step]) -> str:
+    """t3 read x from t1, although it had seen t2, whose x is newer."""
+    forced = steps[-1]
+    if len(steps) > 1 and all(step.relation == "CM" for step in steps):
+        return _disagreement(steps)
+    read = f"{shown(forced.reader)} read {_what(forced)}"
+    settled = any(step.relation == "CM" for step in steps[:-1])
+    after = "whose write is newer, as other reads show" if settled else "had overwritten it"
+    return f"{read}, although {shown(forced.source)}, {_how(forced)}, {after}"
+
+
+def _what(forced: Step) -> str:
+    if forced.target == INITIAL:
+        return f"the initial {shown(forced.key)}"
+    return f"{shown(forced.key)} from {shown(forced.target)}"
+
+
+def _how(forced: Step) -> str:
+    """How the reader had seen the one that it should have read from."""
+    if len(forced.evidence) > 1:
+        return "in its causal past"
+    (saw,) = forced.evidence
+    return "earlier in its own session" if saw.relation == "SO" else f"from which it read {shown(saw.key)}"
+
+
+def _disagreement(steps: Sequence[Step]) -> str:
+    """Each step is the order that some reader saw."""
+    first, last = steps[0], steps[-1]
+    if len(steps) == 2 and first.key == last.key:
+        return (
+            f"{shown(first.reader)} and {shown(last.reader)} disagree on who wrote {shown(first.key)} first, "
+            f"{shown(first.source)} or {shown(last.source)}"
+        )
+    readers = dict.fromkeys(shown(step.reader) for step in steps)
+    writers = dict.fromkeys(shown(step.source) for step in steps)
+    return f"what {_and(list(readers))} read puts the writes of {_and(list(writers))} in a circle"
+
+
+def _cycle(pattern: Pattern, steps: Sequence[Step]) -> str:
+    names = list(dict.fromkeys(shown(step.source) for step in steps))
+    if pattern.id == VERSION_CYCLE:
+        return f"the lists that were read put {_and(names)} in a circle"
+    if len(names) == 2 and all(step.relation == "WR" for step in steps):
+        return f"{_and(names)} each read what the other one wrote"
+    return f"{_and(names)} each come before the next, and the last before the first"
+
+
+NAMED = 6  # transactions that a sentence names
+
+
+def _and(names: list[str]) -> str:
+    if len(names) > NAMED:
+        names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,86 @@
+"""``isocheck explain``: what a pattern or a level is, in words and by an example."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from plume_py.levels import Level
+    from plume_py.levels.patterns import Pattern
+
+
+@click.command("explain")
+@click.argument("name")
+def command(name: str) -> None:
+    """Explain a pattern or a level, by its name here or by Adya's or Jepsen's.
+
+    \b
+    isocheck explain TAP-k
+    isocheck explain G-single
+    isocheck explain SI
+    """
+    from plume_py.levels import LEVELS, parse_level
+    from plume_py.levels.patterns import PATTERNS
+
+    level = parse_level(name)
+    if level is not None:
+        click.echo("\n".join(_level(LEVELS[level])))
+        return
+    patterns = [pattern for pattern in PATTERNS.values() if _fold(name) in _names(pattern)]
+    patterns = patterns or [pattern for pattern in PATTERNS.values() if _fold(name) in map(_fold, pattern.aliases)]
+    if not patterns:
+        known = ", ".join(pattern.label for pattern in PATTERNS.values())
+        raise click.UsageError(f"{name!r} is no pattern and no level; the patterns are {known}")
+    if len(patterns) > 1:
+        click.echo(
+            f"{patterns[0].aliases[[_fold(a) for a in patterns[0].aliases].index(_fold(name))]} may be any of these:"
+        )
+    click.echo("\n".join(_pattern(patterns[0]) if len(patterns) == 1 else map(_line, patterns)))
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower().replace("_", "-").replace(" ", "-").removesuffix("-process")
+
+
+def _names(pattern: "Pattern") -> set[str]:
+    return {_fold(pattern.id), _fold(pattern.label), _fold(pattern.name)}
+
+
+def _line(pattern: "Pattern") -> str:
+    return f"  {pattern.label:<20} {pattern.level:<4} {pattern.description}"
+
+
+def _level(level: "Level") -> Iterator[str]:
+    from plume_py.base.text import wrapped
+    from plume_py.levels.patterns import PATTERNS
+
+    yield f"{level.name}, {level.title}" + (f" ({', '.join(level.aliases)})" if level.aliases else "")
+    yield from wrapped("  Definition: ", f"{level.definition}.", "  ")
+    yield from wrapped("  In words: ", f"{level.rule}.", "  ")
+    if level.weaker:
+        yield f"  Directly above {', '.join(level.weaker)}."
+    broken = [pattern.label for pattern in PATTERNS.values() if pattern.level == level.name]
+    if broken:
+        yield from wrapped("  First to forbid: ", f"{', '.join(broken)}.", "  ")
+
+
+def _pattern(pattern: "Pattern") -> Iterator[str]:
+    from plume_py.base.text import wrapped
+    from plume_py.checking.check import check
+    from plume_py.history.load import load
+    from plume_py.history.samples import example_of
+    from plume_py.report.text import example
+
+    yield click.style(pattern.title, bold=True) + (f" [{', '.join(pattern.aliases)}]" if pattern.aliases else "")
+    yield from wrapped("  ", f"{pattern.description[0].upper()}{pattern.description[1:]}.", "  ")
+    yield from wrapped("  Condition: ", f"{pattern.condition}.", "  ")
+    yield f"  Forbidden from {pattern.level} on."
+    yield from wrapped("  Usual cause: ", f"{pattern.cause}.", "  ")
+    sample = example_of(pattern.id)
+    if sample is None:
+        return
+    result = check(load(sample.path), sample.levels)
+    yield ""
+    yield "An example:"
+    yield from example(next(violation for violation in result.violations if violation.tap == pattern.id))
