@@ -133,7 +133,7 @@ def test_without_dot_one_line_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     result = run(BREAKS, "--out", tmp_path / "pictures", "--picture", "svg", "--picture", "pdf")
     assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
+    line, _ = result.stderr.splitlines()
     assert "apt-get install graphviz" in line
     assert [path.suffix for path in (tmp_path / "pictures").iterdir()] == [".dot"]
 

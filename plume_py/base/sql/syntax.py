@@ -10,7 +10,7 @@ from plume_py.base.errors import InputError, IsocheckError
 DIALECT = "postgres"
 # Levels of a tree: it is walked by recursion, here and by sqlglot itself.
 DEPTH = 100
-MISSING = "reading SQL needs sqlglot; install it with `pip install 'plume-py[sql]'`"
+MISSING = "reading SQL needs sqlglot; install it with `pip install sqlglot`"
 
 
 def engine() -> Any:

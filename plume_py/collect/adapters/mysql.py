@@ -16,7 +16,7 @@ try:
     import pymysql
 except ImportError:
     raise IsocheckError(
-        "MySQL and MariaDB need the driver PyMySQL; install it with: pip install 'plume-py[mysql]'"
+        "MySQL and MariaDB need the driver PyMySQL; install it with: pip install pymysql"
     ) from None
 
 # Errors of a statement that leave the connection usable: lock wait timeout, deadlock, statement timeout, "record has

@@ -15,7 +15,7 @@ try:
     from psycopg.conninfo import conninfo_to_dict
 except ImportError:
     raise IsocheckError(
-        "PostgreSQL needs the driver psycopg; install it with: pip install 'plume-py[postgres]'"
+        "PostgreSQL needs the driver psycopg; install it with: pip install 'psycopg[binary]'"
     ) from None
 
 # Violated constraints (23), serialization failures and deadlocks (40); statements that were cancelled, also for having
