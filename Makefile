@@ -7,6 +7,8 @@
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
+#   make wheel       dist/plume_py-….whl, to install elsewhere
+#   make man         docs/isocheck.1, the manual page, from the help of the commands
 #   make fuzz        damaged input for every reader and command (FUZZ=600 seconds; what is wrong goes to fuzz-found/)
 #   make soak        every command that writes, killed and starved at random moments (SOAK=300 seconds)
 #   make lint        style and types                          make format      put the style right
@@ -20,7 +22,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full fuzz soak bench bench-strong bench-synth bench-predict bench-allocate lint format clean
+.PHONY: demo test test-full fuzz soak bench bench-strong bench-synth bench-predict bench-allocate wheel man lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -68,6 +70,13 @@ bench-allocate: $(VENV)/.core
 bench-predict: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.predict $(BENCH)
+
+wheel: $(BIN)/python
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	@ls dist
+
+man: $(VENV)/.core
+	$(BIN)/python docs/man.py
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -6,7 +6,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import picture_formats, picture_option
+from plume_py.cli.contract import picture_formats, picture_option, tell_written
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
 from plume_py.levels import parse_level
 
@@ -39,6 +39,12 @@ def command(
 
     WORKLOAD is a JSON file of programs or instances, an .sql file, or smallbank, courseware, tpcc. Programs get a level
     that is safe in every workload, unless --instances draws one.
+
+    \b
+    Examples:
+      isocheck allocate smallbank
+      isocheck allocate app.sql --catalogue mysql --save levels.json
+      isocheck allocate smallbank --pin Balance=SER --brief
     """
     from plume_py.allocate.driver import answer_allocation, open_workload
     from plume_py.allocate.report import allocation_document, allocation_text
@@ -59,6 +65,7 @@ def command(
     click.echo(allocation_document(answer) if output == "json" else "\n".join(allocation_text(answer)))
     if save is not None:
         _save(answer, save)
+        tell_written(save)
     if out is not None:
         write_dangers(answer.dangers.values(), out, formats)
 

@@ -17,11 +17,13 @@ from plume_py.cli.contract import (
     LevelChoice,
     assumed_level,
     bytes_of_memory,
+    complete_levels,
     picture_formats,
     picture_option,
     reading_options,
     seconds,
     tell,
+    tell_written,
 )
 from plume_py.levels import NAMES
 
@@ -75,7 +77,11 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
     help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: all]",
 )  # fmt: skip
 @click.option(
-    "--assume", metavar="LEVEL", callback=assumed_level, help="For declared: the level of those that carry none."
+    "--assume",
+    metavar="LEVEL",
+    callback=assumed_level,
+    shell_complete=complete_levels,
+    help="For declared: the level of those that carry none.",
 )
 @click.option(
     "--levels-file", type=click.Path(dir_okay=False),
@@ -118,6 +124,12 @@ def command(
 
     Exit code: 0 every level holds for every history, 1 some violation, 2 wrong usage, 3 undecided, 4 some input could
     not be read.
+
+    \b
+    Examples:
+      isocheck history.json                          every level
+      isocheck run/history.edn --level SI --timeout 60
+      isocheck *.txt --format junit > results.xml    for a CI system
     """
     given["pictures"] = picture_formats(pictures, given["out"])
     options = Options(
@@ -142,9 +154,24 @@ def command(
                 click.echo(printed, color=ctx.color)
     if output not in STREAMED:
         click.echo(whole(output, results))
+    if output == "text" and len(results) > 1 and not quiet:
+        click.echo(f"\n{_sum_up(results)}")
     if report is not None:
         _write_report(report, results)
+        tell_written(report, quiet=quiet)
     ctx.exit(combined(codes))
+
+
+def _sum_up(results: "list[Result]") -> str:
+    """3 histories: 1 holds, 2 violated."""
+    outcomes = {
+        ("holds", "hold"): [r for r in results if r.ok and not r.error],
+        ("violated",) * 2: [r for r in results if r.ok is False and not r.error],
+        ("undecided",) * 2: [r for r in results if r.ok is None and not r.error],
+        ("unreadable",) * 2: [r for r in results if r.error],
+    }
+    told = (f"{len(which):,} {names[len(which) > 1]}" for names, which in outcomes.items() if which)
+    return f"{len(results):,} histories: {', '.join(told)}"
 
 
 def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: str | None) -> None:
@@ -204,11 +231,13 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
             click.echo(one_line(f"isocheck: {error}"), err=True)
             # what is no file may be an address, given to the wrong command
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
-    written = _write_files(history, result, options, how)
+    written = _write_files(history, result, options, how, quiet)
     return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 
-def _write_files(history: "History", result: "Result", options: Options, how: "dict[str, Any]") -> ExitCode:
+def _write_files(
+    history: "History", result: "Result", options: Options, how: "dict[str, Any]", quiet: bool
+) -> ExitCode:
     """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
     written = ExitCode.HOLDS
     try:
@@ -220,9 +249,10 @@ def _write_files(history: "History", result: "Result", options: Options, how: "d
             again = Limits(how["limits"].timeout, how["limits"].max_memory)
             with again.enforced():
                 write_witness(history, options.levels[0], options.witness, **{**how, "limits": again})
+            tell_written(options.witness, quiet=quiet)
         if options.minimize is not None and result.ok is False:
             with how["limits"].enforced():
-                _minimize(history, options.levels[0], options.minimize, how)
+                _minimize(history, options.levels[0], options.minimize, how, quiet)
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
         written = ExitCode.UNDECIDED
@@ -231,14 +261,16 @@ def _write_files(history: "History", result: "Result", options: Options, how: "d
 
         from plume_py.report.dot import write_pictures
         from plume_py.report.graphviz import Album
+        from plume_py.report.wording import counted
 
         album = Album(Path(options.out), options.pictures)
         write_pictures(result, album)
         tell(album.notes)
+        tell_written(options.out, counted(len(result.violations), "counterexample"), quiet=quiet)
     return written
 
 
-def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]") -> None:
+def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
     from plume_py.base.files import write_atomically
     from plume_py.checking.minimize import minimize
     from plume_py.history.formats.json_writer import write_json
@@ -248,7 +280,7 @@ def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]"
     if small is not None:
         write_atomically(target, write_json(small.history).chunks)
         size = f"{small.history.transactions} transactions, {small.history.operations} operations"
-        click.echo(one_line(f"isocheck: wrote {target}: {size}, {patterns.PATTERNS[small.tap].label}"), err=True)
+        tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}", quiet=quiet)
 
 
 def _write_report(target: str, results: "list[Result]") -> None:

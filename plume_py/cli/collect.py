@@ -12,7 +12,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.text import one_line
-from plume_py.cli.contract import seconds
+from plume_py.cli.contract import seconds, tell_written
 from plume_py.levels import parse_level
 
 if TYPE_CHECKING:
@@ -135,10 +135,17 @@ def command(ctx: click.Context, /, out: str, **given: Any) -> None:
     URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, or your own adapter as file.py:Class. Each session is
     a real connection. Exit code: 0 done, 1 the table does not agree with the history, 3 nothing committed or it could
     not be brought to its end, 4 the database cannot be reached, 130 interrupted; the history is sound in any case.
+
+    \b
+    Examples:
+      isocheck collect sqlite:///test.db --out history.jsonl
+      isocheck collect postgresql://user:password@host/db --workload append --out h.jsonl
+      isocheck collect --managed mariadb --mix RC=2,SER=1 --seconds 10 --out h.jsonl
     """
     collected, _ = run(given, out)
     for line in summary(collected):
         click.echo(one_line(line), err=is_standard_output(out))
+    tell_written(out)
     ctx.exit(ending(collected))
 
 

@@ -5,13 +5,17 @@ Scripts and other tools rely on what is here; commands only use it.
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from plume_py.base.files import is_stream
 from plume_py.base.text import one_line
 from plume_py.history.formats.registry import FORMATS
-from plume_py.levels import GROUPS, NAMES, RUNNABLE, parse_level
+from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, parse_level
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +47,13 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
         if level is None:
             self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)
         return (level,)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        """The levels, and the names of several."""
+        from click.shell_completion import CompletionItem
+
+        words = [word for word in (*GROUPS, "declared") if word.startswith(incomplete.lower())]
+        return complete_levels(ctx, param, incomplete) + [CompletionItem(word) for word in words]
 
 
 def reading_options(command: F) -> F:
@@ -83,6 +94,20 @@ def tell(notes: Iterable[str]) -> None:
     """Notes for people, beside the results."""
     for note in notes:
         click.echo(one_line(f"isocheck: {note}"), err=True)
+
+
+def tell_written(target: str, what: str = "", *, quiet: bool = False) -> None:
+    """What was written where, unless everybody sees it go by."""
+    if not quiet and not is_stream(target):
+        tell([f"wrote {target}" + (f": {what}" if what else "")])
+
+
+def complete_levels(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """For the shell: the levels that begin so, in any case, each with its title."""
+    from click.shell_completion import CompletionItem
+
+    wanted = incomplete.upper()
+    return [CompletionItem(name, help=level.title) for name, level in LEVELS.items() if name.startswith(wanted)]
 
 
 def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:

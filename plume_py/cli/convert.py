@@ -4,7 +4,7 @@ import click
 
 from plume_py.base.errors import ConversionError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import reading_options
+from plume_py.cli.contract import reading_options, tell_written
 from plume_py.history.formats.registry import FORMATS, writable_format
 
 WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
@@ -14,11 +14,17 @@ WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
 @click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing of what was written; only what was lost.")
 @reading_options
-def command(source: str, target: str, name: str | None, input_format: str | None, init_txn: str) -> None:
+def command(source: str, target: str, name: str | None, quiet: bool, input_format: str | None, init_txn: str) -> None:
     """Rewrite the history IN as OUT ("-" for standard input or output).
 
     What the target format cannot express is refused, with the reason; nothing is written then.
+
+    \b
+    Examples:
+      isocheck convert history.edn history.jsonl
+      isocheck convert history.json - --to plume | head
     """
     chosen = FORMATS[name or format_of(target)]
     from plume_py.base.files import write_atomically
@@ -35,6 +41,7 @@ def command(source: str, target: str, name: str | None, input_format: str | None
         raise ConversionError(f"cannot write {source} as {chosen.name}: {error}") from None
     for note in rendered.notes:
         click.echo(one_line(f"note: {note}"), err=True)
+    tell_written(target, quiet=quiet)
 
 
 def format_of(path: str) -> str:

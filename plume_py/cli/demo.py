@@ -2,6 +2,8 @@
 
 import click
 
+from plume_py.cli.contract import tell_written
+
 NEXT = (
     ("isocheck {name}", "every level, from read committed to serializable"),
     ("isocheck {name} --report page.html", "a page to click through"),
@@ -14,7 +16,13 @@ NEXT = (
 @click.command("demo")
 @click.option("--save", type=click.Path(dir_okay=False), help="Write the history to this file, to play with.")
 def command(save: str | None) -> None:
-    """Check a small history that comes along, and show what isocheck says about it."""
+    """Check a small history that comes along, and show what isocheck says about it.
+
+    \b
+    Examples:
+      isocheck demo
+      isocheck demo --save demo.json
+    """
     from plume_py.base.files import write_atomically
     from plume_py.base.text import one_line
     from plume_py.checking.check import check
@@ -29,7 +37,7 @@ def command(save: str | None) -> None:
     click.echo(render(check(load(path), DEFAULT, name="demo.json")))
     if save is not None:
         write_atomically(save, [path.read_bytes()])
-        click.echo(one_line(f"\nwrote {save}"))
+        tell_written(save)
     click.echo("\nWhat next?")
     for command, purpose in NEXT:
         click.echo(f"  {command.format(name=one_line(save or 'history.json')):<46} {purpose}")

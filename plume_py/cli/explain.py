@@ -5,20 +5,35 @@ from typing import TYPE_CHECKING
 
 import click
 
+from plume_py.cli.contract import complete_levels
+
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from plume_py.levels import Level
     from plume_py.levels.patterns import Pattern
 
 
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    from plume_py.levels.patterns import PATTERNS
+
+    labels = (pattern.label for pattern in PATTERNS.values())
+    patterns = [CompletionItem(label) for label in labels if label.lower().startswith(incomplete.lower())]
+    return patterns + complete_levels(ctx, param, incomplete)
+
+
 @click.command("explain")
-@click.argument("name")
+@click.argument("name", shell_complete=_complete)
 def command(name: str) -> None:
     """Explain a pattern or a level, by its name here or by Adya's or Jepsen's.
 
     \b
-    isocheck explain TAP-k
-    isocheck explain G-single
-    isocheck explain SI
+    Examples:
+      isocheck explain TAP-k
+      isocheck explain G-single
+      isocheck explain SI
     """
     from plume_py.levels import LEVELS, parse_level
     from plume_py.levels.patterns import PATTERNS

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.exits import ExitCode
-from plume_py.base.text import one_line
-from plume_py.cli.contract import seconds
+from plume_py.cli.contract import complete_levels, seconds, tell_written
 from plume_py.cli.predict import PROGRAMS, level_option, workload_options
 from plume_py.levels import DEFAULT, STRONGEST
 from plume_py.predict import LEVELS, TARGETS
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     "--level",
     "-l",
     callback=level_option,
+    shell_complete=complete_levels,
     default=DEFAULT,
     show_default=True,
     help=f"Of the store: {' '.join(LEVELS)}.",
@@ -36,6 +36,11 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     """Run APP (smallbank, voter, tpcc, wikipedia) on a store where each read sees any version that the level allows.
 
     Exit code: 0 no run broke the target, 1 some did, 3 the time was up before all runs and none had, 2 wrong usage.
+
+    \b
+    Examples:
+      isocheck explore smallbank --level TCC --runs 200
+      isocheck explore tpcc --level RC --out broken.json
     """
     if level == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
@@ -54,7 +59,7 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
         from plume_py.history.formats.json_writer import write_json
 
         write_atomically(out, write_json(found.first_history).chunks)
-        click.echo(one_line(f"isocheck: wrote {out}"), err=True)
+        tell_written(out)
     if found.broken:
         ctx.exit(ExitCode.VIOLATION)
     ctx.exit(ExitCode.HOLDS if found.reason is None and not found.undecided else ExitCode.UNDECIDED)

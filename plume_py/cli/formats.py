@@ -10,6 +10,11 @@ def command() -> None:
     """List the history formats that isocheck reads and writes.
 
     Formats are recognised by content. Files may be compressed with gzip, xz or zstd.
+
+    \b
+    Examples:
+      isocheck formats
+      isocheck history.log --input-format plume
     """
     for fmt in FORMATS.values():
         use = "reads, writes" if fmt.writer else "reads"

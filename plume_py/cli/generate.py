@@ -1,13 +1,16 @@
 """``isocheck generate``: a history that keeps a level by construction, with anomalies planted where asked."""
 
 import re
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError
 from plume_py.base.text import one_line
+from plume_py.cli.contract import tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import STRONGEST, STRONGEST_FIRST
@@ -51,20 +54,27 @@ MAX_INJECTIONS = 1_000_000
     help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each, "lost-update=1". Repeatable.',
 )
 @click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
-def command(target: str, name: str | None, wishes: tuple[str, ...], **shape: Any) -> None:
+@click.option("--quiet", "-q", is_flag=True, help="No progress, and nothing about what was written or planted where.")
+def command(target: str, name: str | None, wishes: tuple[str, ...], quiet: bool, **shape: Any) -> None:
     """Write a history to OUT ("-" for standard output) that keeps a level by construction.
 
     The transactions really run on a small multi-version store with that visibility; the same parameters and seed give
     the same history. Injected patterns sit in sessions and on keys of their own.
+
+    \b
+    Examples:
+      isocheck generate history.txt --guarantee SI --seed 7
+      isocheck generate history.jsonl --inject k=2,lost-update=1
     """
     chosen = FORMATS[name or format_of(target)]
     counts = wanted(wishes)
     from plume_py.base.files import write_atomically
 
     try:
-        history, planted = _make(counts, **shape)
-        # The writer's notes are about ids that could not be kept, and a generated history had none.
-        write_atomically(target, chosen.load_writer()(history).chunks)
+        with _shown(shape["sessions"] * shape["transactions"], quiet):
+            history, planted = _make(counts, **shape)
+            # The writer's notes are about ids that could not be kept, and a generated history had none.
+            write_atomically(target, chosen.load_writer()(history).chunks)
     except ConversionError as error:
         raise IsocheckError(f"cannot generate {chosen.name}: {error}") from None
     except InputError as error:
@@ -72,8 +82,22 @@ def command(target: str, name: str | None, wishes: tuple[str, ...], **shape: Any
         raise IsocheckError(str(error)) from None
     except MemoryError:
         raise IsocheckError("a history of this size does not fit in memory; choose smaller sizes") from None
+    if quiet:
+        return
     for line in _report(history, planted):
         click.echo(line, err=True)
+    tell_written(target, f"{history.transactions:,} transactions, {history.operations:,} operations")
+
+
+@contextmanager
+def _shown(transactions: int, quiet: bool) -> Iterator[None]:
+    """On a terminal: that it is at work, and for how long. The store runs in one kernel, which tells no share."""
+    from plume_py.base.terminal import StatusLine, clock
+
+    began = time.monotonic()
+    what = f"generating {transactions:,} transactions"
+    with StatusLine(quiet=quiet).redrawn(lambda: f"{what}, {clock(time.monotonic() - began)}"):
+        yield
 
 
 def wanted(wishes: tuple[str, ...]) -> dict[str, int]:

@@ -8,14 +8,14 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import PICTURE_FORMATS, tell
+from plume_py.cli.contract import PICTURE_FORMATS, complete_levels, tell, tell_written
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
 
 SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
 
 @click.command("hierarchy")
-@click.argument("names", metavar="[LEVEL]...", nargs=-1)
+@click.argument("names", metavar="[LEVEL]...", nargs=-1, shell_complete=complete_levels)
 @scope_options(txns=4, keys=2, values=4)
 @click.option("--out", type=click.Path(dir_okay=False), help="Draw it: .dot, or .svg, .png, .pdf by Graphviz.")
 @click.option("--format", "output", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True)
@@ -36,6 +36,11 @@ def command(
     without any, the usual ones are compared.
 
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
+
+    \b
+    Examples:
+      isocheck hierarchy RC RA TCC PC PSI SI SER
+      isocheck hierarchy --out levels.svg
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
@@ -69,5 +74,7 @@ def _write(graph: str, target: Path) -> None:
 
     note = "" if target.suffix == ".dot" else draw(graph, target)
     if note or target.suffix == ".dot":
-        write_atomically(str(target.with_suffix(".dot")), [graph.encode()])
+        target = target.with_suffix(".dot")
+        write_atomically(str(target), [graph.encode()])
     tell([note] if note else [])
+    tell_written(str(target))

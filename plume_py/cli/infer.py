@@ -7,7 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
-from plume_py.cli.contract import picture_formats, picture_option, tell
+from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written
 
 if TYPE_CHECKING:
     from plume_py.infer.driver import Inference, Together
@@ -68,6 +68,12 @@ def command(
 
     Exit code: 0 every transaction has such a level, 1 some has none (or a run at these levels broke the invariant),
     2 wrong usage, 3 undecided, 4 APP cannot be read.
+
+    \b
+    Examples:
+      isocheck infer app.sql --store postgresql
+      isocheck infer doctors --prove --out pictures/
+      isocheck infer doctors --run mariadb
     """
     from plume_py.infer.language.load import load
 
@@ -199,3 +205,5 @@ def _draw(result: "Inference", folder: str, formats: tuple[str, ...]) -> None:
             if verdict.shown:
                 album.add(slug(f"{result.program.name}-{txn.name}-{verdict.level.name}"), render(result, txn, verdict))
     tell(album.notes)
+    if album.folder.exists():
+        tell_written(folder)

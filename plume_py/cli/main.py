@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from io import StringIO
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from plume_py.base.passwords import keep_secret, redacted
 from plume_py.base.streams import mend_streams
 from plume_py.base.text import one_line
 from plume_py.base.version import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # By what one wants to do: name -> one line of help. The module of a command has its name.
 GROUPS: dict[str, dict[str, str]] = {
@@ -82,6 +86,18 @@ class LazyGroup(click.Group):
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
+
+    @override
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        # a history comes first, too; its shell knows the files
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        return [CompletionItem(name, help=COMMANDS[name]) for name in names] or [
+            CompletionItem(incomplete, type="file")
+        ]
 
     @override
     def invoke(self, ctx: click.Context) -> object:

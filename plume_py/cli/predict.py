@@ -10,11 +10,13 @@ from plume_py.base.text import one_line
 from plume_py.cli.contract import (
     assumed_level,
     bytes_of_memory,
+    complete_levels,
     picture_formats,
     picture_option,
     reading_options,
     seconds,
     tell,
+    tell_written,
 )
 from plume_py.levels import DEFAULT, STRONGEST, parse_level
 from plume_py.predict import LEVELS, TARGETS
@@ -50,7 +52,7 @@ def workload_options(command: Any) -> Any:
 @click.command("predict")
 @click.argument("history", metavar="[HISTORY]", required=False)
 @click.option(
-    "--level", "-l", callback=level_option, default=DEFAULT, show_default=True,
+    "--level", "-l", callback=level_option, default=DEFAULT, show_default=True, shell_complete=complete_levels,
     help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared.",
 )  # fmt: skip
 @click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
@@ -65,7 +67,11 @@ def workload_options(command: Any) -> Any:
 @click.option("--program", type=click.Choice(PROGRAMS), help="Observe a run of this program, and replay predictions.")
 @workload_options
 @click.option(
-    "--assume", metavar="LEVEL", callback=assumed_level, help="For declared: the level of those that carry none."
+    "--assume",
+    metavar="LEVEL",
+    callback=assumed_level,
+    shell_complete=complete_levels,
+    help="For declared: the level of those that carry none.",
 )
 @click.option("--levels-file", type=click.Path(dir_okay=False), help="For declared: as for check.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided.")
@@ -83,6 +89,12 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
 
     Exit code: 0 none predicted, 1 predicted (or the history breaks the target itself), 2 wrong usage, 3 undecided, 4
     the input could not be read.
+
+    \b
+    Examples:
+      isocheck predict history.json --level TCC
+      isocheck predict history.json --sweep            at which levels?
+      isocheck predict --program smallbank --out predicted.json
     """
     given["formats"] = picture_formats(given["pictures"], given["out"])
     if (history is None) == (program is None):
@@ -176,8 +188,10 @@ def _predict(name: str, observed: "History", workload: "Workload | None", given:
             click.echo(_figures(outcome))
     if given["out"] is not None and outcome.predictions:
         from plume_py.predict.files import write_predictions
+        from plume_py.report.wording import counted
 
         tell(write_predictions(given["out"], observed, outcome, given["formats"]))
+        tell_written(given["out"], counted(len(outcome.predictions), "prediction"))
     return exit_code(outcome.ok, None)
 
 

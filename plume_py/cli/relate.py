@@ -7,12 +7,13 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
+from plume_py.cli.contract import complete_levels
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
 
 
 @click.command("relate")
-@click.argument("a", metavar="LEVEL")
-@click.argument("b", metavar="LEVEL")
+@click.argument("a", metavar="LEVEL", shell_complete=complete_levels)
+@click.argument("b", metavar="LEVEL", shell_complete=complete_levels)
 @scope_options(txns=4, keys=2, values=4)
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
@@ -31,6 +32,11 @@ def command(
     A smallest history is shown for each direction in which they differ. Levels are named as for synth.
 
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
+
+    \b
+    Examples:
+      isocheck relate PSI PC
+      isocheck relate SI SER --txns 3 --format json
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine

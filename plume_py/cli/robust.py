@@ -30,6 +30,11 @@ def command(
     """Is every run of a workload at these levels serializable?
 
     Exit code: 0 yes, 1 no, with a history that shows it, 2 wrong usage, 3 undecided, 4 the input could not be read.
+
+    \b
+    Examples:
+      isocheck robust smallbank --levels '*=SI'
+      isocheck robust app.sql --catalogue postgresql --out pictures/
     """
     from plume_py.allocate.driver import answer_robustness, open_workload
     from plume_py.allocate.report import robust_document, robust_text

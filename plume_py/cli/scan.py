@@ -12,7 +12,7 @@ from plume_py.base.exits import ExitCode, combined
 from plume_py.base.files import is_stream
 from plume_py.base.memory import SMALLEST
 from plume_py.base.text import one_line
-from plume_py.cli.contract import PER_LEVEL, LevelChoice, reading_options, seconds
+from plume_py.cli.contract import PER_LEVEL, LevelChoice, reading_options, seconds, tell_written
 from plume_py.levels import NAMES
 
 if TYPE_CHECKING:
@@ -106,6 +106,12 @@ def command(
     history is skipped. "isocheck scan diff OLD NEW" compares the results of two scans.
 
     Exit code: as for check; 4 also if there is no history at all.
+
+    \b
+    Examples:
+      isocheck scan archive/ --report scan.html
+      isocheck scan archive/ --results r.jsonl --resume
+      isocheck scan diff old.jsonl new.jsonl         what changed since
     """
     if resume and results is None:
         raise click.UsageError("--resume needs --results: the file to go on with")
@@ -131,6 +137,7 @@ def command(
     try:
         if report is not None:
             _write_report(report, summary, tally)
+            tell_written(report, quiet=quiet)
     finally:
         if not quiet:
             click.echo(_rendered(output, summary, tally))
@@ -252,6 +259,11 @@ def diff(ctx: click.Context, old: str, new: str, relative: bool, output: str) ->
     """Compare two files of results: what is fixed, new, changed.
 
     Exit code: 1 if a history is violated now that was not before, else 0; 4 if a file could not be read.
+
+    \b
+    Examples:
+      isocheck scan diff yesterday.jsonl today.jsonl
+      isocheck scan diff main.jsonl branch.jsonl --relative --format json
     """
     from plume_py.report.json import encode
     from plume_py.scan.diff import compare, plain, render

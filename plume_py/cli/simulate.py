@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from plume_py.base.exits import ExitCode
-from plume_py.base.text import one_line
+from plume_py.cli.contract import tell_written
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -43,6 +43,11 @@ def command(
     """Run a workload on a simulated protocol and check what came of it at the declared levels.
 
     Exit code: 0 every run keeps its levels (and is serializable, except with --allocation random), 1 some run does not.
+
+    \b
+    Examples:
+      isocheck simulate smallbank --runs 20
+      isocheck simulate tpcc --allocation random --out run.json
     """
     from plume_py.allocate.driver import Drawing, open_space, open_workload
     from plume_py.allocate.trial import in_sessions, summary, trials
@@ -73,4 +78,4 @@ def _write(history: "History", out: str) -> None:
     from plume_py.history.formats.json_writer import write_json
 
     write_atomically(out, write_json(history).chunks)
-    click.echo(one_line(f"isocheck: wrote {out}"), err=True)
+    tell_written(out)

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 def command(
     ctx: click.Context, histories: tuple[str, ...], output: str, input_format: str | None, init_txn: str
 ) -> None:
-    """Show the sizes and the shape of histories ("-" reads standard input)."""
+    """Show the sizes and the shape of histories ("-" reads standard input).
+
+    \b
+    Examples:
+      isocheck stats history.json
+      isocheck stats *.edn --format jsonl
+    """
     codes, results = [], []
     for path in histories:
         result, code = _examine(path, input_format, init_txn)

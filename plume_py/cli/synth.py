@@ -9,7 +9,7 @@ from click.core import ParameterSource
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import picture_formats, picture_option, tell
+from plume_py.cli.contract import complete_levels, picture_formats, picture_option, tell, tell_written
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
 
 if TYPE_CHECKING:
@@ -17,8 +17,22 @@ if TYPE_CHECKING:
 
 
 @click.command("synth")
-@click.option("--allow", "-a", multiple=True, metavar="LEVEL", help="A level that allows it; repeatable.")
-@click.option("--forbid", "-f", multiple=True, metavar="LEVEL", help="A level that forbids it; repeatable.")
+@click.option(
+    "--allow",
+    "-a",
+    multiple=True,
+    metavar="LEVEL",
+    shell_complete=complete_levels,
+    help="A level that allows it; repeatable.",
+)
+@click.option(
+    "--forbid",
+    "-f",
+    multiple=True,
+    metavar="LEVEL",
+    shell_complete=complete_levels,
+    help="A level that forbids it; repeatable.",
+)
 @scope_options(txns=3, keys=2, values=3)
 @click.option("--up-to", is_flag=True, help="At most --txns transactions, as few as possible, instead of exactly.")
 @click.option("--minimal", is_flag=True, help="A smallest one: transactions, then keys, then operations.")
@@ -52,6 +66,11 @@ def command(
     visibility, UA, NLU, UpdateSer, declared, patterns (TapRA for Plume's, RA@tap for ours), or yours (--define).
 
     Exit code: 0 found, 1 none within the scope, 2 wrong usage, 3 undecided, 4 a file could not be read.
+
+    \b
+    Examples:
+      isocheck synth --allow SI --forbid SER --txns 3
+      isocheck synth --allow TCC --forbid PC --minimal --out fork.json
     """
     formats = picture_formats(pictures, out)
     if not allow and not forbid:
@@ -128,6 +147,7 @@ def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
         return
     if out.endswith(".json") or is_stream(out):
         _write_history(outcome.found[0], out)
+        tell_written(out)
         return
     from dataclasses import replace
 
@@ -144,6 +164,7 @@ def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
         if found.rechecked.result is not None:  # the counterexamples of forbidden levels that the checker explains
             write_pictures(replace(found.rechecked.result, history=name), album)
     tell(album.notes)
+    tell_written(out)
 
 
 def _write_history(found: "Found", path: str) -> None:

@@ -12,7 +12,15 @@ from plume_py.base.files import is_stream
 from plume_py.base.scratch import Scratch
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
-from plume_py.cli.contract import OUTPUT_FORMATS, LevelChoice, picture_formats, picture_option, seconds, tell
+from plume_py.cli.contract import (
+    OUTPUT_FORMATS,
+    LevelChoice,
+    picture_formats,
+    picture_option,
+    seconds,
+    tell,
+    tell_written,
+)
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -50,6 +58,12 @@ def command(
     Without URL, SQLite is tested. Exit code: 0 it holds, 1 a violation, or the table does not agree with the history,
     2 wrong usage, 3 undecided, nothing committed, or not brought to its end, 4 the database cannot be reached, 130
     interrupted, and what was recorded up to there holds.
+
+    \b
+    Examples:
+      isocheck test --managed mariadb --isolation "repeatable read" --workload smallbank
+      isocheck test postgresql://user:password@host/db --isolation SER --report page.html
+      isocheck test --managed postgresql --faults kill-connection,restart
     """
     formats = picture_formats(pictures, out)
     if given["url"] is None and given["managed"] is None:
@@ -122,15 +136,18 @@ def _show(ctx: click.Context, result: "Result", output: str, report: str | None)
         from plume_py.report.html import document
 
         write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])
+        tell_written(report)
 
 
 def _draw(result: "Result", folder: Path, formats: tuple[str, ...]) -> None:
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
+    from plume_py.report.wording import counted
 
     album = Album(folder, formats)
     write_pictures(result, album)
     tell(album.notes)
+    tell_written(str(folder), counted(len(result.violations), "counterexample"))
 
 
 def _exit_code(collected: "Collected", result: "Result") -> int:

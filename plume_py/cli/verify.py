@@ -35,6 +35,11 @@ def command(ctx: click.Context, /, history: str, file: str, **given: Any) -> Non
 
     Exit code: 0 confirmed, 1 refuted, 2 wrong usage, 3 undecided (a violation of too many transactions, or a limit was
     reached), 4 some input could not be read.
+
+    \b
+    Examples:
+      isocheck h.json --level SI --witness order.json; isocheck verify h.json order.json
+      isocheck h.json --format json > report.json;   isocheck verify h.json report.json
     """
     if history == file == "-":
         raise click.UsageError("only one of HISTORY and FILE can be standard input")

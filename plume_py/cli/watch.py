@@ -75,6 +75,12 @@ def command(
 
     Ends with the pipe, or at Ctrl-C, with the verdict and the exit code of `isocheck check`: 0 every level holds, 1
     some violation, 2 wrong usage, 3 undecided, 4 some input could not be read.
+
+    \b
+    Examples:
+      isocheck watch history.jsonl --fail-fast
+      my-test | isocheck watch - --level RA
+      isocheck watch history.jsonl --until-idle 30
     """
     chosen = [level for group in levels for level in group] or list(WEAK)
     strong = [level for level in chosen if level not in WEAK]

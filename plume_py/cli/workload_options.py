@@ -7,7 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import tell
+from plume_py.cli.contract import tell, tell_written
 from plume_py.levels import STRONGEST, parse_level
 from plume_py.levels.databases import DATABASES
 
@@ -90,3 +90,5 @@ def write_dangers(dangers: "Iterable[Danger]", out: str, formats: tuple[str, ...
         write_pictures(check(danger.history, STRONGEST, name=name), album)
         write_atomically(str(album.folder / f"{name}.json"), write_json(danger.history).chunks)
     tell(album.notes)
+    if album.folder.exists():
+        tell_written(out)

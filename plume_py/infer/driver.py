@@ -14,7 +14,7 @@ from plume_py.infer.run.serial import CLAUSE
 from plume_py.infer.stores import ALONE, Level, Store
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
-MISSING = "this needs z3; install it with `pip install 'plume-py[infer]'`, or use --engine explore"
+MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engine explore"
 
 
 @dataclass

@@ -61,7 +61,7 @@ def test_the_commands_are_listed() -> None:
 def test_allocate_as_json_and_to_a_file(tmp_path) -> None:
     saved = tmp_path / "levels.json"
     result = run("allocate", "courseware", "--instances", 100, "--format", "json", "--save", saved)
-    document = json.loads(result.output)
+    document = json.loads(result.stdout)
     assert sum(document["counts"].values()) == len(document["groups"]) == 100
     levels = [entry["isolationLevel"] for entry in json.loads(saved.read_text())["templates"]]
     assert levels.count("READ_ATOMIC") == document["counts"]["RA"]

@@ -256,7 +256,7 @@ def test_a_refusal_writes_nothing_to_standard_output(small: Path, isocheck) -> N
 
 def test_what_a_format_loses_is_noted(tmp_path: Path, isocheck) -> None:
     (tmp_path / "in.json").write_text('{"sessions":[[{"id":"a","ops":[["w",1,2]]}]]}')
-    run = isocheck("convert", tmp_path / "in.json", tmp_path / "out.txt")
+    run = isocheck("convert", tmp_path / "in.json", tmp_path / "out.txt", "--quiet")
     assert (run.code, run.err) == (0, "note: transactions are numbered from 0, as this format has no other ids\n")
 
 

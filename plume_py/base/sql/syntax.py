@@ -12,7 +12,7 @@ DIALECT = "postgres"
 # Levels of a tree: it is walked by recursion, here and by sqlglot itself.
 DEPTH = 100
 _WORD = re.compile(r"[^\W\d]\w*")
-MISSING = "reading SQL needs sqlglot; install it with `pip install 'plume-py[sql]'`"
+MISSING = "reading SQL needs sqlglot; install it with `pip install sqlglot`"
 
 
 def engine() -> Any:

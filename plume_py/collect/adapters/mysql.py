@@ -15,9 +15,7 @@ from plume_py.levels.databases import MYSQL
 try:
     import pymysql
 except ImportError:
-    raise IsocheckError(
-        "MySQL and MariaDB need the driver PyMySQL; install it with: pip install 'plume-py[mysql]'"
-    ) from None
+    raise IsocheckError("MySQL and MariaDB need the driver PyMySQL; install it with: pip install pymysql") from None
 
 # Errors of a statement that leave the connection usable: lock wait timeout, deadlock, statement timeout, "record has
 # changed since last read" (innodb_snapshot_isolation), query interrupted.

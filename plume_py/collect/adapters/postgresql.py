@@ -14,9 +14,7 @@ try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 except ImportError:
-    raise IsocheckError(
-        "PostgreSQL needs the driver psycopg; install it with: pip install 'plume-py[postgres]'"
-    ) from None
+    raise IsocheckError("PostgreSQL needs the driver psycopg; install it with: pip install 'psycopg[binary]'") from None
 
 # Violated constraints (23), serialization failures and deadlocks (40); statements that were cancelled, also for having
 # waited too long for a lock. The exception in class 40 says that it does not know whether there was a commit.

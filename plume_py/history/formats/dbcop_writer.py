@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from plume_py.history.atoms import Atom
-from plume_py.history.formats.render import Rendered, Spelling, integer, render, require, require_initial
+from plume_py.history.formats.render import Rendered, Spelling, integer, lost_names, render, require, require_initial
 from plume_py.history.model import COMMITTED, History
 
 JSON, BINCODE = "dbcop JSON", "dbcop bincode"
@@ -31,7 +31,7 @@ def write_json(history: History) -> Rendered:
     last = int(history.txn_session[-1]) if history.transactions else -1
     rest = b",".join([b"[]"] * (history.sessions - 1 - last))
     glue = b"," if rest and last >= 0 else b""
-    return Rendered(render(history, spelling, before, glue + rest + b"]}\n"))
+    return Rendered(render(history, spelling, before, glue + rest + b"]}\n"), _notes(history))
 
 
 def write_bincode(history: History) -> Rendered:
@@ -52,12 +52,16 @@ def write_bincode(history: History) -> Rendered:
     header += b"".join(_u64(len(text)) + text.encode() for text in ("isocheck", _WHEN, _WHEN))
     last = int(history.txn_session[-1]) if history.transactions else -1
     after = _u64(0) * (history.sessions - 1 - last)
-    return Rendered(render(history, spelling, header + _u64(history.sessions), after))
+    return Rendered(render(history, spelling, header + _u64(history.sessions), after), _notes(history))
 
 
 def _require(history: History, target: str, initials: tuple[Atom, ...]) -> None:
     require(history, target, lists=False, unknown=False, empty=True, levels=False)
     require_initial(history, target, initials)
+
+
+def _notes(history: History) -> list[str]:
+    return lost_names(history, ids=False, sessions=False)
 
 
 def _u64(number: int) -> bytes:

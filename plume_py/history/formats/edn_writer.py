@@ -8,7 +8,9 @@ from plume_py.history.formats.edn_atoms import written
 from plume_py.history.formats.render import (
     Rendered,
     Spelling,
+    are_numbered,
     initial_versions,
+    lost_names,
     render,
     require,
     require_initial,
@@ -48,6 +50,7 @@ def write(history: History) -> Rendered:
         lists=(b"[", b" ", b"]"),
     )
     notes = ["reads of null by transactions that did not commit mean nothing in this format"] if np.any(lost) else []
+    notes += lost_names(history, ids=False, sessions=are_numbered(history))
     return Rendered(render(history, spelling), notes)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from plume_py.base.errors import ConversionError
-from plume_py.history.formats.render import Rendered, Spelling, render, require_decision
+from plume_py.history.formats.render import Rendered, Spelling, lost_names, render, require_decision
 from plume_py.history.init_txn import find_init_txn
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
 from plume_py.levels import NAMES
@@ -19,7 +19,8 @@ def write_json(history: History) -> Rendered:
     """Native JSON: one document."""
     _require_initial(history, "native JSON")
     before = b"{" + _initial(history) + b'"sessions":['
-    return Rendered(render(history, _spelling(history, _heads(history), _tails(history)), before, _end(history)))
+    chunks = render(history, _spelling(history, _heads(history), _tails(history)), before, _end(history))
+    return Rendered(chunks, lost_names(history, ids=True, sessions=False))
 
 
 def write_lines(history: History) -> Rendered:

@@ -15,7 +15,19 @@ from plume_py.history.assemble import list_elements
 from plume_py.history.atoms import Atom
 from plume_py.history.formats import render_kernels as kernels
 from plume_py.history.init_txn import find_init_txn
-from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, UNKNOWN, Bools, History, Int8s, Int32s, Int64s
+from plume_py.history.model import (
+    ABORTED,
+    COMMITTED,
+    NOBODY,
+    READ_LIST,
+    UNKNOWN,
+    Bools,
+    History,
+    Int8s,
+    Int32s,
+    Int64s,
+    Labels,
+)
 
 BLOCK = 1 << 19  # operations rendered at a time
 
@@ -216,8 +228,33 @@ def _left(history: History, lost_ops: Bools | None, hollow: bool) -> History:
     )
 
 
+def lost_names(history: History, *, ids: bool, sessions: bool) -> list[str]:
+    """Notes on names that were given and are lost: where a format keeps no ``ids``, or no names of ``sessions``."""
+    notes = []
+    if not ids and _named(history.txn_label, history.txn_status != ABORTED):
+        notes.append("the ids of transactions are not kept: this format counts them")
+    if not sessions and _named(history.session_label, np.ones(history.sessions, np.bool_)):
+        notes.append("the names of sessions are not kept: this format counts them")
+    return notes
+
+
+def _named(labels: Labels, which: Bools) -> bool:
+    """Does any of them have a name that is not its position?"""
+    return labels.names is not None and any(labels[i] not in (i, str(i)) for i in np.flatnonzero(which).tolist())
+
+
 def session_numbers(history: History) -> list[int]:
     """The file's own session names if they are all non-negative 63-bit integers, else positions."""
+    numbers = _own_numbers(history)
+    return list(range(history.sessions)) if numbers is None else numbers
+
+
+def are_numbered(history: History) -> bool:
+    """Are the sessions' own names numbers that a format can keep?"""
+    return _own_numbers(history) is not None
+
+
+def _own_numbers(history: History) -> list[int] | None:
     labels = [history.session_label[s] for s in range(history.sessions)]
     numbers = [label for label in labels if isinstance(label, int) and 0 <= label < 2**63]
-    return numbers if len(set(numbers)) == len(labels) else list(range(history.sessions))
+    return numbers if len(set(numbers)) == len(labels) else None

@@ -6,7 +6,9 @@ from plume_py.history.atoms import Atom
 from plume_py.history.formats.render import (
     Rendered,
     Spelling,
+    are_numbered,
     integer,
+    lost_names,
     render,
     require,
     require_initial,
@@ -37,6 +39,7 @@ def write(history: History) -> Rendered:
         heads=[b""] * history.transactions,
         tails=[b""] * history.transactions,
     )
+    notes += lost_names(history, ids=True, sessions=are_numbered(history))
     return Rendered(render(history, spelling), notes)
 
 
