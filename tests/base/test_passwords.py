@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from program import PATIENCE
 
 from plume_py.base import passwords
 from plume_py.base.passwords import keep_secret, redacted, without_password
@@ -87,7 +88,7 @@ def test_the_command_line(address, tmp_path):
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            timeout=120,
+            timeout=PATIENCE,
         )
         assert done.returncode in (2, 3, 4)
         assert PASSWORD not in done.stdout + done.stderr
@@ -123,7 +124,7 @@ def test_given_to_another_command(command, tmp_path):
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=120,
+        timeout=PATIENCE,
     )
     assert done.returncode in (2, 3, 4)
     assert PASSWORD not in done.stdout + done.stderr

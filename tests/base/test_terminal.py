@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from program import PATIENCE
 
 from plume_py.base.terminal import clock, plain
 
@@ -35,7 +36,7 @@ def on_terminal(script):
     master, slave = pty.openpty()
     with os.fdopen(master, "rb", 0) as screen:
         try:
-            subprocess.run([sys.executable, "-c", script], stderr=slave, check=True, timeout=120)
+            subprocess.run([sys.executable, "-c", script], stderr=slave, check=True, timeout=PATIENCE)
         finally:
             os.close(slave)
         try:

@@ -8,10 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
+from program import PATIENCE
 
 from plume_py.base import limits as limits_module
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
+from plume_py.base.memory import in_use
 from plume_py.cli import main as main_module
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,7 +27,11 @@ def shell(command, *arguments, **more):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     script = command.replace("ISOCHECK", f"'{sys.executable}' -c 'from plume_py.cli.main import run; run()' \"$@\"")
     return subprocess.run(
-        ["bash", "-c", script, "bash", *map(str, arguments)], env=environment, capture_output=True, timeout=120, **more
+        ["bash", "-c", script, "bash", *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        timeout=PATIENCE,
+        **more,
     )
 
 
@@ -62,7 +68,7 @@ def test_exit_codes_do_not_depend_on_where_messages_go(streams, wanted):
         ["predict", "nowhere"],
         ["synth", "--allow", "nowhere", "--forbid", "SI"],
         ["collect", "nowhere", "--out", "x"],
-        ["watch", "nowhere"],
+        ["watch", "nowhere", "--no-follow"],
         [],
         ["formats", "x"],
     ],
@@ -121,7 +127,7 @@ def test_a_limit_that_is_over_is_over(monkeypatch):
 
 
 def test_a_single_call_cannot_take_more_than_the_memory_allowed():
-    limits = Limits(max_memory=limits_module.memory_in_use() + (64 << 20))
+    limits = Limits(max_memory=in_use() + (64 << 20))
     with pytest.raises(LimitError, match="of memory"), limits.enforced():
         bytearray(1 << 30)
     assert len(bytearray(1 << 28)) == 1 << 28, "and afterwards it is lifted"
@@ -155,7 +161,7 @@ def test_unpacking_obeys_the_memory_limit(tmp_path, name, command):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert done.returncode == 3, done.stderr
     assert "memory" in done.stdout + done.stderr
