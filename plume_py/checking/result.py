@@ -81,6 +81,7 @@ class ShownTransaction:
     nth: int = 0  # in its session, counted from 0
     start: float | None = None  # by the clock, in seconds, where its history says when it ran
     end: float | None = None
+    sql: tuple[str, ...] = ()  # all that it sent to its database, where that is known
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     error: str | None = None
     lanes: tuple[Lane, ...] = ()  # all sessions, of a history that is small enough to be seen as a whole
+    run: dict[str, str] = field(default_factory=dict)  # what a recorded history says of its run: database, workload, …
 
     @property
     def ok(self) -> bool | None:

@@ -173,6 +173,7 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
+    from plume_py.report.recorded import with_run
 
     start = time.perf_counter()
     limits = Limits(options.timeout, options.max_memory or share_of_machine(1), options.per_level)
@@ -205,6 +206,7 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
             # what is no file may be an address, given to the wrong command
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
     written = _write_files(history, result, options, how)
+    result = with_run(result, path)
     return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 

@@ -13,6 +13,7 @@ from plume_py.levels.patterns import PATTERNS
 from plume_py.report.aliases import aliases
 from plume_py.report.evidence import shown_evidence
 from plume_py.report.looks import LOOKS
+from plume_py.report.recorded import clock
 from plume_py.report.wording import by_name, forbidden, place
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
@@ -113,6 +114,7 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
         "notes": [_sentence(note) for note in result.notes],
         "seconds": {phase: round(seconds, 4) for phase, seconds in result.seconds.items()},
         "error": None if result.error is None else _sentence(result.error),
+        "run": [[name, _sentence(words)] for name, words in result.run.items()],
         "lanes": [
             [texts.of(lane.session), [[texts.of(id), status] for id, status in lane.transactions]]
             for lane in result.lanes
@@ -145,6 +147,8 @@ def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
         "place": _sentence(place(txn)),
         "status": txn.status,
         "nth": txn.nth,
+        "sql": list(txn.sql),
+        "clock": "" if txn.start is None or txn.end is None else f"{clock(txn.start)} to {clock(txn.end)}",
         "time": None if txn.start is None or txn.end is None else [txn.start, txn.end],
         "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,

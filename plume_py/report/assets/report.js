@@ -282,8 +282,11 @@ function transactionTable(example) {
   const rows = example.transactions.map((txn) => el("tr", {},
     el("th", { scope: "row" }, atom(txn.id)), el("td", {}, atom(txn.session)), el("td", {}, txn.place, txn.status === "committed" ? "" : `, ${txn.status}`),
     el("td", { class: "ops" }, txn.ops.map((op) => el("span", { class: "op" }, `${op[0]}(`, atom(op[1]), ", ", atom(op[2]), ")")),
-      txn.hidden ? el("span", { class: "note" }, ` and ${plural(txn.hidden, "operation")} on other keys`) : null)));
-  return el("details", { class: "transactions", open: "" }, el("summary", {}, "Transactions in full"), el("div", { class: "scroll" }, el("table", {},
+      txn.hidden ? el("span", { class: "note" }, ` and ${plural(txn.hidden, "operation")} on other keys`) : null,
+      txn.clock ? el("p", { class: "note" }, txn.clock) : null,
+      txn.sql.length ? el("pre", { class: "sql" }, txn.sql.map((statement) => `${statement}\n`).join("")) : null)));
+  const whole = example.transactions.every((txn) => !txn.hidden || txn.sql.length);
+  return el("details", { class: "transactions", open: "" }, el("summary", {}, whole ? "Transactions in full" : "Transactions: what they did to these keys"), el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, ["Transaction", "Session", "Place", "Operations"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, rows))));
 }
 
