@@ -32,10 +32,12 @@ def check(history: History | Path, levels: str | Sequence[str] = "all", **how: A
     if isinstance(history, History):
         return check_history(history, levels, **how)
     from plume_py.history.load import load
+    from plume_py.report.recorded import with_run
 
     if not isinstance(history, str | os.PathLike):
         raise TypeError(f"a history or the path of one is needed, not {type(history).__name__}; see HistoryBuilder")
-    return check_history(load(history), levels, **{"name": os.fspath(history), **how})
+    path = os.fspath(history)
+    return with_run(check_history(load(path), levels, **{"name": path, **how}), path)
 
 
 def text(result: Result) -> str:

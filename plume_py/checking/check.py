@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from plume_py.base.errors import LimitError
@@ -12,16 +13,19 @@ from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import ClockKind
-from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Result, Violation
+from plume_py.checking.result import NOT_EXPLAINED, Lane, LevelVerdict, Result, Violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
 from plume_py.checking.weak.naming import Named, name_patterns
-from plume_py.history.model import NOBODY, History, Int8s
+from plume_py.history.model import NOBODY, STATUS_NAMES, History, Int8s
 from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
 
 if TYPE_CHECKING:
     from plume_py.checking.strong.checks import StrongVerdicts
+
+# Transactions of a history of which all are kept beside its counterexamples.
+SEEN_WHOLE = 60
 
 
 def check(
@@ -83,6 +87,16 @@ def check(
         counts_exact=named.exact and not strong,
         notes=_notes(history),
         seconds={**seconds, "check": time.perf_counter() - start},
+        lanes=_lanes(history) if shown and history.transactions <= SEEN_WHOLE else (),
+    )
+
+
+def _lanes(history: History) -> tuple[Lane, ...]:
+    """All of a small history, beside which its counterexamples can be seen."""
+    starts = history.session_start.tolist()
+    return tuple(
+        Lane(history.session_label[s], tuple((history.txn_label[t], STATUS_NAMES[history.txn_status[t]]) for t in own))
+        for s, own in enumerate(range(*pair) for pair in pairwise(starts))
     )
 
 

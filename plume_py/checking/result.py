@@ -78,6 +78,10 @@ class ShownTransaction:
     hidden_ops: int = 0
     level: str | None = None  # where it was judged by a level of its own
     index: int | None = None  # of its operation in a Jepsen history
+    nth: int = 0  # in its session, counted from 0
+    start: float | None = None  # by the clock, in seconds, where its history says when it ran
+    end: float | None = None
+    sql: tuple[str, ...] = ()  # all that it sent to its database, where that is known
 
 
 @dataclass(frozen=True)
@@ -115,6 +119,14 @@ class Violation:
         return DRAW["svg"](self) if "svg" in DRAW else None
 
 
+@dataclass(frozen=True)
+class Lane:
+    """A session in a few words: its transactions with their outcomes, in order."""
+
+    session: Id
+    transactions: tuple[tuple[Id, str], ...]
+
+
 # Why a broken level has no pattern.
 NOT_EXPLAINED = "a limit was reached before it was told how"
 
@@ -144,6 +156,8 @@ class Result:
     notes: tuple[str, ...] = ()
     seconds: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+    lanes: tuple[Lane, ...] = ()  # all sessions, of a history that is small enough to be seen as a whole
+    run: dict[str, str] = field(default_factory=dict)  # what a recorded history says of its run: database, workload, …
 
     @property
     def ok(self) -> bool | None:

@@ -141,4 +141,5 @@ def _shown_transaction(writer: StepWriter, t: int, ops: Sequence[int], level: st
         hidden_ops=int(history.txn_start[t + 1] - history.txn_start[t]) - len(ops),
         level=level,
         index=None if history.txn_index is None else int(history.txn_index[t]),
+        nth=t - int(history.session_start[int(history.txn_session[t])]),
     )

@@ -25,7 +25,7 @@ from plume_py.cli.contract import (
     tell,
     tell_written,
 )
-from plume_py.levels import NAMES
+from plume_py.levels import NAMES, STRONGEST_FIRST
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -183,8 +183,9 @@ def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: st
             raise click.UsageError(f"{name} needs a file: standard output has the results")
         if target is not None and os.path.realpath(target) in inputs:
             raise click.UsageError(f"{name} would overwrite the history {target}")
+    one_level = len(options.levels) == 1 or not options.patient  # else the strongest kept, or the weakest broken
     for name in ("--witness", "--minimize"):
-        if targets[name] is not None and (len(histories) != 1 or len(options.levels) != 1 or options.taps):
+        if targets[name] is not None and (len(histories) != 1 or not one_level or options.taps):
             raise click.UsageError(f"{name} needs exactly one history and one level")
 
 
@@ -200,6 +201,7 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
+    from plume_py.report.recorded import with_run
 
     start = time.perf_counter()
     limits = Limits(options.timeout, options.max_memory or share_of_machine(1), options.per_level)
@@ -232,6 +234,7 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
             # what is no file may be an address, given to the wrong command
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
     written = _write_files(history, result, options, how, quiet)
+    result = with_run(result, path)
     return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 
@@ -241,18 +244,20 @@ def _write_files(
     """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
     written = ExitCode.HOLDS
     try:
-        if options.witness is not None and result.ok:
+        kept = [level for level in STRONGEST_FIRST if level in result.levels and result.levels[level].ok]
+        broken = [level for level, verdict in result.levels.items() if verdict.ok is False]
+        if options.witness is not None and (kept or result.ok):
             from plume_py.base.limits import Limits
             from plume_py.checking.witness import write_witness
 
             # it was decided within the limits, and takes as long again
             again = Limits(how["limits"].timeout, how["limits"].max_memory)
             with again.enforced():
-                write_witness(history, options.levels[0], options.witness, **{**how, "limits": again})
+                write_witness(history, [*kept, *options.levels][0], options.witness, **{**how, "limits": again})
             tell_written(options.witness, quiet=quiet)
-        if options.minimize is not None and result.ok is False:
+        if options.minimize is not None and broken:
             with how["limits"].enforced():
-                _minimize(history, options.levels[0], options.minimize, how, quiet)
+                _minimize(history, broken[0], options.minimize, how, quiet)
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
         written = ExitCode.UNDECIDED

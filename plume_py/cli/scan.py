@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,16 @@ from plume_py.base.exits import ExitCode, combined
 from plume_py.base.files import is_stream
 from plume_py.base.memory import SMALLEST
 from plume_py.base.text import one_line
-from plume_py.cli.contract import PER_LEVEL, LevelChoice, reading_options, seconds, tell_written
+from plume_py.cli.contract import (
+    PER_LEVEL,
+    PICTURE_FORMATS,
+    LevelChoice,
+    picture_formats,
+    reading_options,
+    seconds,
+    tell,
+    tell_written,
+)
 from plume_py.levels import NAMES
 
 if TYPE_CHECKING:
@@ -71,6 +81,18 @@ class _Scan(click.Command):
 @click.option("--resume", is_flag=True, help="Go on with --results: check what is missing there or has changed.")
 @click.option("--force", is_flag=True, help="Overwrite --results if it has something in it.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write the summary as a page for a browser.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False),
+    help="Draw each distinct violation into this folder; without --report the page is its index.html.",
+)
+@click.option(
+    "--picture",
+    "pictures",
+    type=click.Choice(PICTURE_FORMATS),
+    multiple=True,
+    help="How --out draws; may be given several times.  [default: svg]",
+)
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--timeout", type=click.FloatRange(min=0, min_open=True), callback=seconds, default=600.0, show_default=True,
@@ -94,6 +116,8 @@ def command(
     resume: bool,
     force: bool,
     report: str | None,
+    out: str | None,
+    pictures: tuple[str, ...],
     output: str,
     engine: str,
     scheduler: str | None,
@@ -121,6 +145,10 @@ def command(
         raise click.UsageError("--engine dask and --scheduler ADDRESS belong together")
     if engine == "dask" and jobs is not None:
         raise click.UsageError("--jobs is for the local engine; a cluster has the workers it has")
+    formats = picture_formats(pictures, out)
+    if out is not None:
+        _make_folder(out)
+        report = report or os.path.join(out, "index.html")
     _reject_bad_report(paths, report, results)
     from plume_py.scan.settings import Settings
 
@@ -136,7 +164,8 @@ def command(
             )
     try:
         if report is not None:
-            _write_report(report, summary, tally)
+            drawn = {} if out is None else _draw(out, formats, summary, settings)
+            _write_report(report, summary, tally, drawn)
             tell_written(report, quiet=quiet)
     finally:
         if not quiet:
@@ -235,11 +264,42 @@ def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
     return render(summary, tally)
 
 
-def _write_report(target: str, summary: "Summary", tally: "Tally") -> None:
-    from plume_py.base.files import write_atomically
-    from plume_py.scan.page import document
+def _make_folder(path: str) -> None:
+    """Better now than after hours of checking."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise click.UsageError(f"cannot write {path}: {error.strerror}") from None
 
-    write_atomically(target, [document(summary, tally).encode("utf-8", "backslashreplace")])
+
+def _draw(out: str, formats: tuple[str, ...], summary: "Summary", settings: "Settings") -> dict[str, str]:
+    """Pictures of the shapes; of each the file to look at."""
+    from plume_py.report.graphviz import Album
+    from plume_py.scan.pictures import DRAWN, draw
+
+    album = Album(Path(out), formats)
+    names = draw(summary.groups.values(), settings, album)
+    missing = min(DRAWN, len(summary.groups)) - len(names)
+    tell(album.notes)
+    if missing:
+        tell([f"{missing:,} shapes have no picture: their histories are gone, have changed, or took too long again"])
+    if len(summary.groups) > DRAWN:
+        tell([f"the {DRAWN} most frequent of {len(summary.groups):,} shapes are drawn"])
+    files = {shape: os.path.join(out, f"{name}.{formats[0]}") for shape, name in names.items()}
+    return {
+        shape: path if os.path.exists(path) else os.path.splitext(path)[0] + ".dot" for shape, path in files.items()
+    }
+
+
+def _write_report(target: str, summary: "Summary", tally: "Tally", drawn: dict[str, str]) -> None:
+    from plume_py.base.files import write_atomically
+    from plume_py.report.wording import counted
+    from plume_py.scan.page import Links, document
+
+    page = document(summary, tally, Links(target, drawn))
+    write_atomically(target, [page.encode("utf-8", "backslashreplace")])
+    pictures = f", {counted(len(drawn), 'picture')} beside it" if drawn else ""
+    click.echo(one_line(f"isocheck: the page is {target}{pictures}"), err=True)
 
 
 def _exit_code(summary: "Summary") -> ExitCode:

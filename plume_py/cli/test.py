@@ -1,6 +1,7 @@
 """``isocheck test``: collect from a database, and check what it promises."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,8 @@ def command(
             click.echo(one_line(line), err=output != "text")
         result = _check(path, expected or _promised(isolations), check_timeout)
         is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
+        if scratch is not None and not is_needed:  # its file will be gone
+            result = replace(result, history=collected.database)
         _show(ctx, result, output, report)
         if out is not None and result.violations:
             _draw(result, Path(out), formats)
@@ -118,11 +121,12 @@ def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
     from plume_py.checking.check import check
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.history.load import load
+    from plume_py.report.recorded import with_run
 
     limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():
-            return check(load(path, init_txn="none"), levels, name=path, limits=limits)
+            return with_run(check(load(path, init_txn="none"), levels, name=path, limits=limits), path)
     except LimitError as error:
         return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 

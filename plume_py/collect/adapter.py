@@ -121,6 +121,10 @@ class Adapter(ABC):
         """Settings of the database that bear on isolation, for the header of the history."""
         return {}
 
+    def statements(self) -> dict[str, str]:
+        """What connections send: "begin", and by kind of operation, with :isolation, :key and :value; for reports."""
+        return {}
+
     def kill(self, connection: Connection) -> None:
         """Have the server end a connection (``can_kill``)."""
         raise NotImplementedError

@@ -1,5 +1,6 @@
 """A whole run: table, clients, faults, an orderly end under all circumstances, and the audit."""
 
+import platform
 import threading
 import time
 from collections import Counter
@@ -145,6 +146,8 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
         "retries": plan.retries,
         "timeout": plan.timeout,
         "faults": list(plan.faults),
+        "sql": adapter.statements(),
+        "node": platform.node(),
         "begin": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "by": f"isocheck {__version__}",
     }

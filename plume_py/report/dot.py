@@ -5,7 +5,6 @@ Sessions are columns, and time runs downwards in them.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from plume_py.base.text import ELLIPSIS, shown, visible, wrapped
@@ -14,6 +13,7 @@ from plume_py.report.aliases import bracketed
 from plume_py.report.dot_chains import Arrow, Fold, node_of
 from plume_py.report.dot_layout import HEADER, START, Picture, columns_of, places_of, rows_of
 from plume_py.report.graphviz import FONT, MONO, PALE, Album, Graph, Markup, bold, cell, font, lines, slug, table, text
+from plume_py.report.looks import EXCLUDED, LOOKS, Look
 from plume_py.report.wording import place
 
 # Longest spelling of a key, value or id; a picture has less room than a line of text.
@@ -28,28 +28,6 @@ LINE = "line"  # how the names of the points of a column's line begin
 LANE: dict[str, object] = {"color": "#C8C8C8", "border": 1}
 UNSEEN: dict[str, object] = {"style": "invis"}
 POINT: dict[str, object] = {"shape": "point", "width": 0.01, **UNSEEN}
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a relation is drawn: told apart by line and arrow head as well as by colour (Okabe and Ito's palette)."""
-
-    colour: str
-    style: str
-    head: str
-    tail: str
-    sample: str  # the line in characters, for the legend
-    meaning: str
-
-
-LOOKS = {
-    "SO": Look("#007D5B", "dashed", "normal", "none", "╌╌▶", "session order"),
-    "WR": Look("#0068A5", "solid", "normal", "none", "──▶", "is read by"),
-    "CM": Look("#C24E00", "solid", "normal", "odot", "○─▶", "must commit before"),
-    "WW": Look("#8A6100", "solid", "vee", "none", "──>", "is overwritten by"),
-    "RW": Look("#A3457C", "dashed", "onormal", "odot", "○╌▷", "reads what is overwritten by"),
-}
-EXCLUDED = Look("#767676", "dotted", "vee", "none", "┈┈>", "not: this order leads to a contradiction")
 
 
 def look_of(step: Step) -> Look:

@@ -11,6 +11,7 @@ from plume_py.checking.result import INITIAL, Id, Step, Violation
 from plume_py.history.atoms import Atom
 from plume_py.report.dot_chains import Arrow, Fold, folded, merged, node_of
 from plume_py.report.evidence import shown_evidence
+from plume_py.report.wording import by_name
 
 START = "initial"  # the node of the initial state
 HEADER = "h"  # the port of a transaction's first line
@@ -78,13 +79,13 @@ def _apart(arrows: list[Arrow]) -> Iterator[Arrow]:
 
 
 def columns_of(picture: Picture) -> list[list[str]]:
-    """The nodes by session, in the order of the history; the initial state comes first, in a column of its own.
+    """The nodes by session, in the order of their names; the initial state comes first, in a column of its own.
 
     What is folded has one, too, where the first of its transactions would be.
     """
     columns: dict[tuple[str, Id], list[str]] = {}
     folds = {member: fold.node for fold in picture.folds for member in fold.members}
-    for transaction in picture.violation.transactions:
+    for transaction in sorted(picture.violation.transactions, key=lambda shown: by_name(shown.session)):
         node = picture.nodes[transaction.id]
         if node in folds:
             columns["fold", folds[node]] = [folds[node]]

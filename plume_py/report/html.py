@@ -14,6 +14,7 @@ from plume_py.base.text import one_line, shorten
 from plume_py.base.version import __version__
 from plume_py.checking.result import Result
 from plume_py.report.html_data import encoded, page_data
+from plume_py.report.looks import style_sheet
 
 # Of a page without scripts: that many verdicts in words.
 PLAIN_VERDICTS = 50
@@ -21,8 +22,8 @@ PLAIN_VERDICTS = 50
 
 def document(results: Sequence[Result]) -> str:
     """The whole page."""
-    style = asset("report.css")
-    script = "\n".join(asset(name) for name in ("graph.js", "lists.js", "report.js"))
+    style = style_sheet() + asset("report.css")
+    script = "\n".join(asset(name) for name in ("graph.js", "timeline.js", "lists.js", "report.js"))
     return (
         "<!DOCTYPE html>\n"
         '<html lang="en">\n<head>\n<meta charset="utf-8">\n'

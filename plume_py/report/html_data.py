@@ -12,7 +12,9 @@ from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.aliases import aliases
 from plume_py.report.evidence import shown_evidence
-from plume_py.report.wording import forbidden, place
+from plume_py.report.looks import LOOKS
+from plume_py.report.recorded import clock
+from plume_py.report.wording import by_name, forbidden, place
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -41,8 +43,9 @@ def page_data(results: Sequence[Result]) -> dict[str, Any]:
     return {
         "version": __version__,
         "levels": {name: {"title": level.title, "definition": level.definition} for name, level in LEVELS.items()},
+        "relations": {name: look.meaning for name, look in LOOKS.items()},
         "patterns": {tap: _pattern(tap) for tap in patterns},
-        "histories": [_history(result) for result in results],
+        "histories": [_history(result, texts) for result in results],
         "examples": examples,
         "long": texts.table,
     }
@@ -94,7 +97,7 @@ def _pattern(tap: str) -> dict[str, Any]:
     }
 
 
-def _history(result: Result) -> dict[str, Any]:
+def _history(result: Result, texts: _Texts) -> dict[str, Any]:
     return {
         "name": _sentence(result.history),
         "format": result.format,
@@ -111,6 +114,11 @@ def _history(result: Result) -> dict[str, Any]:
         "notes": [_sentence(note) for note in result.notes],
         "seconds": {phase: round(seconds, 4) for phase, seconds in result.seconds.items()},
         "error": None if result.error is None else _sentence(result.error),
+        "run": [[name, _sentence(words)] for name, words in result.run.items()],
+        "lanes": [
+            [texts.of(lane.session), [[texts.of(id), status] for id, status in lane.transactions]]
+            for lane in result.lanes
+        ],
     }
 
 
@@ -122,6 +130,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
         "aliases": list(aliases(violation)),
         "forbidden": forbidden(violation),
         "keys": [texts.of(key) for key in violation.keys],
+        "sessions": [texts.of(s) for s in sorted({txn.session for txn in violation.transactions}, key=by_name)],
         "transactions": [_transaction(txn, texts) for txn in violation.transactions],
         "steps": [_step(step, at, texts) for step in violation.steps],
         "cycle": violation.ends is not Ends.OPEN,
@@ -137,6 +146,10 @@ def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
         "session": texts.of(txn.session),
         "place": _sentence(place(txn)),
         "status": txn.status,
+        "nth": txn.nth,
+        "sql": list(txn.sql),
+        "clock": "" if txn.start is None or txn.end is None else f"{clock(txn.start)} to {clock(txn.end)}",
+        "time": None if txn.start is None or txn.end is None else [txn.start, txn.end],
         "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,
     }

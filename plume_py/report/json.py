@@ -57,7 +57,7 @@ def plain(result: Result) -> dict[str, Any]:
         "notes": list(result.notes),
         "seconds": {phase: round(s, 4) for phase, s in result.seconds.items()},
         "error": result.error,
-    }
+    } | ({"run": result.run} if result.run else {})
 
 
 def _violation(violation: Violation) -> dict[str, Any]:
@@ -70,6 +70,8 @@ def _violation(violation: Violation) -> dict[str, Any]:
         "transactions": [
             {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}
             | ({"level": t.level} if t.level else {})
+            | ({"start": t.start, "end": t.end} if t.start is not None else {})
+            | ({"sql": t.sql} if t.sql else {})
             for t in violation.transactions
         ],
         "steps": [_step(step) for step in violation.steps],

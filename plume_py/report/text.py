@@ -9,6 +9,7 @@ from plume_py.base.text import one_line, shown, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
+from plume_py.report.recorded import clock
 from plume_py.report.wording import counted, forbidden, strongest_kept
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
@@ -37,6 +38,8 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
     else:
         yield f"{name}: {kept}"  # in one line, for those who look for it
         yield f"  {size}"
+    for name, words in result.run.items() if result.ok is not True else ():
+        yield from wrapped(f"  {name:<10}", one_line(words), "            ")
     for note in result.notes:
         yield f"  note: {one_line(note)}"
     for levels, verdict in _alike(result):
@@ -100,6 +103,10 @@ def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[
     place = f"session {shown(transaction.session)}, {transaction.place}"
     level = f" at {transaction.level}" if transaction.level else ""
     yield from wrapped(f"    {shown(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
+    if transaction.start is not None and transaction.end is not None:
+        yield f"        {clock(transaction.start)} to {clock(transaction.end)}"
+    for statement in transaction.sql:
+        yield f"        {one_line(statement)}"
 
 
 def operation(op: tuple[object, ...]) -> str:

@@ -1,11 +1,14 @@
 """Words that several reports share."""
 
+import re
 from collections.abc import Iterator
 
-from plume_py.checking.result import Result, ShownTransaction, Violation
+from plume_py.checking.result import Id, Result, ShownTransaction, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.patterns import Kind
 from plume_py.report.aliases import aliases
+
+_NUMBER = re.compile("([0-9]{1,18})")
 
 
 def forbidden(violation: Violation) -> str:
@@ -63,3 +66,9 @@ def argument(violation: Violation) -> str:
 def place(transaction: ShownTransaction) -> str:
     """Where it stands in its file, and its level if it was judged by one of its own."""
     return f"{transaction.place}, at {transaction.level}" if transaction.level else transaction.place
+
+
+def by_name(session: Id) -> list[tuple[int, str]]:
+    """What to sort sessions by, so that s2 comes before s10."""
+    parts = _NUMBER.split(str(session)[:200])  # every second one is a number
+    return [(int(part) if at % 2 else -1, part) for at, part in enumerate(parts)]

@@ -3,16 +3,18 @@
 The page is made here, as markup in which everything from a history is escaped; the script only sorts and filters.
 """
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from plume_py.base.text import one_line, shorten
 from plume_py.base.version import __version__
 from plume_py.report.html import asset, policy
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
-from plume_py.scan.summary import Example, Group, Summary, pattern
+from plume_py.scan.summary import Example, Group, Summary, pattern, told_remains
 
 # Groups that are shown; their sizes fall quickly.
 GROUPS = 300
@@ -21,7 +23,30 @@ WORD = 300
 Cell = tuple[str, float | None, str]  # markup, what to sort by, class
 
 
-def document(summary: Summary, tally: Tally | None = None) -> str:
+class Links:
+    """Where a page leads to: pictures by the shape they show, and the histories that are files here."""
+
+    def __init__(self, page: str = "", pictures: Mapping[str, str] | None = None) -> None:
+        """``page`` is where the page will stand: links are relative to it; without one there are none."""
+        self._folder = os.path.dirname(os.path.realpath(page)) if page else ""
+        self._pictures = pictures or {}
+
+    def picture(self, shape: str) -> str:
+        """The link to the picture of a shape; "" if there is none."""
+        path = self._pictures.get(shape)
+        return f'<p><a class="drawn" href="{self._to(path)}">picture</a></p>' if path and self._folder else ""
+
+    def history(self, path: str) -> str:
+        """The name of a history, as a link if one can follow it."""
+        if not self._folder or "://" in path or not os.path.exists(path):
+            return _word(path)
+        return f'<a href="{self._to(path)}">{_word(path)}</a>'
+
+    def _to(self, path: str) -> str:
+        return escape("./" + quote(os.path.relpath(os.path.realpath(path), self._folder)))
+
+
+def document(summary: Summary, tally: Tally | None = None, links: Links | None = None) -> str:
     """The whole page."""
     style, script = asset("report.css") + asset("scan.css"), asset("scan.js")
     return (
@@ -33,21 +58,28 @@ def document(summary: Summary, tally: Tally | None = None) -> str:
         f'<header class="banner"><h1>isocheck: scan of {summary.histories:,} histories</h1>'
         '<nav><input id="find" type="search" placeholder="filter all tables" aria-label="filter all tables" hidden>'
         "</nav></header>\n"
-        f"<main>{_body(summary, tally)}</main>\n<footer>isocheck {escape(__version__)}</footer>\n"
+        f"<main>{_body(summary, tally, links or Links())}</main>\n<footer>isocheck {escape(__version__)}</footer>\n"
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
-def _body(summary: Summary, tally: Tally | None) -> str:
+def _body(summary: Summary, tally: Tally | None, links: Links) -> str:
     parts = [
         _totals(summary, tally),
         '<div class="figures">' + _levels(summary) + _lowest(summary) + "</div>",
         _taps(summary),
-        _groups(summary),
+        _groups(summary, links),
         _folders(summary),
-        '<div class="figures">' + _slowest(summary) + _reasons(summary) + "</div>",
-        _named("Undecided", summary.undecided, summary.outcomes["undecided"], "reason"),
-        _named("Unreadable", summary.unreadable, summary.outcomes["unreadable"], "what is wrong"),
+        '<div class="figures">' + _slowest(summary, links) + _reasons(summary) + "</div>",
+        _named("Undecided", summary.undecided, summary.outcomes["undecided"], "reason", links),
+        _named(
+            "Unreadable",
+            summary.unreadable,
+            summary.outcomes["unreadable"],
+            "what is wrong",
+            links,
+            told_remains(summary),
+        ),
     ]
     return "\n".join(parts)
 
@@ -103,11 +135,11 @@ def _taps(summary: Summary) -> str:
     return _card("By pattern", _table(header, rows)) if rows else ""
 
 
-def _groups(summary: Summary) -> str:
+def _groups(summary: Summary, links: Links) -> str:
     groups = list(summary.groups.values())[:GROUPS]
     if not groups:
         return ""
-    rows = [[_number(g.histories), _name(g.tap), _name(pattern(g.tap)[0]), _shape(g)] for g in groups]
+    rows = [[_number(g.histories), _name(g.tap), _name(pattern(g.tap)[0]), _shape(g, links)] for g in groups]
     total = len(summary.groups)
     note = (
         f'<p class="note">{total:,} shapes{" at least" if summary.ungrouped else ""}'
@@ -117,14 +149,14 @@ def _groups(summary: Summary) -> str:
     return _card("Shapes of violations", note + _table(["histories", "pattern", "name", "shape"], rows))
 
 
-def _shape(group: Group) -> Cell:
-    names = "".join(f'<li class="path">{_word(name)}</li>' for name in group.examples)
+def _shape(group: Group, links: Links) -> Cell:
+    names = "".join(f'<li class="path">{links.history(name)}</li>' for name in group.examples)
     more = (
         f"<li>and {group.histories - len(group.examples):,} more</li>" if group.histories > len(group.examples) else ""
     )
-    example = _example(group.violation, group.smallest[1]) if group.violation else ""
+    example = _example(group.violation, links.history(group.smallest[1])) if group.violation else ""
     seen = f"<details><summary>histories</summary><ul>{names}{more}</ul></details>"
-    return f"<code>{_word(group.text, 700)}</code>{example}{seen}", None, "shape"
+    return f"<code>{_word(group.text, 700)}</code>{links.picture(group.shape)}{example}{seen}", None, "shape"
 
 
 def _example(violation: Example, history: str) -> str:
@@ -135,9 +167,7 @@ def _example(violation: Example, history: str) -> str:
     )
     steps = "".join(f"<li>{_word(step.because)}</li>" for step in violation.steps)
     why = (f"<ol>{steps}</ol>" if steps else "") + f"<p>{_word(violation.conclusion or violation.explanation)}</p>"
-    return (
-        f"<details><summary>example</summary><p class='path'>{_word(history)}</p><ul>{transactions}</ul>{why}</details>"
-    )
+    return f"<details><summary>example</summary><p class='path'>{history}</p><ul>{transactions}</ul>{why}</details>"
 
 
 def _ops(ops: Iterable[Sequence[Any]]) -> str:
@@ -152,10 +182,10 @@ def _folders(summary: Summary) -> str:
     return _card("By folder", _table(["folder", *OUTCOMES, ""], rows)) if len(rows) > 1 else ""
 
 
-def _slowest(summary: Summary) -> str:
+def _slowest(summary: Summary, links: Links) -> str:
     most = max((entry[0] for entry in summary.slowest), default=0.0) or 1.0
     rows = [
-        [_path(name), (f"{s:.2f}", s, "figure"), _number(ops), _drawn(_length(s, most, "instances"))]
+        [_path(name, links), (f"{s:.2f}", s, "figure"), _number(ops), _drawn(_length(s, most, "instances"))]
         for s, name, ops in summary.slowest
     ]
     return _card("Slowest", _table(["history", "seconds", "operations", ""], rows)) if rows else ""
@@ -166,11 +196,12 @@ def _reasons(summary: Summary) -> str:
     return _card("Why undecided", _table(["reason", "histories"], rows)) if rows else ""
 
 
-def _named(title: str, names: list[tuple[str, str]], total: int, why: str) -> str:
+def _named(title: str, names: list[tuple[str, str]], total: int, why: str, links: Links, remark: str = "") -> str:
     if not names:
         return ""
-    rows = [[_path(name), _name(reason)] for name, reason in names]
+    rows = [[_path(name, links), _name(reason)] for name, reason in names]
     note = f'<p class="note">The first {len(names):,} by name.</p>' if total > len(names) else ""
+    note += f'<p class="note remark">{remark}</p>' if remark else ""
     return _card(f"{title}: {total:,}", note + _table(["history", why], rows))
 
 
@@ -203,8 +234,8 @@ def _name(text: str) -> Cell:
     return _word(text), None, ""
 
 
-def _path(text: str) -> Cell:
-    return _word(text), None, "path"
+def _path(text: str, links: Links | None = None) -> Cell:
+    return links.history(text) if links else _word(text), None, "path"
 
 
 def _number(count: int) -> Cell:

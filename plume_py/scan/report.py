@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from plume_py.base.text import one_line, shorten, wrapped
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
-from plume_py.scan.summary import Summary, pattern
+from plume_py.scan.summary import Summary, pattern, told_remains
 
 # Rows of a table before the rest is only counted; the page and the JSON have more.
 ROWS = 15
@@ -29,7 +29,7 @@ def _lines(summary: Summary, tally: Tally | None) -> Iterator[str]:
     yield from _folders(summary)
     yield from _slowest(summary)
     yield from _named("Undecided", summary.undecided, summary.outcomes["undecided"])
-    yield from _named("Unreadable", summary.unreadable, summary.outcomes["unreadable"])
+    yield from _named("Unreadable", summary.unreadable, summary.outcomes["unreadable"], told_remains(summary))
 
 
 def _word(outcome: str) -> str:
@@ -103,9 +103,9 @@ def _slowest(summary: Summary) -> Iterator[str]:
         yield from _table("Slowest", ["seconds", "operations", "history"], rows, left=0)
 
 
-def _named(title: str, names: list[tuple[str, str]], total: int) -> Iterator[str]:
+def _named(title: str, names: list[tuple[str, str]], total: int, remark: str = "") -> Iterator[str]:
     if names:
-        yield from ("", f"{title}: {total:,}")
+        yield from ("", f"{title}: {total:,}" + (f" ({remark})" if remark else ""))
         for history, why in names[:ROWS]:
             yield from wrapped("  ", f"{shorten(one_line(history), PATH)}: {shorten(one_line(why), 200)}", "    ", 110)
         yield from _more(total)

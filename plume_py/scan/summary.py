@@ -19,6 +19,9 @@ LISTED = 200  # unreadable and undecided histories that are named
 FOLDERS = 500  # more are summed up by the folders above them
 SHAPES = 5_000
 
+# What a run leaves behind that died, and by which words our readers tell.
+REMAINS = {"empty": ("is empty",), "cut off": ("cut off", "ends too early", "ends inside")}
+
 Counts = dict[str, int]
 
 
@@ -128,6 +131,7 @@ class Summary:
     reasons: Counts = field(default_factory=dict)
     undecided: list[tuple[str, str]] = field(default_factory=list)  # (history, reason)
     unreadable: list[tuple[str, str]] = field(default_factory=list)
+    remains: Counts = field(default_factory=dict)  # unreadable ones such as a run leaves behind that died: CUT, EMPTY
     groups: dict[str, Group] = field(default_factory=dict)
     ungrouped: int = 0  # histories whose shapes are too many to tell
     slowest: list[tuple[float, str, int]] = field(default_factory=list)  # (seconds, history, operations)
@@ -149,7 +153,10 @@ class Summary:
             self.reasons[line.reason] = self.reasons.get(line.reason, 0) + 1
             _list(self.undecided, line.history, line.reason)
         elif line.outcome == UNREADABLE:
-            _list(self.unreadable, line.history, (line.error or "").removeprefix(line.history).lstrip(":, "))
+            error = (line.error or "").removeprefix(line.history).lstrip(":, ")
+            _list(self.unreadable, line.history, error)
+            if what := next((what for what, words in REMAINS.items() if any(w in error for w in words)), ""):
+                self.remains[what] = self.remains.get(what, 0) + 1
 
     def _add_levels(self, line: Line) -> None:
         words = {True: "holds", False: "violated", None: "undecided"}
@@ -221,6 +228,12 @@ def pattern(tap: str) -> tuple[str, str]:
     return (PATTERNS[tap].name, PATTERNS[tap].level) if tap in PATTERNS else ("", "")
 
 
+def told_remains(summary: Summary) -> str:
+    """How many of the unreadable are what a crashed run leaves; "" if none."""
+    counts = ", ".join(f"{summary.remains[what]:,} {what}" for what in REMAINS if what in summary.remains)
+    return f"{counts}, as a run leaves them that crashed" if counts else ""
+
+
 def plain(summary: Summary) -> dict[str, Any]:
     """The summary as JSON objects."""
     return {
@@ -244,4 +257,5 @@ def plain(summary: Summary) -> dict[str, Any]:
         "reasons": summary.reasons,
         "undecided": [{"history": history, "reason": reason} for history, reason in summary.undecided],
         "unreadable": [{"history": history, "error": error} for history, error in summary.unreadable],
+        "remains": {what: summary.remains.get(what, 0) for what in REMAINS},
     }

@@ -36,6 +36,7 @@ class MysqlAdapter(SqlAdapter):
     isolations = promises(MYSQL)
     can_kill = True
     driver = pymysql
+    beginning = "SET SESSION TRANSACTION ISOLATION LEVEL :isolation; START TRANSACTION"
     key_type = "VARCHAR(190) CHARACTER SET latin1 COLLATE latin1_bin"  # compares byte by byte
     list_type = "MEDIUMTEXT"
     engine = " ENGINE=InnoDB"

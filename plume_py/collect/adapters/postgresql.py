@@ -31,6 +31,7 @@ class PostgresAdapter(SqlAdapter):
     mixture = POSTGRESQL.mixture
     can_kill = True
     driver = psycopg
+    beginning = "BEGIN ISOLATION LEVEL :isolation"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -98,7 +99,7 @@ class _Connection(SqlConnection):
         self.backend = self.connection.info.backend_pid
 
     def begin(self, isolation: str) -> None:
-        self.run(f"BEGIN ISOLATION LEVEL {isolation.upper()}")
+        self.run(self.adapter.beginning.replace(":isolation", isolation.upper()))
 
     def commit(self) -> None:
         super().commit()

@@ -25,6 +25,7 @@ class SqlAdapter(Adapter):
     register_type, list_type = "BIGINT", "TEXT"
     engine = ""  # follows the columns of the table
     concatenation = "v || {}"
+    beginning = "BEGIN"  # with :isolation where it is told
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -45,6 +46,16 @@ class SqlAdapter(Adapter):
     def describe(self, error: Exception) -> str:
         """What the server said, on one line."""
         return first_line(error)
+
+    def statements(self) -> dict[str, str]:
+        """Those of ``SqlConnection``."""
+        table, where = self.setup.table, "WHERE k = :key"
+        change = (
+            {"append": f"UPDATE {table} SET v = {self.concatenation.format(':value')} {where}"}
+            if self.setup.lists
+            else {"w": f"UPDATE {table} SET v = :value {where}"}
+        )
+        return {"begin": self.beginning, "r": f"SELECT v FROM {table} {where}", **change}
 
     def create(self, keys: Sequence[str]) -> None:
         """The table with its rows, in one transaction where the database can do that."""
@@ -125,10 +136,8 @@ class SqlConnection(Connection):
         self.connection = adapter.open()
         self.cursor = self.connection.cursor()
         self._lists = adapter.setup.lists
-        table, mark = adapter.setup.table, adapter.mark
-        self._select = f"SELECT v FROM {table} WHERE k = {mark}"
-        self._update = f"UPDATE {table} SET v = {mark} WHERE k = {mark}"
-        self._extend = f"UPDATE {table} SET v = {adapter.concatenation.format(mark)} WHERE k = {mark}"
+        mark, told = adapter.mark, adapter.statements()
+        self._sql = {kind: words.replace(":value", mark).replace(":key", mark) for kind, words in told.items()}
 
     def is_undone(self, error: Exception) -> bool:
         """After this answer to a statement: is the transaction undone, or will it be by a rollback?"""
@@ -147,7 +156,7 @@ class SqlConnection(Connection):
 
     def read(self, key: str) -> Value:
         """By its row."""
-        self.run(self._select, (key,))
+        self.run(self._sql["r"], (key,))
         row = self.cursor.fetchone()
         if row is None:
             raise LostError(f"the row of {key} is gone")
@@ -155,11 +164,11 @@ class SqlConnection(Connection):
 
     def write(self, key: str, value: int) -> None:
         """In its row."""
-        self._change(self._update, value, key)
+        self._change(self._sql["w"], value, key)
 
     def append(self, key: str, value: int) -> None:
         """At the end of the text in its row."""
-        self._change(self._extend, f",{value}", key)
+        self._change(self._sql["append"], f",{value}", key)
 
     def commit(self) -> None:
         """``COMMIT``."""

@@ -50,8 +50,8 @@ function idOf(example, number) {
   return number === INITIAL ? "initial state" : text(example.transactions[number].id);
 }
 
-function edgeName(step) {
-  const name = step.key === null ? step.relation : `${step.relation}(${isolated(short(step.key, 10))})`;
+function edgeName(step, limit = 60) {
+  const name = step.key === null ? step.relation : `${step.relation}(${isolated(short(step.key, limit))})`;
   return step.assumed ? `not ${name}` : name;
 }
 
@@ -101,26 +101,10 @@ function reaches(next, from, to) {
   return false;
 }
 
-// Lanes side by side where edges run between them; few enough to try every order, else as they come.
-function lanesOf(example, edges) {
-  const sessions = [...new Set(example.transactions.map((txn) => text(txn.session)))];
-  const lane = (i) => sessions.indexOf(text(example.transactions[i].session));
-  const pairs = edges.filter(({ step }) => step.from !== INITIAL && step.to !== INITIAL)
-    .map(({ step, cycle }) => [lane(step.from), lane(step.to), cycle ? 2 : 1]);
-  let best = sessions.map((_, i) => i);
-  if (sessions.length > 2 && sessions.length <= 6) {
-    let least = Infinity;
-    for (const order of permutations(best)) {
-      const cost = pairs.reduce((sum, [a, b, weight]) => sum + weight * (order[a] - order[b]) ** 2, 0);
-      if (cost < least) [least, best] = [cost, order];
-    }
-  }
-  return { names: sessions, place: example.transactions.map((_, i) => best[lane(i)]), order: best };
-}
-
-function permutations(items) {
-  if (items.length < 2) return [items];
-  return items.flatMap((first, i) => permutations(items.filter((_, j) => j !== i)).map((rest) => [first, ...rest]));
+// Lanes in the order of the sessions' names.
+function lanesOf(example) {
+  const names = [...new Set(example.sessions.map(text))];
+  return { names, place: example.transactions.map((txn) => names.indexOf(text(txn.session))) };
 }
 
 // The cells of a box: those that edges touch, others while there is room, the rest as a number.
@@ -140,16 +124,35 @@ function usedCells(example, edges) {
   return used;
 }
 
+// Characters of an operation and of a key beside an edge: the fewer lanes, the more.
+function roomFor(lanes) {
+  return lanes < 4 ? { op: 44, key: 28 } : lanes < 6 ? { op: 30, key: 16 } : { op: 24, key: 10 };
+}
+
+// Between two lanes there is room for the labels of the edges that run there; those of the evidence show only at times.
+function guttersOf(edges, lanes, room) {
+  const gutters = new Array(Math.max(0, lanes.names.length - 1)).fill(lanes.names.length < 5 ? 84 : 64);
+  for (const { step, label, cycle } of edges) {
+    const ends = [step.from, step.to].map((number) => lanes.place[number] ?? 0);
+    const width = (label.length + edgeName(step, room.key).length + 1) * 6.6 + 32, at = Math.min(...ends);
+    const needed = cycle || gutters.length < 4 ? width : Math.min(width, 96);
+    if (at < gutters.length) gutters[at] = Math.max(gutters[at], needed);
+  }
+  return gutters;
+}
+
 function layout(example) {
   const edges = edgesOf(example), used = usedCells(example, edges);
-  const rows = rowsOf(example, edges), lanes = lanesOf(example, edges);
+  const rows = rowsOf(example, edges), lanes = lanesOf(example), room = roomFor(lanes.names.length);
   const cells = example.transactions.map((txn, i) => cellsOf(txn, i, used));
   const widest = Math.max(11, ...example.transactions.flatMap((txn, i) => [
-    Math.min(24, text(txn.id).length + 3), ...cells[i].shown.map((cell) => opText(txn.ops[cell], 24).length)]));
+    Math.min(room.op, text(txn.id).length + (txn.status === "committed" ? 3 : 12)), ...cells[i].shown.map((cell) => opText(txn.ops[cell], room.op).length)]));
   const width = widest * CHAR + 26;
-  const gutter = Math.max(84, ...edges.map((edge) => (edge.label.length + edgeName(edge.step).length + 1) * 6.6 + 32));
+  const gutters = guttersOf(edges, lanes, room);
   const hasBar = edges.some(({ step }) => step.from === INITIAL || step.to === INITIAL);
-  const outer = hasBar ? gutter * 0.8 : MARGIN; // room for edges from and to the bar beside the outermost lanes
+  const outer = hasBar ? Math.max(68, ...gutters) * 0.8 : MARGIN; // room for edges from and to the bar beside the outermost lanes
+  const left = [outer];
+  gutters.forEach((gutter, i) => left.push(left[i] + width + gutter));
   const heights = cells.map((cell) => HEAD + CELL * (cell.shown.length + (cell.more ? 1 : 0)));
   const top = [], bottom = [];
   let y = LANE_HEAD + (hasBar ? BAR + 26 : 0) + 18;
@@ -159,11 +162,11 @@ function layout(example) {
     y = bottom[row] + ROW_GAP;
   }
   const boxes = example.transactions.map((_, i) => ({
-    x: outer + lanes.place[i] * (width + gutter), y: top[rows[i]], width, height: heights[i],
+    x: left[lanes.place[i]], y: top[rows[i]], width, height: heights[i],
     lane: lanes.place[i], row: rows[i], ...cells[i],
   }));
-  const full = 2 * outer + lanes.names.length * (width + gutter) - gutter;
-  return { edges, used, lanes, boxes, width, gutter, outer, top, bottom, hasBar, full, height: y - ROW_GAP + 24 };
+  const full = left[left.length - 1] + width + outer;
+  return { edges, used, lanes, room, boxes, width, left, outer, top, bottom, hasBar, full, height: y - ROW_GAP + 24 };
 }
 
 // Where edges leave and enter: several at one side of one cell stand a little apart.
@@ -236,10 +239,10 @@ function toward(from, to) {
 
 function drawLanes(plan) {
   return plan.lanes.names.map((name, i) => {
-    const x = plan.outer + plan.lanes.order[i] * (plan.width + plan.gutter);
+    const x = plan.left[i];
     return svg("g", { class: "lane" },
       svg("rect", { x: x - 10, y: 4, width: plan.width + 20, height: plan.height - 8, rx: 10 }),
-      svg("text", { x: x + plan.width / 2, y: 24, "text-anchor": "middle" }, `session ${short(name, 16)}`,
+      svg("text", { x: x + plan.width / 2, y: 24, "text-anchor": "middle" }, `session ${short(name, Math.floor(plan.width / 8) - 8)}`,
         svg("title", {}, `session ${short(name, 300)}`)));
   });
 }
@@ -253,13 +256,13 @@ function drawBox(example, plan, number) {
     const kind = `cell ${op[0] === "r" ? "read" : "write"}${plan.used.has(id) ? "" : " aside"}${blamed.has(id) ? " blamed" : ""}`;
     return svg("g", { class: kind, "data-cell": id },
       svg("rect", { x: box.x, y, width: box.width, height: CELL }),
-      svg("text", { x: box.x + 12, y: y + 16 }, opText(op, 24)),
+      svg("text", { x: box.x + 12, y: y + 16 }, opText(op, plan.room.op)),
       svg("title", {}, `${op[0]}(${short(op[1], 300)}, ${short(op[2], 300)})`));
   });
   const end = box.y + box.height - 8;
   return svg("g", { class: `txn ${txn.status}${onCycle ? " cycle" : ""}`, "data-txn": number },
     svg("rect", { class: "body", x: box.x, y: box.y, width: box.width, height: box.height, rx: 6 }),
-    svg("text", { class: "id", x: box.x + 12, y: box.y + 19 }, short(txn.id, 20)),
+    svg("text", { class: "id", x: box.x + 12, y: box.y + 19 }, short(txn.id, plan.room.op - (txn.status === "committed" ? 4 : 12))),
     txn.status === "committed" ? null
       : svg("text", { class: "status", x: box.x + box.width - 8, y: box.y + 19, "text-anchor": "end" }, txn.status),
     cells,
@@ -293,7 +296,7 @@ function label(picture, plan) {
   const placed = plan.boxes.map((box) => [box.x, box.y, box.x + box.width, box.y + box.height]);
   [...picture.querySelectorAll(".edge")].forEach((group, i) => {
     const edge = plan.edges[i], path = group.querySelector(".line"), length = path.getTotalLength();
-    const words = edgeName(edge.step), width = words.length * 6.6 + edge.label.length * 7 + 16;
+    const words = edgeName(edge.step, plan.room.key), width = words.length * 6.6 + edge.label.length * 7 + 16;
     const spots = [0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78, 0.14].map((share) => path.getPointAtLength(share * length));
     const rect = (p) => [p.x - width / 2, p.y - 10, p.x + width / 2, p.y + 10];
     const free = (r) => placed.every((o) => r[2] < o[0] || r[0] > o[2] || r[3] < o[1] || r[1] > o[3]);
@@ -314,7 +317,7 @@ function picture(example, select) {
     "aria-label": `${example.transactions.length} transactions in ${plan.lanes.names.length} sessions; the proof says the same in words`,
   }, drawLanes(plan), drawBar(plan), example.transactions.map((_, i) => drawBox(example, plan, i)), drawEdges(plan, select));
   drawing.style.minWidth = `${plan.full * SMALLEST}px`; // shrinks to fit, but not beyond what can be read
-  return { drawing, finish: () => label(drawing, plan) };
+  return { drawing, lanes: plan.lanes.names.length, finish: () => label(drawing, plan) };
 }
 
 // Arrow heads, once for all pictures.

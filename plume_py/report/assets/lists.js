@@ -75,6 +75,8 @@ function facts(history, i) {
   const times = Object.entries(history.seconds).filter(([phase, s]) => s >= 0.0005 || phase === "check");
   return [
     [...reasons].map((reason) => el("p", { class: "note" }, `Undecided: ${reason}.`)),
+    history.run.length ? el("details", { class: "run", open: "" }, el("summary", {}, "The run"), el("table", {}, el("tbody", {},
+      history.run.map(([name, words]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, words)))))) : null,
     history.notes.map((note) => el("p", { class: "note" }, `Note: ${note}.`)),
     taps.length ? countTable(history, i, taps) : null,
     times.length ? el("p", { class: "times" }, `Time: ${times.map(([phase, s]) => `${phase} ${s < 0.1 ? s.toFixed(3) : s.toFixed(2)} s`).join(" · ")}`) : null,

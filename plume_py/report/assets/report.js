@@ -104,25 +104,48 @@ function showDetail() {
 
 function detail(example, c, titleId) {
   const known = data.patterns[example.pattern];
-  const { drawing, finish } = picture(example, (step, open) => { if (open) state.open.add(step); select(step); });
+  const { drawing, lanes, finish } = picture(example, (step, open) => { if (open) state.open.add(step); select(step); });
   const proof = proofOf(example);
-  return { finish, proof, elements: [
+  const frame = el("figure", { tabindex: 0, "aria-label": "Picture of the counterexample" }, drawing);
+  return { proof, finish: () => { finish(); frame.after(sideways(frame, drawing)); }, elements: [
     el("header", { class: "detail-head" },
       el("h3", { id: titleId }, `#${c + 1} `, el("a", { href: `#pattern-${example.pattern}` }, patternName(example.pattern)),
         example.aliases.length ? el("span", { class: "aliases" }, ` [${example.aliases.join(", ")}]`) : null),
       el("p", {}, `${example.headline}.`), el("p", {}, `${example.forbidden[0].toUpperCase()}${example.forbidden.slice(1)}.`),
       el("p", { class: "note" }, data.histories.length > 1 ? [el("a", { href: `#history-${example.history}` }, short(data.histories[example.history].name, 80)), " · "] : null,
         "keys: ", example.keys.flatMap((key, i) => [i ? ", " : "", atom(key)]))),
-    el("div", { class: "both" },
-      el("div", {}, el("figure", { tabindex: 0, "aria-label": "Picture of the counterexample" }, drawing), legend(example)),
+    el("div", { class: lanes > 3 ? "both wide" : "both" },
+      el("div", {}, frame, legend(example), timeline(example, point)),
       el("div", { class: "argument" }, el("h4", {}, "Proof"), proof, moves(),
         el("p", { class: "cause" }, el("b", {}, "Usual cause: "), `${known.cause}.`))),
     transactionTable(example),
   ] };
 }
 
+// A picture that is wider than its frame says so, and can be made to fit.
+function sideways(frame, drawing) {
+  const least = drawing.style.minWidth;
+  const button = el("button", { type: "button", class: "fit", "aria-pressed": "false", onclick: () => {
+    const fits = button.getAttribute("aria-pressed") === "false";
+    drawing.style.minWidth = fits ? "0" : least;
+    button.setAttribute("aria-pressed", String(fits));
+    button.textContent = fits ? "Legible size" : "Fit the width";
+  } }, "Fit the width");
+  const note = el("p", { class: "note sideways" }, "The picture is wider than this window: scroll it sideways → ", button);
+  const show = () => { note.hidden = frame.scrollWidth <= frame.clientWidth + 1 && button.getAttribute("aria-pressed") === "false"; };
+  new ResizeObserver(show).observe(frame);
+  show();
+  return note;
+}
+
+// A transaction of the timeline, shown in the picture.
+function point(number) {
+  paint(place.detail, { lit: new Set([number]), cells: new Set(), owners: new Set(), stepping: true });
+  reveal(place.detail.querySelector("figure"));
+}
+
 function legend(example) {
-  const relations = new Map([["SO", "session order"], ["WR", "reads from"], ["CM", "must commit before"], ["WW", "is overwritten by"], ["RW", "reads what is overwritten by"]]);
+  const relations = new Map(Object.entries(data.relations));
   const present = new Set(edgesOf(example).map((edge) => edge.step.relation));
   return el("p", { class: "legend" }, [...relations].filter(([name]) => present.has(name)).map(([name, words]) => el("span", {},
     svg("svg", { width: 40, height: 12, "aria-hidden": "true" }, svg("g", { class: `edge cycle ${name}` },
@@ -141,8 +164,8 @@ function stepCount(example) {
 }
 
 function arrow(example, step) {
-  return el("span", { class: `arrow ${step.relation}` }, el("bdi", {}, short(idOf(example, step.from), 24)),
-    el("span", { class: "relation" }, ` ${edgeName(step)} → `), el("bdi", {}, short(idOf(example, step.to), 24)));
+  return el("span", { class: `arrow ${step.relation}` }, el("bdi", {}, short(idOf(example, step.from), 60)),
+    el("span", { class: "relation" }, ` ${edgeName(step)} → `), el("bdi", {}, short(idOf(example, step.to), 60)));
 }
 
 function proofOf(example) {
@@ -224,6 +247,7 @@ function paint(root, { lit, cells, owners, stepping }) {
     box.classList.toggle("lit", lit.has(number));
     box.classList.toggle("found", number !== INITIAL && matches(example.transactions[number].id));
   }
+  for (const bar of root.querySelectorAll("[data-bar]")) bar.classList.toggle("lit", stepping && lit.has(Number(bar.dataset.bar)));
   for (const cell of drawing.querySelectorAll(".cell")) {
     const [txn, op] = cell.dataset.cell.split(" ").map(Number);
     cell.classList.toggle("lit", cells.has(cell.dataset.cell));
@@ -258,8 +282,11 @@ function transactionTable(example) {
   const rows = example.transactions.map((txn) => el("tr", {},
     el("th", { scope: "row" }, atom(txn.id)), el("td", {}, atom(txn.session)), el("td", {}, txn.place, txn.status === "committed" ? "" : `, ${txn.status}`),
     el("td", { class: "ops" }, txn.ops.map((op) => el("span", { class: "op" }, `${op[0]}(`, atom(op[1]), ", ", atom(op[2]), ")")),
-      txn.hidden ? el("span", { class: "note" }, ` and ${plural(txn.hidden, "operation")} on other keys`) : null)));
-  return el("details", { class: "transactions", open: "" }, el("summary", {}, "Transactions in full"), el("div", { class: "scroll" }, el("table", {},
+      txn.hidden ? el("span", { class: "note" }, ` and ${plural(txn.hidden, "operation")} on other keys`) : null,
+      txn.clock ? el("p", { class: "note" }, txn.clock) : null,
+      txn.sql.length ? el("pre", { class: "sql" }, txn.sql.map((statement) => `${statement}\n`).join("")) : null)));
+  const whole = example.transactions.every((txn) => !txn.hidden || txn.sql.length);
+  return el("details", { class: "transactions", open: "" }, el("summary", {}, whole ? "Transactions in full" : "Transactions: what they did to these keys"), el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, ["Transaction", "Session", "Place", "Operations"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, rows))));
 }
 

@@ -1,0 +1,139 @@
+"""What a recorded history says about its run, for whoever has to look into it: the database, the workload, the SQL.
+
+``isocheck collect`` writes it into the header of the history and beside each transaction. It is read from the file
+again, so that a report made later from the file alone says the same; and nothing in it is trusted.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.text import one_line, shorten
+from plume_py.checking.result import Result, ShownTransaction, Violation
+from plume_py.history.source import Source
+
+# How long what is told of the run may be, and the SQL of one transaction in statements.
+WORDS, STATEMENTS = 500, 200
+# What is told, in this order, by the names in the header.
+_TOLD = (
+    *("database", "version", "url", "isolation", "mix", "levels", "settings", "workload"),
+    *("retries", "timeout", "faults", "begin", "node", "by"),
+)
+
+
+class _Line(msgspec.Struct):
+    """A transaction as recorded."""
+
+    ops: list[tuple[str, Any, Any]]
+    start: float | None = None
+    end: float | None = None
+    isolation: str = ""
+    status: str = "committed"
+
+
+class _About(msgspec.Struct):
+    """What the header says about the run."""
+
+    sql: dict[str, str] = {}
+
+
+class _Header(msgspec.Struct):
+    collected: dict[str, Any]
+
+
+_lines, _headers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Header)
+
+
+def with_run(result: Result, path: str) -> Result:
+    """``result`` with what the file at ``path`` tells about its run, if it is a recorded history."""
+    if result.format != "jsonl" or result.error is not None:
+        return result
+    wanted = {txn.line for violation in result.violations for txn in violation.transactions if txn.line}
+    try:
+        about, lines = _read(path, wanted)
+    except (IsocheckError, OSError, msgspec.MsgspecError):
+        return result
+    if not about:
+        return result
+    try:
+        sql = msgspec.convert(about, _About).sql
+    except msgspec.ValidationError:
+        sql = {}
+    told = {name: _spelled(about[name]) for name in _TOLD if about.get(name) not in (None, "", [], {})}
+    return replace(result, run=told, violations=tuple(_told(v, lines, sql) for v in result.violations))
+
+
+def _read(path: str, wanted: set[int]) -> tuple[dict[str, Any], dict[int, _Line]]:
+    """What the header says, and the lines with these numbers."""
+    about: dict[str, Any] = {}
+    found: dict[int, _Line] = {}
+    source = Source(path, path)
+    try:
+        for number, line in enumerate(_numbered(source), 1):
+            if not about:
+                about = _headers.decode(line).collected
+            elif number in wanted:
+                found[number] = _lines.decode(line)
+            if about and len(found) == len(wanted):
+                break
+    finally:
+        source.close()
+    return about, found
+
+
+def _numbered(source: Source) -> Iterator[bytes]:
+    for chunk in source.lines():
+        yield from bytes(chunk).split(b"\n")[: -1 if chunk.endswith(b"\n") else None]
+
+
+def _told(violation: Violation, lines: dict[int, _Line], sql: dict[str, str]) -> Violation:
+    transactions = tuple(
+        _with_line(txn, lines[txn.line], sql) if txn.line in lines else txn for txn in violation.transactions
+    )
+    return replace(violation, transactions=transactions)
+
+
+def _with_line(txn: ShownTransaction, line: _Line, sql: dict[str, str]) -> ShownTransaction:
+    return replace(txn, start=line.start, end=line.end, sql=tuple(_statements(line, sql))[:STATEMENTS])
+
+
+def _statements(line: _Line, sql: dict[str, str]) -> Iterator[str]:
+    """The statements that the adapter sent; reads with what they saw, as a comment."""
+    if not sql:
+        return
+    if "begin" in sql:
+        yield _safe(sql["begin"].replace(":isolation", line.isolation.upper())) + ";"
+    for kind, key, value in line.ops:
+        if kind in sql:
+            shown = f"',{value}'" if kind == "append" else str(value)
+            statement = sql[kind].replace(":value", shown).replace(":key", _quoted(key))
+            yield f"{_safe(statement)};" + (f"  -- {_safe(_spelled(value))}" if kind == "r" else "")
+    yield {"committed": "COMMIT;", "unknown": "COMMIT;  -- no answer"}.get(line.status, "ROLLBACK;")
+
+
+def _quoted(key: object) -> str:
+    return "'" + str(key).replace("'", "''") + "'"
+
+
+def _safe(words: str) -> str:
+    return shorten(one_line(words[: 2 * WORDS]), WORDS)
+
+
+def _spelled(value: Any) -> str:
+    if isinstance(value, dict):
+        return _safe(", ".join(f"{name}={_spelled(inner)}" for name, inner in value.items()))
+    if isinstance(value, list):
+        return _safe(", ".join(map(str, value)))
+    return _safe(str(value))
+
+
+def clock(seconds: float) -> str:
+    """A time of the wall clock, for people, to the microsecond; the number itself if it is none."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g}"
