@@ -74,7 +74,7 @@ def scale(quick: bool) -> Iterator[str]:
     yield "\n### Time: 10 operations on 300 keys, `isocheck allocate FILE --brief` (medians of 3 warm runs)\n"
     yield "| instances | whole command, s | allocation, s | peak MB |"
     yield "|---|---|---|---|"
-    from plume_py.allocate.files import encode_workload, load_workload, save
+    from plume_py.allocate.workload_files import encode_workload, load_workload, save
 
     target = RESULTS.parent / "work"
     target.mkdir(exist_ok=True)

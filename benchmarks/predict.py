@@ -15,8 +15,8 @@ from benchmarks.tables import progress, save, show
 from plume_py.base.limits import Limits
 from plume_py.history.model import READ
 from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.explore import explore
-from plume_py.predict.store.program import PROGRAMS, Workload, observed_run, program
+from plume_py.predict.store.exploration import explore
+from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
 from plume_py.predict.store.replay import replay
 
 RESULTS = Path(__file__).parent / "results"
@@ -52,7 +52,7 @@ PUBLISHED = {
 
 def sizes_of(name: str, transactions: int, seeds: int) -> dict[str, object]:
     """Reads, writes and commits of the observed runs, on average."""
-    histories = [observed_run(Workload(program(name), seed, 3, transactions)) for seed in range(seeds)]
+    histories = [observed_run(SeededProgram(program(name), seed, 3, transactions)) for seed in range(seeds)]
     reads = sum(int((h.op_kind == READ).sum()) for h in histories)
     writes = sum(int((h.op_kind != READ).sum()) for h in histories)
     only = sum(all(op.kind == "r" for op in t.ops) for h in histories for session in h for t in session)
@@ -72,7 +72,7 @@ def strategy_row(name: str, transactions: int, level: str, strategy: str, seeds:
     counts: Counter[str] = Counter()
     generate, solve, longest = [], [], {"generate": 0.0, "solve": 0.0}
     for seed in range(seeds):
-        workload = Workload(program(name), seed, 3, transactions)
+        workload = SeededProgram(program(name), seed, 3, transactions)
         observed = observed_run(workload)
         outcome = predict(observed, level, boundary=boundary, exact=exact)
         counts[{True: "none", False: "predicted", None: "undecided"}[outcome.ok]] += 1
@@ -106,7 +106,7 @@ def comparison_row(name: str, transactions: int, level: str, seconds: float) -> 
     """Anomalies per second: predictions, one per observed run, against random runs."""
     start, seed, found, names = time.perf_counter(), 0, 0, Counter()  # type: ignore[var-annotated]
     while time.perf_counter() - start < seconds:
-        history = observed_run(Workload(program(name), seed, 3, transactions))
+        history = observed_run(SeededProgram(program(name), seed, 3, transactions))
         outcome = predict(history, level, boundary="relaxed")
         found += bool(outcome.predictions)
         names.update(p.violation.name for p in outcome.predictions)
@@ -132,7 +132,7 @@ def larger_row(name: str, shape: tuple[int, int], level: str, strategy: str, sec
     """A run that is larger than the published ones."""
     sessions, transactions = shape
     boundary, exact = STRATEGIES[strategy]
-    workload = Workload(program(name), 0, sessions, transactions)
+    workload = SeededProgram(program(name), 0, sessions, transactions)
     observed = observed_run(workload)
     outcome = predict(observed, level, boundary=boundary, exact=exact, limits=Limits(seconds))
     replayed = [replay(workload, observed, p, level).validated for p in outcome.predictions]

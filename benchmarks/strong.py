@@ -84,7 +84,7 @@ def measure_one(spec: str) -> None:
     """In a process of its own: a row per level, as JSON."""
     from plume_py.checking.graph.analysis import Analysis
     from plume_py.checking.strong.decide.engine import StrongEngine
-    from plume_py.checking.strong.explain.violation import explain
+    from plume_py.checking.strong.explain.counterexample import explain
     from plume_py.checking.weak.decide import WeakLevels
 
     history = history_of(spec)

@@ -2,7 +2,7 @@
 
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.answer import Core, Decision
-from plume_py.checking.strong.explain.violation import explain
+from plume_py.checking.strong.explain.counterexample import explain
 
 
 def explained(history, level):

@@ -5,8 +5,8 @@ from itertools import chain, combinations, product
 
 import oracle
 
-from plume_py.synth.concrete import Concrete, Txn
-from plume_py.synth.view import INITIAL
+from plume_py.history.model import INITIAL
+from plume_py.synth.concrete import Concrete, ConcreteTxn
 
 MIXABLE = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 
@@ -27,7 +27,7 @@ def random_concrete(rng, *, txns=(2, 5), keys=(1, 3), rereads=0.15, levels=False
                     reads.append((x, rng.choice(sources)))
         reads = list(dict.fromkeys(reads)) or ([] if writes else [(0, INITIAL)])
         rng.shuffle(reads)
-        made.append(Txn(rng.randrange(sessions), tuple(reads), writes, rng.choice(MIXABLE) if levels else None))
+        made.append(ConcreteTxn(rng.randrange(sessions), tuple(reads), writes, rng.choice(MIXABLE) if levels else None))
     return Concrete(tuple(made))
 
 
@@ -57,7 +57,7 @@ def every_history(txns, keys, values, blind=True):
                     continue
                 if not blind and any(set(w) - {x for x, _ in r} for w, r in zip(writes, reads, strict=True)):
                     continue
-                concrete = Concrete(tuple(map(Txn, sessions, reads, writes)))
+                concrete = Concrete(tuple(map(ConcreteTxn, sessions, reads, writes)))
                 found.setdefault(concrete.canonical(), concrete)
     return found
 

@@ -25,7 +25,7 @@ from plume_py.levels.table import AT_COMMIT, WRITERS
 from plume_py.levels.visibility import seen
 from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.problem import witness_of
-from plume_py.verify.facts import Told
+from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.strong import all_orders_fail
 
 UPDATE_ATOMIC = AT_COMMIT | WRITERS  # a level that the checker does not have, and synthesis has
@@ -95,7 +95,7 @@ def statements(concrete, level):
         return
     everyone = dict.fromkeys(facts.live, level)
     codes = np.full(history.transactions, CODES[level], np.uint8)
-    told = Told(history)
+    told = HistoryFacts(history)
     yield "bits", by_bits(facts, sees(level))
     yield "oracle of mixed levels", oracle_mixed.holds(facts, everyone)
     yield "columns", StrongEngine(Analysis(history), codes).decide().ok

@@ -1,6 +1,7 @@
 """Violations made by hand, for what draws them, and texts that want to be more than texts."""
 
-from plume_py.checking.result import INITIAL, Ends, ShownTransaction, Step, Violation
+from plume_py.checking.result import Ends, ShownTransaction, Step, Violation
+from plume_py.history.model import INITIAL_ID
 from plume_py.levels.patterns import TAPS
 
 HOSTILE = (
@@ -54,7 +55,7 @@ def thin_air(name: str = "t9") -> Violation:
 def stale() -> Violation:
     saw = Step("t1", "t2", "SO", because="t1 comes before t2 in session 0")
     step = Step(
-        "t1", INITIAL, "CM", "x", "t2 read the initial x", reader="t2", evidence=(saw,), source_op=0, reader_op=0
+        "t1", INITIAL_ID, "CM", "x", "t2 read the initial x", reader="t2", evidence=(saw,), source_op=0, reader_op=0
     )
     txns = (txn("t1", 0, ("w", "x", 1)), txn("t2", 0, ("r", "x", 0)))
     end = "Hence t1 would have to come before the initial state: a contradiction."

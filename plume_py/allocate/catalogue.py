@@ -120,11 +120,11 @@ def _raise_unguarded(space: Space, levels: list[str]) -> list[str]:
 
 
 def find_pins(
-    space: Space, programs: Sequence[str], wanted: Mapping[str, str], option: str = "--pin"
+    space: Space, programs: Sequence[str], by_name: Mapping[str, str], option: str = "--pin"
 ) -> dict[int, str]:
     """Levels by group from levels by the name of a group or of its program."""
     pins: dict[int, str] = {}
-    for name, level in wanted.items():
+    for name, level in by_name.items():
         chosen = [g for g, group in enumerate(space.groups) if name in (group, programs[g])]
         if not chosen:
             raise IsocheckError(f"{option}: {name}: no program or instance has this name")

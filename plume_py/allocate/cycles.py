@@ -49,10 +49,10 @@ class Cycle:
         return Cycle(tuple(replace(e, source=place[e.source], target=place[e.target]) for e in self.edges))
 
 
-def found_cycles(rules: Refined, pivot: int, level: str) -> list[Cycle]:
-    """The cycle that ``rules.found`` speaks of; before it, one of two edges if P3 can be P1 as well."""
+def pivot_cycles(rules: Refined, pivot: int, level: str) -> list[Cycle]:
+    """The cycle that ``rules.cycle`` speaks of; before it, one of two edges if P3 can be P1 as well."""
     sets = rules.sets
-    p1, relation, x, p3, y = rules.found.tolist()
+    p1, relation, x, p3, y = rules.cycle.tolist()
     second = Edge(pivot, p3, "RW", sets.names[y])
     first = Edge(p1, pivot, RELATIONS[relation], sets.names[x] if x >= 0 else "")
     whole = Cycle((first, second, *way_back(rules, p3, p1, pivot)))

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plume_py.allocate.catalogue import CATALOGUES, Catalogue, allocate, find_pins
-from plume_py.allocate.explain import Danger, why_not_weaker
-from plume_py.allocate.files import load_workload
-from plume_py.allocate.report import Answer
+from plume_py.allocate.critical_cycle import CriticalCycle, why_not_weaker
+from plume_py.allocate.report import Allocation
 from plume_py.allocate.robust import Robustness, robust
 from plume_py.allocate.rules import simple_rules
 from plume_py.allocate.space import Space, of_instances, of_programs, of_templates
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.workload import Instance, Program, Workload
+from plume_py.allocate.workload_files import load_workload
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.levels import STRONGEST, WEAKEST, sees
 
@@ -69,18 +69,18 @@ def answer_allocation(
     pins: Mapping[str, str] | None = None,
     costs: Mapping[str, float] | None = None,
     explain: bool = True,
-) -> Answer:
+) -> Allocation:
     """A level for each group, with reasons."""
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
     chosen = CATALOGUES[catalogue]
     if rules != "refined" and (catalogue != "mixiso" or pins or costs):
         raise IsocheckError(f"the {rules} rules know no catalogue, pins or weights; use the refined ones")
-    answer = Answer(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
+    answer = Allocation(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
     answer.notes += _notes(workload.programs)
     if rules == "refined":
         _by_refined_rules(answer, find_pins(space, programs, pins or {}), costs or {})
         if explain:
-            answer.dangers = _dangers(answer)
+            answer.critical = _critical_cycles(answer)
     else:
         _by_simple_rules(answer, repaired=rules == "repaired")
     return answer
@@ -95,7 +95,7 @@ def _notes(programs: Sequence[Program]) -> list[str]:
     return [f"{', '.join(names)}: {note}" for note, names in about.items()]
 
 
-def _by_refined_rules(answer: Answer, pins: Mapping[int, str], costs: Mapping[str, float]) -> None:
+def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mapping[str, float]) -> None:
     catalogue, space = answer.catalogue, answer.space
     wrong = sorted({level for level in pins.values() if level not in catalogue.levels})
     if wrong:
@@ -110,7 +110,7 @@ def _by_refined_rules(answer: Answer, pins: Mapping[int, str], costs: Mapping[st
         answer.robustness = None if tested.ok else tested
 
 
-def _by_simple_rules(answer: Answer, *, repaired: bool) -> None:
+def _by_simple_rules(answer: Allocation, *, repaired: bool) -> None:
     """The theorem's levels, the strongest over all cases; the paper's are put to the test."""
     strongest = [WEAKEST] * len(answer.space.groups)
     for case in answer.space.cases:
@@ -126,22 +126,22 @@ def _by_simple_rules(answer: Answer, *, repaired: bool) -> None:
             answer.notes.append("the paper's rules are unsound here: they ignore sessions and conditional writes")
 
 
-def _dangers(answer: Answer) -> dict[int, Danger]:
+def _critical_cycles(answer: Allocation) -> dict[int, CriticalCycle]:
     """Why each group is not at a cheaper level; of many groups, one for each program and level."""
     seen: set[tuple[str, str]] = set()
-    found: dict[int, Danger] = {}
+    found: dict[int, CriticalCycle] = {}
     for g, kind in enumerate(zip(answer.programs, answer.levels, strict=True)):
         if len(answer.levels) > EXPLAINED and kind in seen:
             continue
         seen.add(kind)
-        danger = why_not_weaker(answer.space, answer.catalogue, g, answer.levels)
-        if danger is not None:
-            found[g] = danger
+        critical = why_not_weaker(answer.space, answer.catalogue, g, answer.levels)
+        if critical is not None:
+            found[g] = critical
     return found
 
 
 @dataclass(frozen=True)
-class RobustnessFound:
+class RobustnessAnswer:
     """An answer about robustness, and what it is about."""
 
     source: str
@@ -152,21 +152,21 @@ class RobustnessFound:
 
 def answer_robustness(
     workload: Workload,
-    wanted: Mapping[str, str] | None,
+    by_name: Mapping[str, str] | None,
     *,
     catalogue: str = "mixiso",
     per: str = "instance",
     sessions: bool = True,
     drawing: Drawing | None = None,
-) -> RobustnessFound:
-    """Is every run serializable at the ``wanted`` levels, or at those that the workload declares?"""
+) -> RobustnessAnswer:
+    """Is every run serializable at these levels, or at those that the workload declares?"""
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
     offered = CATALOGUES[catalogue]
-    if wanted is None:
-        wanted = _declared(workload)
-    levels = _levels_of(space, programs, offered, wanted)
+    if by_name is None:
+        by_name = _declared(workload)
+    levels = _levels_of(space, programs, offered, by_name)
     answer = _robustness(space, offered, levels)
-    return RobustnessFound(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
+    return RobustnessAnswer(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
 
 
 def _robustness(space: Space, catalogue: Catalogue, levels: list[str]) -> Robustness:
@@ -190,10 +190,10 @@ def _declared(workload: Workload) -> dict[str, str]:
     return {bearer.name: bearer.level for bearer in bearers if bearer.level is not None}
 
 
-def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, wanted: Mapping[str, str]) -> list[str]:
+def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, by_name: Mapping[str, str]) -> list[str]:
     """A level for each group from levels by name; ``*`` is for all that are not named."""
-    rest = wanted.get("*")
-    named = find_pins(space, programs, {name: level for name, level in wanted.items() if name != "*"}, "--levels")
+    rest = by_name.get("*")
+    named = find_pins(space, programs, {name: level for name, level in by_name.items() if name != "*"}, "--levels")
     levels = []
     for g, name in enumerate(space.groups):
         level = named.get(g, rest)

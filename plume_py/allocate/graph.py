@@ -13,7 +13,7 @@ from plume_py.history.model import Bools, Int8s, Int32s
 STEPS = 12
 
 
-class Graph(NamedTuple):
+class ConflictGraph(NamedTuple):
     """Sets by instance (r reads, w possible writes, u certain writes) and by cell (k…), and the blocks."""
 
     r_start: Int32s
@@ -37,7 +37,7 @@ class Graph(NamedTuple):
     certain: Bools  # of a cell: whoever may write it surely does
 
 
-def build(sets: Sets) -> Graph:
+def build(sets: Sets) -> ConflictGraph:
     """The graph with its blocks."""
     work = STEPS * (len(sets.reads.cell) + len(sets.may.cell))
     accel.prepare(work, block_kernels)
@@ -53,7 +53,7 @@ def build(sets: Sets) -> Graph:
     previous = np.full(sets.instances, -1, np.int32)
     previous[members[1:]] = members[:-1]
     previous[sets.place == 0] = -1
-    return Graph(
+    return ConflictGraph(
         sets.reads.start, sets.reads.cell, sets.how, sets.may.start, sets.may.cell, sets.must.start, sets.must.cell,
         kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
         _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),

@@ -34,23 +34,23 @@ WR = 3
 SO = 4
 
 
-def safe(g, choices, guarded, mark, found, table):
+def safe(g, choices, guarded, mark, cycle, table):
     """For each instance and each of ``choices``: is it no pivot at that level?"""
     for p in range(len(table)):
         for c in range(len(choices)):
-            table[p, c] = not pivot(g, p, choices[c], guarded, mark, found)
+            table[p, c] = not pivot(g, p, choices[c], guarded, mark, cycle)
 
 
-def unsafe(g, sees, judged, guarded, mark, found):
-    """The first of ``judged`` that is a pivot at its level, told in ``found``; -1 if none is."""
+def unsafe(g, sees, judged, guarded, mark, cycle):
+    """The first of ``judged`` that is a pivot at its level, its cycle in ``cycle``; -1 if none is."""
     for i in range(len(judged)):
-        if pivot(g, judged[i], sees[judged[i]], guarded, mark, found):
+        if pivot(g, judged[i], sees[judged[i]], guarded, mark, cycle):
             return judged[i]
     return -1
 
 
-def pivot(g, p, sees, guarded, mark, found):
-    """Is there a critical cycle through p? ``found`` then says: P1, relation, its cell, P3, its cell."""
+def pivot(g, p, sees, guarded, mark, cycle):
+    """Is there a critical cycle through p? ``cycle`` then says: P1, relation, its cell, P3, its cell."""
     if sees & EVERYTHING:
         return False
     for i in range(g.u_start[p], g.u_start[p + 1]):
@@ -71,9 +71,9 @@ def pivot(g, p, sees, guarded, mark, found):
                 continue
             if sees & WRITERS and conflict(g, p3, p, mark):
                 continue
-            if way_in(g, p, p3, y, block, sees, guarded, mark, found):
-                found[3] = p3
-                found[4] = y
+            if way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
+                cycle[3] = p3
+                cycle[4] = y
                 return True
             tried += 1
             if tried == 2:  # a third differs from the first two in nothing that matters
@@ -101,9 +101,9 @@ def before(g, q, p):
     return g.session[q] == g.session[p] and g.place[q] < g.place[p]
 
 
-def way_in(g, p, p3, y, block, sees, guarded, mark, found):
+def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
     """A P1 in this block, other than those that the level rules out."""
-    if by_overwriting(g, p, p3, block, sees, guarded, mark, found):
+    if by_overwriting(g, p, p3, block, sees, guarded, mark, cycle):
         return True
     if sees & PREFIX:
         return False
@@ -115,13 +115,13 @@ def way_in(g, p, p3, y, block, sees, guarded, mark, found):
             continue
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             if g.kw[j] != p and (g.kw[j] != p3 or not sees & AT_COMMIT):
-                return told(found, g.kw[j], WR, x)
+                return note_cycle(cycle, g.kw[j], WR, x)
     if sees & AT_COMMIT and g.place[p] > 0 and g.session_block[g.session[p]] == block:
-        return told(found, g.before[p], SO, -1)
+        return note_cycle(cycle, g.before[p], SO, -1)
     return False
 
 
-def by_overwriting(g, p, p3, block, sees, guarded, mark, found):
+def by_overwriting(g, p, p3, block, sees, guarded, mark, cycle):
     """A P1 that read or wrote what p overwrites."""
     for i in range(g.w_start[p], g.w_start[p + 1]):
         x = g.w_cell[i]
@@ -135,22 +135,22 @@ def by_overwriting(g, p, p3, block, sees, guarded, mark, found):
                 continue
             if sees & PREFIX and sees & WRITERS and sees_other(g, p1, g.kr_place[j], p, guarded, mark):
                 continue
-            return told(found, p1, RW, x)
+            return note_cycle(cycle, p1, RW, x)
         if (sees & PREFIX and sees & WRITERS) or g.cell_block[x] < 0:
             continue
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             p1 = g.kw[j]
             if p1 == p or (sees & WRITERS and p1 == p3) or (sees & PREFIX and before(g, p1, p)):
                 continue
-            return told(found, p1, WW, x)
+            return note_cycle(cycle, p1, WW, x)
     return False
 
 
-def told(found, p1, relation, cell):
+def note_cycle(cycle, p1, relation, cell):
     """Note it."""
-    found[0] = p1
-    found[1] = relation
-    found[2] = cell
+    cycle[0] = p1
+    cycle[1] = relation
+    cycle[2] = cell
     return True
 
 

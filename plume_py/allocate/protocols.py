@@ -38,7 +38,7 @@ class Running:
         return bool(sees(self.level) & EVERYTHING)
 
 
-class Store:
+class VersionStore:
     """Versions by key, in the order in which they were committed, and a clock that counts commits."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class SiS2pl:
     name, levels = "si-s2pl", levels_that_see(PREFIX | WRITERS)
     bugs = ("unlock-early", "no-conflict-check")
 
-    def __init__(self, store: Store, bug: str = "") -> None:
+    def __init__(self, store: VersionStore, bug: str = "") -> None:
         self.store, self.bug = store, bug
 
     def begin(self, txn: Running) -> None:
@@ -160,7 +160,7 @@ class PcSiSer:
     name, levels = "pc-si-ser", levels_that_see(PREFIX)
     bugs = ("no-conflict-check", "no-read-check", "late-install")
 
-    def __init__(self, store: Store, bug: str = "") -> None:
+    def __init__(self, store: VersionStore, bug: str = "") -> None:
         self.store, self.bug = store, bug
 
     def begin(self, txn: Running) -> None:

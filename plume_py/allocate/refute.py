@@ -23,7 +23,7 @@ MOST_CELLS = 26
 
 
 @dataclass(frozen=True)
-class Sets:
+class AccessSets:
     """What one instance reads from others and writes, in one way that it may turn out."""
 
     reads: frozenset[str]
@@ -61,12 +61,12 @@ def _fits(workload: Workload) -> bool:
     return len(workload.instances) <= MOST_INSTANCES and len(cells) <= MOST_CELLS
 
 
-def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[Sets, ...]]:
+def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[AccessSets, ...]]:
     """Each way the conditional accesses may turn out; first, all of them happen."""
     return product(*(list(_turnouts(instance)) for instance in instances))
 
 
-def _turnouts(instance: Instance) -> Iterator[Sets]:
+def _turnouts(instance: Instance) -> Iterator[AccessSets]:
     maybe = [i for i, access in enumerate(instance.accesses) if access.conditional]
     for chosen in product((True, False), repeat=len(maybe)):
         left_out = {i for i, happens in zip(maybe, chosen, strict=True) if not happens}
@@ -78,11 +78,11 @@ def _turnouts(instance: Instance) -> Iterator[Sets]:
                 reads.add(access.cell)
             if access.writes:
                 writes.add(access.cell)
-        yield Sets(frozenset(reads), frozenset(writes))
+        yield AccessSets(frozenset(reads), frozenset(writes))
 
 
 def _search(
-    workload: Workload, outcome: Sequence[Sets], levels: Sequence[str], limits: Limits | None
+    workload: Workload, outcome: Sequence[AccessSets], levels: Sequence[str], limits: Limits | None
 ) -> History | None:
     kept = [i for i, sets in enumerate(outcome) if sets.reads or sets.writes]
     # a cell that one instance alone touches, or that nobody writes, tells nothing
@@ -107,16 +107,16 @@ def _search(
     return _named(result.found[0].concrete, workload, kept, cells)
 
 
-def _matters(outcome: Sequence[Sets], cell: str) -> bool:
+def _matters(outcome: Sequence[AccessSets], cell: str) -> bool:
     users = [sets for sets in outcome if cell in sets.reads | sets.writes]
     return len(users) > 1 and any(cell in sets.writes for sets in users)
 
 
-def _named(concrete: Concrete, workload: Workload, kept: Sequence[int], cells: Sequence[str]) -> History:
+def _named(concrete: Concrete, workload: Workload, numbers: Sequence[int], cells: Sequence[str]) -> History:
     """With the names of the instances and cells; values count the writers of a cell."""
     builder = HistoryBuilder(initial=0)
     for t in concrete.by_session():
-        txn, instance = concrete.txns[t], workload.instances[kept[int(concrete.name(t)[1:]) - 1]]
+        txn, instance = concrete.txns[t], workload.instances[numbers[int(concrete.name(t)[1:]) - 1]]
         reads = [("r", cells[x], concrete.value(x, writer)) for x, writer in txn.reads]
         writes = [("w", cells[x], concrete.value(x, t)) for x in txn.writes]
         builder.add(txn.session + 1, reads + writes, id=instance.name, level=txn.level)

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from plume_py.allocate.catalogue import Catalogue
-from plume_py.allocate.explain import Danger
+from plume_py.allocate.critical_cycle import CriticalCycle
 from plume_py.allocate.robust import Robustness
 from plume_py.allocate.space import Space
 from plume_py.allocate.workload import Program
 from plume_py.base.terminal import Style
-from plume_py.base.text import shown, wrapped
+from plume_py.base.text import display, wrapped
 from plume_py.checking.check import check
 from plume_py.history.model import History
 from plume_py.levels import NAMES, STRONGEST
@@ -25,7 +25,7 @@ LISTED = 40
 
 
 @dataclass
-class Answer:
+class Allocation:
     """An allocation with all that is to be said about it."""
 
     source: str
@@ -34,42 +34,42 @@ class Answer:
     catalogue: Catalogue
     rules: str
     levels: list[str]
-    dangers: dict[int, Danger] = field(default_factory=dict)  # why the group is not at the next cheaper level
+    critical: dict[int, CriticalCycle] = field(default_factory=dict)  # why the group is not at the next cheaper level
     robustness: Robustness | None = None  # of the whole, where the rules do not vouch for it
     notes: list[str] = field(default_factory=list)
     templates: list[Program] = field(default_factory=list)
 
 
-def allocation_text(answer: Answer, style: Style = click.style) -> Iterator[str]:
+def allocation_text(answer: Allocation, style: Style = click.style) -> Iterator[str]:
     """The table, then the reasons."""
-    yield f"{style(shown(answer.source), bold=True)}: {answer.space.scope}"
+    yield f"{style(display(answer.source), bold=True)}: {answer.space.scope}"
     yield f"  {answer.rules} rules; {answer.catalogue.name}: {answer.catalogue.note}"
     for note in answer.notes:
         yield from wrapped("  note: ", note, "        ")
     yield ""
     yield from _table(answer, style)
-    for group, danger in answer.dangers.items():
+    for group, critical in answer.critical.items():
         yield ""
-        yield from _reason(answer, group, danger, style)
+        yield from _reason(answer, group, critical, style)
     if answer.robustness is not None:
         yield ""
         yield from robust_text(answer.robustness, style)
 
 
-def _table(answer: Answer, style: Style) -> Iterator[str]:
+def _table(answer: Allocation, style: Style) -> Iterator[str]:
     spelled = answer.catalogue.spelled
     if len(answer.levels) <= LISTED:
-        width = max((len(shown(name)) for name in answer.space.groups), default=0)
+        width = max((len(display(name)) for name in answer.space.groups), default=0)
         for name, level in zip(answer.space.groups, answer.levels, strict=True):
             engine = "" if spelled(level) == level else f"  {spelled(level)}"
-            yield f"  {shown(name):<{width}}  {style(f'{level:<3}', bold=True)}{engine}"
+            yield f"  {display(name):<{width}}  {style(f'{level:<3}', bold=True)}{engine}"
         return
     counts = Counter(zip(answer.programs, answer.levels, strict=True))
     used = [level for level in NAMES if level in answer.levels]
-    width = max(len(shown(program)) for program in answer.programs)
+    width = max(len(display(program)) for program in answer.programs)
     yield f"  {'':<{width}}" + "".join(f"{level:>9}" for level in used)
     for program in dict.fromkeys(answer.programs):
-        yield f"  {shown(program):<{width}}" + "".join(_count(counts[program, level]) for level in used)
+        yield f"  {display(program):<{width}}" + "".join(_count(counts[program, level]) for level in used)
     total = Counter(answer.levels)
     yield f"  {'all':<{width}}" + "".join(_count(total[level]) for level in used)
 
@@ -78,24 +78,24 @@ def _count(number: int) -> str:
     return f"{number:>9,}" if number else f"{'':>9}"
 
 
-def _reason(answer: Answer, group: int, danger: Danger, style: Style) -> Iterator[str]:
-    name, level = shown(answer.space.groups[group]), answer.levels[group]
-    yield f"{style(name, bold=True)} needs {level}: at {danger.level} it can be the pivot of a cycle"
+def _reason(answer: Allocation, group: int, critical: CriticalCycle, style: Style) -> Iterator[str]:
+    name, level = display(answer.space.groups[group]), answer.levels[group]
+    yield f"{style(name, bold=True)} needs {level}: at {critical.level} it can be the pivot of a cycle"
     offered = answer.catalogue.offered({})
-    between = offered[offered.index(danger.level) + 1 : offered.index(level)] if level in offered else []
+    between = offered[offered.index(critical.level) + 1 : offered.index(level)] if level in offered else []
     if between and answer.catalogue.adjustments:
         yield from wrapped(f"  {' and '.join(between)} would do, but ", f"{answer.catalogue.note}.", "  ")
-    yield from danger_text(danger)
+    yield from critical_text(critical)
 
 
-def danger_text(danger: Danger) -> Iterator[str]:
+def critical_text(critical: CriticalCycle) -> Iterator[str]:
     """The cycle, and the history if there is one."""
-    for line in danger.words():
-        yield f"    {shown(line, 200)}"
-    if danger.history is not None:
+    for line in critical.words():
+        yield f"    {display(line, 200)}"
+    if critical.history is not None:
         yield "  as in this history, which keeps the levels and is not serializable:"
-        yield from history_lines(danger.history)
-    elif danger.decided:
+        yield from history_lines(critical.history)
+    elif critical.decided:
         yield "  No history of these instances alone shows it; the rules cannot exclude it in larger company."
     else:
         yield "  The search for a history was not finished."
@@ -106,7 +106,9 @@ def history_lines(history: History) -> Iterator[str]:
     for session in history:
         for txn in session:
             ops = " ".join(operation(tuple(op)) for op in txn.ops)
-            yield from wrapped(f"    {shown(txn.id)} at {txn.level}  [session {shown(txn.session)}]  ", ops, "        ")
+            yield from wrapped(
+                f"    {display(txn.id)} at {txn.level}  [session {display(txn.session)}]  ", ops, "        "
+            )
 
 
 def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]:
@@ -120,17 +122,17 @@ def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]
     if answer.ok:
         yield "Every run at these levels is serializable."
         return
-    if answer.danger is not None:
-        yield from danger_text(answer.danger)
+    if answer.critical is not None:
+        yield from critical_text(answer.critical)
     if answer.history is not None:
-        if answer.danger is None or answer.danger.history is None:
+        if answer.critical is None or answer.critical.history is None:
             yield from history_lines(answer.history)
         for violation in check(answer.history, STRONGEST).violations:
             yield ""
             yield from example(violation, style)
 
 
-def allocation_document(answer: Answer) -> str:
+def allocation_document(answer: Allocation) -> str:
     """The allocation as JSON."""
     groups = [
         {
@@ -138,7 +140,7 @@ def allocation_document(answer: Answer) -> str:
             "program": program,
             "level": level,
             "engine_level": answer.catalogue.spelled(level),
-            "danger": _danger(answer.dangers.get(g)),
+            "danger": _critical_cycle(answer.critical.get(g)),
         }
         for g, (name, program, level) in enumerate(
             zip(answer.space.groups, answer.programs, answer.levels, strict=True)
@@ -164,18 +166,23 @@ def robust_document(source: str, scope: str, levels: dict[str, str], answer: Rob
 
 
 def _robustness(answer: Robustness) -> dict[str, Any]:
-    return {"ok": answer.ok, "because": answer.because, "danger": _danger(answer.danger), **_history(answer.history)}
+    return {
+        "ok": answer.ok,
+        "because": answer.because,
+        "danger": _critical_cycle(answer.critical),
+        **_history(answer.history),
+    }
 
 
-def _danger(danger: Danger | None) -> dict[str, Any] | None:
-    if danger is None:
+def _critical_cycle(critical: CriticalCycle | None) -> dict[str, Any] | None:
+    if critical is None:
         return None
-    names = [instance.name for instance in danger.workload.instances]
+    names = [instance.name for instance in critical.workload.instances]
     cycle = [
         {"from": names[e.source], "to": names[e.target], "relation": e.relation, "cell": e.cell}
-        for e in danger.cycle.edges
+        for e in critical.cycle.edges
     ]
-    return {"level": danger.level, "cycle": cycle, **_history(danger.history)}
+    return {"level": critical.level, "cycle": cycle, **_history(critical.history)}
 
 
 def _history(history: History | None) -> dict[str, Any]:

@@ -7,9 +7,9 @@ can make one, the whole workload is searched through if it is small, and otherwi
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plume_py.allocate.explain import Danger, danger, search_history
+from plume_py.allocate.critical_cycle import CriticalCycle, critical_cycle, search_history
 from plume_py.allocate.refute import exhaustive
-from plume_py.allocate.space import Case, Space
+from plume_py.allocate.space import Space, WorkloadCase
 from plume_py.history.model import History
 from plume_py.levels import WEAKEST
 
@@ -23,22 +23,22 @@ UNORDERED = (
 
 @dataclass(frozen=True)
 class Robustness:
-    """``ok`` None: undecided. ``because`` is the argument; ``danger`` a cycle that the rules could not exclude."""
+    """``ok`` None: undecided. ``because`` is the argument; ``critical`` a cycle that the rules could not exclude."""
 
     ok: bool | None
     because: str
-    danger: Danger | None = None
+    critical: CriticalCycle | None = None
     history: History | None = None
 
 
 def robust(space: Space, levels: Sequence[str]) -> Robustness:
     """The answer for the groups of ``space`` at ``levels``."""
-    first: Danger | None = None
+    first: CriticalCycle | None = None
     for number, (case, pivot) in enumerate(_pivots(space, levels)):
         if number == MOST_CYCLES:
             break
         by_instance = [levels[g] for g in case.group]
-        found = danger(case, pivot, by_instance[pivot], by_instance)
+        found = critical_cycle(case, pivot, by_instance[pivot], by_instance)
         first = first or found
         if found.history is not None and WEAKEST in found.levels:
             return Robustness(None, UNORDERED, found, found.history)
@@ -49,7 +49,7 @@ def robust(space: Space, levels: Sequence[str]) -> Robustness:
     return _whole(space, levels, first)
 
 
-def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[Case, int]]:
+def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[WorkloadCase, int]]:
     for case in space.cases:
         guarded = case.guards(levels)
         for p in case.judged:
@@ -57,7 +57,7 @@ def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[Case, int]]:
                 yield case, p
 
 
-def _whole(space: Space, levels: Sequence[str], first: Danger) -> Robustness:
+def _whole(space: Space, levels: Sequence[str], first: CriticalCycle) -> Robustness:
     """The rules find cycles, but no history of one cycle's instances alone: look at all instances together."""
     case = space.cases[0]
     by_instance = [levels[g] for g in case.group]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plume_py.allocate import pivot_kernels as kernels
-from plume_py.allocate.graph import STEPS, Graph, build
+from plume_py.allocate.graph import STEPS, ConflictGraph, build
 from plume_py.allocate.sets import Sets
 from plume_py.base import accel
 from plume_py.history.model import Bools, Int8s
@@ -59,28 +59,28 @@ class Refined:
 
     def __init__(self, sets: Sets) -> None:
         self.sets = sets
-        self.graph: Graph = build(sets)
+        self.graph: ConflictGraph = build(sets)
         accel.prepare(STEPS * (len(sets.reads.cell) + len(sets.may.cell)), kernels)
         self._mark = np.full(sets.cells, -1, np.int32)
-        self.found = np.full(5, -1, np.int32)
+        self.cycle = np.full(5, -1, np.int32)
 
     def safe(self, offered: Sequence[str]) -> Bools:
         """For each instance and each level: is it no pivot there, if all others look out for common writes?"""
         choices = np.array([sees(name) for name in offered], np.int32)
         everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
         table = np.empty((self.sets.instances, len(choices)), np.bool_)
-        kernels.safe(self.graph, choices, everybody, self._mark, self.found, table)
+        kernels.safe(self.graph, choices, everybody, self._mark, self.cycle, table)
         return table
 
     def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
         """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
-        return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.found))
+        return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.cycle))
 
     def unsafe(self, levels: Sequence[str], judged: Sequence[int]) -> int:
         """The first of ``judged`` that is a pivot at its level, or -1; ``found`` then describes the cycle."""
         bits = np.array([sees(level) for level in levels], np.int32)
         chosen = np.array(judged, np.int32)
-        return int(kernels.unsafe(self.graph, bits, chosen, guards(levels), self._mark, self.found))
+        return int(kernels.unsafe(self.graph, bits, chosen, guards(levels), self._mark, self.cycle))
 
     def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> list[int]:
         """All partners in the pairs of RW edges at these pivots."""

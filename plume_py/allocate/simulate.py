@@ -6,7 +6,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from plume_py.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, Store
+from plume_py.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, VersionStore
 from plume_py.allocate.workload import Instance, Workload
 from plume_py.base.errors import IsocheckError
 from plume_py.history.builder import HistoryBuilder
@@ -20,7 +20,7 @@ MOST_RETRIES = 1000
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SimulatedRun:
     """What came of it, in simulated seconds."""
 
     history: History
@@ -57,13 +57,13 @@ class Simulation:
         if self.bug and self.bug not in kind.bugs:
             raise IsocheckError(f"{self.protocol} has no bug {self.bug!r}; choose {', '.join(kind.bugs)}")
         self.random = random.Random(self.seed)
-        self.store = Store()
+        self.store = VersionStore()
         self.rules: Protocol = kind(self.store, self.bug)
         self.builder = HistoryBuilder(initial=0)
         self.values, self.ages = count(1), count()
         self.aborted = 0
 
-    def run(self) -> Outcome:
+    def run(self) -> SimulatedRun:
         """To the end of all sessions."""
         queue: list[tuple[float, int, Iterator[float]]] = []
         order = count()
@@ -76,7 +76,7 @@ class Simulation:
                 heapq.heappush(queue, (self.now + delay, next(order), session))
         mean = sum(self.latencies) / len(self.latencies) if self.latencies else 0.0
         history = self.builder.build(init_txn="none")
-        return Outcome(history, len(self.latencies), self.aborted, self.now, mean)
+        return SimulatedRun(history, len(self.latencies), self.aborted, self.now, mean)
 
     def _session(self, session: int, members: list[int]) -> Iterator[float]:
         for i in members:

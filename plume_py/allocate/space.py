@@ -30,7 +30,7 @@ FRESH = ("", "'")
 
 
 @dataclass
-class Case:
+class WorkloadCase:
     """A workload, the group of each of its instances, and those that are judged in it."""
 
     workload: Workload
@@ -51,7 +51,7 @@ class Space:
     """The groups by name, and all cases."""
 
     groups: list[str]
-    cases: list[Case]
+    cases: list[WorkloadCase]
     scope: str  # what the answer is about, for people
     of_workload: bool = True  # one workload, not all workloads of templates
 
@@ -63,7 +63,7 @@ class Space:
             np.logical_and.at(table, np.array(case.group, np.int64)[judged], case.rules.safe(offered)[judged])
         return table
 
-    def pivot(self, group: int, level: str, levels: Sequence[str]) -> "tuple[Case, int] | None":
+    def pivot(self, group: int, level: str, levels: Sequence[str]) -> "tuple[WorkloadCase, int] | None":
         """Where an instance of the group is the pivot of a critical cycle (described by the case's rules)."""
         for case in self.cases:
             guarded = case.guards(levels)
@@ -72,7 +72,7 @@ class Space:
                     return case, p
         return None
 
-    def unsafe(self, levels: Sequence[str]) -> "tuple[Case, int] | None":
+    def unsafe(self, levels: Sequence[str]) -> "tuple[WorkloadCase, int] | None":
         """An instance that is a pivot when every group runs at its level."""
         for case in self.cases:
             by_instance = [levels[g] for g in case.group]
@@ -95,7 +95,7 @@ def of_instances(workload: Workload) -> Space:
     """A level for each instance."""
     everyone = list(range(len(workload.instances)))
     names = [instance.name for instance in workload.instances]
-    return Space(names, [Case(workload, everyone, everyone)], f"this workload of {len(everyone):,} instances")
+    return Space(names, [WorkloadCase(workload, everyone, everyone)], f"this workload of {len(everyone):,} instances")
 
 
 def of_programs(workload: Workload) -> Space:
@@ -103,7 +103,7 @@ def of_programs(workload: Workload) -> Space:
     names = list(dict.fromkeys(instance.program for instance in workload.instances))
     number = {name: g for g, name in enumerate(names)}
     group = [number[instance.program] for instance in workload.instances]
-    case = Case(workload, group, list(range(len(group))))
+    case = WorkloadCase(workload, group, list(range(len(group))))
     return Space(names, [case], f"this workload of {len(group):,} instances")
 
 
@@ -170,7 +170,9 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
     return extend({}, program.params)
 
 
-def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: dict[str, str], follows: bool) -> Case:
+def _neighbourhood(
+    programs: Sequence[Program], types: Types, g: int, values: dict[str, str], follows: bool
+) -> WorkloadCase:
     """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
     pivot = programs[g]
     before = [pivot(*values.values())] if follows else []
@@ -186,7 +188,7 @@ def _neighbourhood(programs: Sequence[Program], types: Types, g: int, values: di
             for _ in range(2):
                 rows.append((program(*_filled(program.params, chosen, taken)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
-    return Case(workload, [row[1] for row in rows], [len(before)])
+    return WorkloadCase(workload, [row[1] for row in rows], [len(before)])
 
 
 def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program
 from plume_py.base.errors import InputError
-from plume_py.base.sql import Assign, File, If, Loop, Rollback, Select, SqlTransaction, Statement, access
+from plume_py.base.sql import Assign, File, If, Loop, RollbackStatement, Select, SqlTransaction, Statement, access
 from plume_py.base.sql import Update as UpdateStatement
 from plume_py.base.sql.files import load
 from plume_py.base.sql.syntax import engine
@@ -51,7 +51,7 @@ def programs(file: File) -> list[Program]:
     return [_Translation(whole, transaction).program() for transaction in file.transactions]
 
 
-def _moves(a: access.Access, file: File) -> bool:
+def _moves(a: access.TableAccess, file: File) -> bool:
     """Does an update change the primary key, so that a row goes and another comes?"""
     table = file.table(a.table)
     return table is not None and any(column in table.primary_key for column in a.columns)
@@ -170,23 +170,25 @@ class _Translation:
             else:
                 yield from self._row(table, key, a)
 
-    def _tell_unbounded(self, found: Sequence[access.Access]) -> None:
-        for line in dict.fromkeys(a.line for a in found if a.unbounded):
-            tables = dict.fromkeys(a.table for a in found if a.unbounded and a.line == line)
+    def _tell_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
+        for line in dict.fromkeys(a.line for a in accesses if a.unbounded):
+            tables = dict.fromkeys(a.table for a in accesses if a.unbounded and a.line == line)
             self.notes[f"line {line}: this query is not looked into: every row of {', '.join(tables)} counts"] = None
 
-    def _reads(self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.Access) -> Iterator[Access]:
+    def _reads(
+        self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.TableAccess
+    ) -> Iterator[Access]:
         """The columns, and whether the row is there; a condition on other columns reads those, too."""
         for column in dict.fromkeys([ROW, *self._tested(table, key, a), *columns]):
             yield Access(READ, f"{table}.{column}", key, locks=a.for_update)
 
-    def _tested(self, table: str, key: tuple[str, ...], a: access.Access) -> list[str]:
+    def _tested(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> list[str]:
         """The columns that decide whether a row is meant; those of a key that is known tell nothing more."""
         own = self.file.table(table)
         keys = () if EVERY in key or own is None else own.primary_key
         return [column for column in a.tested if column not in keys]
 
-    def _row(self, table: str, key: tuple[str, ...], a: access.Access) -> Iterator[Access]:
+    def _row(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
         """A row that comes or goes. Both look whether it is there, an INSERT at the newest version."""
         if a.kind == "delete":
             yield from self._reads(table, key, (), a)
@@ -195,7 +197,7 @@ class _Translation:
         for column in a.columns:
             yield Access(WRITE, f"{table}.{column}", key, not sure)
 
-    def _update(self, table: str, key: tuple[str, ...], a: access.Access, in_place: set[str]) -> Iterator[Access]:
+    def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess, in_place: set[str]) -> Iterator[Access]:
         yield from self._reads(table, key, (), a)
         if _moves(a, self.file):
             self.notes[f"line {a.line}: the primary key of {table} is changed: every row counts"] = None
@@ -210,11 +212,11 @@ class _Translation:
         for column in a.columns:
             yield Access(UPDATE if column in in_place else WRITE, f"{table}.{column}", key, not sure)
 
-    def _surely_there(self, key: tuple[str, ...], a: access.Access) -> bool:
+    def _surely_there(self, key: tuple[str, ...], a: access.TableAccess) -> bool:
         """Is it one row, by nothing but a key that surely has a value?"""
         return a.exact and EVERY not in key and all(part in self.known for part in key if part in self.steady)
 
-    def _key(self, a: access.Access) -> tuple[str, ...]:
+    def _key(self, a: access.TableAccess) -> tuple[str, ...]:
         """The values of the primary key, EVERY where the condition leaves one open."""
         table = self.file.table(a.table)
         assert table is not None
@@ -237,7 +239,7 @@ class _Translation:
         return plain
 
 
-def _in_place(stmt: Statement, pair: Sequence[access.Access]) -> set[str]:
+def _in_place(stmt: Statement, pair: Sequence[access.TableAccess]) -> set[str]:
     """Of a read just before the write of the same row, the columns that are both read and written: an UPDATE takes
     their newest version. A subquery sees an older one."""
     if not isinstance(stmt, UpdateStatement) or len(pair) < 2 or pair[1].kind != "update" or pair[0].kind != "read":
@@ -280,4 +282,4 @@ def _effect(a: Access) -> tuple[str, str]:
 
 
 def _rolls_back(body: Sequence[Statement]) -> bool:
-    return any(isinstance(stmt, Rollback) for stmt in body)
+    return any(isinstance(stmt, RollbackStatement) for stmt in body)

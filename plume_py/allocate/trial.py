@@ -7,7 +7,7 @@ from statistics import median
 
 from plume_py.allocate.catalogue import Catalogue, allocate
 from plume_py.allocate.protocols import PROTOCOLS
-from plume_py.allocate.simulate import Outcome, Simulation
+from plume_py.allocate.simulate import SimulatedRun, Simulation
 from plume_py.allocate.space import of_instances
 from plume_py.allocate.workload import Workload
 from plume_py.checking.check import check
@@ -22,7 +22,7 @@ ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
 class Trial:
     """One run and what the checker says about it."""
 
-    outcome: Outcome
+    outcome: SimulatedRun
     levels: list[str]
     result: Result
 
@@ -59,7 +59,7 @@ def trials(
 
 
 @dataclass(frozen=True)
-class Summary:
+class TrialSummary:
     """Medians over the runs; ``broken`` counts runs by the level that they break."""
 
     runs: int
@@ -69,13 +69,13 @@ class Summary:
     broken: dict[str, int]
 
 
-def summary(tried: Sequence[Trial]) -> Summary:
+def summary(tried: Sequence[Trial]) -> TrialSummary:
     """Of all runs."""
     broken: dict[str, int] = {}
     for trial in tried:
         for level, verdict in trial.result.levels.items():
             broken[level] = broken.get(level, 0) + (verdict.ok is False)
-    return Summary(
+    return TrialSummary(
         len(tried),
         median(trial.outcome.throughput for trial in tried),
         median(trial.outcome.latency for trial in tried),

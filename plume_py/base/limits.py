@@ -54,9 +54,9 @@ class Limits:
     def _check(self, progress: Progress, more_seconds: float, memory_factor: float) -> None:
         left = self.seconds_left
         if left is not None and left + more_seconds <= 0:
-            raise LimitError(_told(f"stopped after {self.timeout:g} s{self._whose}", progress))
+            raise LimitError(_with_progress(f"stopped after {self.timeout:g} s{self._whose}", progress))
         if self.max_memory is not None and in_use() > self.max_memory * memory_factor:
-            raise LimitError(_told(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
+            raise LimitError(_with_progress(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
 
     def reached(self) -> bool:
         """Is a limit reached?"""
@@ -114,7 +114,7 @@ class Limits:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
         if self.max_memory is not None and in_use() + size > self.max_memory:
             needed = f"stopped before it would take more than {_megabytes(self.max_memory)} of memory"
-            raise LimitError(_told(needed, progress))
+            raise LimitError(_with_progress(needed, progress))
 
     def room(self, size: int) -> int:
         """``size`` bytes, or half of what the limit leaves if that is less."""
@@ -136,6 +136,6 @@ def _megabytes(size: int) -> str:
     return f"{size / MEGABYTE:,.0f} MB"
 
 
-def _told(limit: str, progress: Progress) -> str:
+def _with_progress(limit: str, progress: Progress) -> str:
     told = progress()
     return f"{limit}: {told}" if told else limit

@@ -36,7 +36,7 @@ def shorten(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS
 
 
-def shown(atom: object, limit: int = 60) -> str:
+def display(atom: object, limit: int = 60) -> str:
     """A key, value or id for people: harmless and short."""
     return shorten(visible("null" if atom is None else str(atom)[: 10 * limit]), limit)
 

@@ -16,7 +16,7 @@ from plume_py.checking.graph.causal import ClockKind
 from plume_py.checking.result import NOT_EXPLAINED, Lane, LevelVerdict, Result, Violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.explain import examples
-from plume_py.checking.weak.naming import Named, name_patterns
+from plume_py.checking.weak.naming import PatternCounts, name_patterns
 from plume_py.history.model import NOBODY, STATUS_NAMES, History, Int8s
 from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
 from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
@@ -57,15 +57,15 @@ def check(
     """
     start = time.perf_counter()
     limits = limits or Limits()
-    asked = _Asked(_levels(levels), limits, max_examples, level_map, assume)
+    request = _Request(_levels(levels), limits, max_examples, level_map, assume)
     analysis = Analysis(history, clock, progress)
     weak = WeakLevels(analysis)
     if taps:
         found, named = _check_patterns(weak, set(taps), limits)
     else:
-        found, named = _check_levels(weak, asked)
+        found, named = _check_levels(weak, request)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
-    strong = {tap: asked.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
+    strong = {tap: request.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
     start_examples = time.perf_counter()
     shown: list[Violation] = []
     try:
@@ -73,7 +73,7 @@ def check(
             shown += examples(weak, named, pattern, max_examples)
     except LimitError:  # the verdicts stand
         pass
-    shown += asked.violations
+    shown += request.violations
     seconds = {**analysis.seconds, "explain": time.perf_counter() - start_examples}
     return Result(
         history=name,
@@ -112,22 +112,22 @@ def _levels(levels: str | Sequence[str]) -> list[str]:
     return [level for level in (*NAMES, DECLARED) if level in names]
 
 
-def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> Named:
+def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> PatternCounts:
     """Name what is there, up to the strongest level asked, if anything is."""
     strongest = [level for level in ORDERED if level in levels]
     if not broken:
-        return Named({}, {}, True)
+        return PatternCounts({}, {}, True)
     if not strongest:  # only cut isolation
-        return Named({"j": weak.analysis.reads.counts["j"]}, {}, True)
+        return PatternCounts({"j": weak.analysis.reads.counts["j"]}, {}, True)
     try:
         with weak.analysis.timed("name"):
             return name_patterns(weak, strongest[-1])
     except LimitError:
-        return Named({}, {}, False)
+        return PatternCounts({}, {}, False)
 
 
 @dataclass
-class _Asked:
+class _Request:
     """What ``check`` was asked for besides single patterns, and the counterexamples of strong levels found so far."""
 
     levels: list[str]
@@ -139,21 +139,21 @@ class _Asked:
     counts: Counter[str] = field(default_factory=Counter)
 
 
-def _check_levels(weak: WeakLevels, asked: _Asked) -> tuple[dict[str, LevelVerdict], Named]:
-    declared = _declared_levels(weak, asked) if DECLARED in asked.levels else None
-    wanted = {*asked.levels, *([declared.common] if declared is not None else [])}
+def _check_levels(weak: WeakLevels, request: _Request) -> tuple[dict[str, LevelVerdict], PatternCounts]:
+    declared = _declared_levels(weak, request) if DECLARED in request.levels else None
+    wanted = {*request.levels, *([declared.common] if declared is not None else [])}
     strong = [level for level in NAMES if level in wanted and LEVELS[level].needs_search]
     floors = {level: floor([level]) for level in strong}
     needed = {*wanted, *floors.values(), *([declared.floor] if declared is not None else [])}
-    holds, undecided = _weak_levels(weak, [level for level in WEAK if level in needed], asked.limits)
+    holds, undecided = _weak_levels(weak, [level for level in WEAK if level in needed], request.limits)
     named = _name(weak, list(holds), [level for level, ok in holds.items() if not ok])
     found = {level: _weak_verdict(level, ok, named) for level, ok in holds.items()}
     found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
     for base in dict.fromkeys(floors.values()):
-        _add_strong(weak, base, [level for level in strong if floors[level] == base], found, named, asked)
+        _add_strong(weak, base, [level for level in strong if floors[level] == base], found, named, request)
     if declared is not None:
-        found[DECLARED] = _declared_verdict(weak, declared, found, named, asked)
-    return {level: found[level] for level in asked.levels}, named
+        found[DECLARED] = _declared_verdict(weak, declared, found, named, request)
+    return {level: found[level] for level in request.levels}, named
 
 
 def _weak_levels(weak: WeakLevels, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
@@ -168,7 +168,7 @@ def _weak_levels(weak: WeakLevels, levels: list[str], limits: Limits) -> tuple[d
     return holds, None
 
 
-def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
+def _weak_verdict(level: str, ok: bool, named: PatternCounts) -> LevelVerdict:
     if ok:
         return LevelVerdict(True)
     taps = tuple(tap for tap in forbidden_at(level) if tap in named.counts)
@@ -176,27 +176,32 @@ def _weak_verdict(level: str, ok: bool, named: Named) -> LevelVerdict:
 
 
 def _add_strong(
-    weak: WeakLevels, base: str, strong: list[str], found: dict[str, LevelVerdict], named: Named, asked: _Asked
+    weak: WeakLevels,
+    base: str,
+    strong: list[str],
+    verdicts: dict[str, LevelVerdict],
+    named: PatternCounts,
+    request: _Request,
 ) -> None:
     """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
     from plume_py.checking.strong.checks import besides_weak, strong_verdicts
-    from plume_py.checking.weak.rest import healthy_part
+    from plume_py.checking.weak.healthy import healthy_part
 
-    if found[base].ok:
-        _add(strong_verdicts(weak.analysis, strong, asked.limits, asked.examples), found, asked)
+    if verdicts[base].ok:
+        _add(strong_verdicts(weak.analysis, strong, request.limits, request.examples), verdicts, request)
         return
-    found |= dict.fromkeys(strong, found[base])
-    if found[base].ok is False:
-        verdicts = {level: found[level] for level in strong}
+    verdicts |= dict.fromkeys(strong, verdicts[base])
+    if verdicts[base].ok is False:
+        broken = {level: verdicts[level] for level in strong}
         healthy = partial(healthy_part, weak, base, named)
-        more = besides_weak(weak.analysis, verdicts, tuple(strong), healthy, asked.limits, asked.examples)
-        _add(more, found, asked)
+        more = besides_weak(weak.analysis, broken, tuple(strong), healthy, request.limits, request.examples)
+        _add(more, verdicts, request)
 
 
-def _add(strong: "StrongVerdicts", found: dict[str, LevelVerdict], asked: _Asked) -> None:
-    found |= strong.verdicts
-    asked.violations += strong.violations
-    asked.counts.update(strong.counts)
+def _add(strong: "StrongVerdicts", verdicts: dict[str, LevelVerdict], request: _Request) -> None:
+    verdicts |= strong.verdicts
+    request.violations += strong.violations
+    request.counts.update(strong.counts)
 
 
 @dataclass(frozen=True)
@@ -209,9 +214,9 @@ class _Declared:
     floor: str
 
 
-def _declared_levels(weak: WeakLevels, asked: _Asked) -> _Declared:
+def _declared_levels(weak: WeakLevels, request: _Request) -> _Declared:
     live = weak.analysis.reads.live
-    codes = transaction_levels(weak.analysis.history, asked.level_map, asked.assume)
+    codes = transaction_levels(weak.analysis.history, request.level_map, request.assume)
     present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
     missing = missing_levels(weak.analysis.history, codes, live)
     common = next(iter(present)) if len(present) == 1 and missing is None else ""
@@ -219,36 +224,40 @@ def _declared_levels(weak: WeakLevels, asked: _Asked) -> _Declared:
 
 
 def _declared_verdict(
-    weak: WeakLevels, declared: _Declared, found: dict[str, LevelVerdict], named: Named, asked: _Asked
+    weak: WeakLevels, declared: _Declared, verdicts: dict[str, LevelVerdict], named: PatternCounts, request: _Request
 ) -> LevelVerdict:
     if declared.missing is not None:
         return LevelVerdict(None, reason=declared.missing)
     if declared.common:
-        return found[declared.common]
+        return verdicts[declared.common]
     from plume_py.checking.strong.checks import besides_weak, declared_verdict
-    from plume_py.checking.weak.rest import healthy_part
+    from plume_py.checking.weak.healthy import healthy_part
 
-    base, limits = found[declared.floor], (asked.limits, asked.examples)
+    base, limits = verdicts[declared.floor], (request.limits, request.examples)
     if base.ok is False:
         healthy = partial(healthy_part, weak, declared.floor, named)
-        _add(besides_weak(weak.analysis, {DECLARED: base}, declared.codes, healthy, *limits), found, asked)
+        _add(besides_weak(weak.analysis, {DECLARED: base}, declared.codes, healthy, *limits), verdicts, request)
     elif base.ok:
-        _add(declared_verdict(weak.analysis, declared.codes, *limits), found, asked)
-    return found.get(DECLARED, base)
+        _add(declared_verdict(weak.analysis, declared.codes, *limits), verdicts, request)
+    return verdicts.get(DECLARED, base)
 
 
-def _check_patterns(weak: WeakLevels, letters: set[str], limits: Limits) -> tuple[dict[str, LevelVerdict], Named]:
+def _check_patterns(
+    weak: WeakLevels, letters: set[str], limits: Limits
+) -> tuple[dict[str, LevelVerdict], PatternCounts]:
     """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
     strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
     levels = [level for level in WEAK if level not in ORDERED[strongest + 1 :]]
     holds, undecided = _weak_levels(weak, levels, limits)
-    asked = [letter for letter in TAPS if letter in letters]
+    request = [letter for letter in TAPS if letter in letters]
     if undecided is not None:
-        return {TAPS[letter].label: LevelVerdict(None, reason=undecided) for letter in asked}, Named({}, {}, True)
+        return {TAPS[letter].label: LevelVerdict(None, reason=undecided) for letter in request}, PatternCounts(
+            {}, {}, True
+        )
     named = _name(weak, levels, [level for level, ok in holds.items() if not ok])
     return {
         TAPS[letter].label: LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
-        for letter in asked
+        for letter in request
     }, named
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from plume_py.base.errors import InputError
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.history.model import History, Int8s
 from plume_py.levels import CODES, NAMES, RUNNABLE, parse_level
 
@@ -41,7 +41,7 @@ def read_level_map(path: str) -> LevelMap:
         raise InputError(f"not a mapping to levels: {error}", hint=_FORM).in_source(path) from None
     unknown = sorted(document.keys() - {"transactions", "sessions"})
     if unknown:
-        raise InputError(f"not a mapping to levels: '{shown(unknown[0])}'", hint=_FORM).in_source(path)
+        raise InputError(f"not a mapping to levels: '{display(unknown[0])}'", hint=_FORM).in_source(path)
     parts = {}
     for part, levels in document.items():
         parts[part] = {name: _level(spelled, f"{part}.{name}", path) for name, spelled in levels.items()}
@@ -52,7 +52,7 @@ def _once(pairs: list[tuple[str, object]]) -> None:
     """Of two levels for one name neither is right."""
     twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
     if twice:
-        raise InputError(f"mapping to levels: '{shown(twice[0])}' stands there twice", hint="leave one")
+        raise InputError(f"mapping to levels: '{display(twice[0])}' stands there twice", hint="leave one")
 
 
 _FORM = 'use {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}'
@@ -84,7 +84,7 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
         if level is not None:
             codes[history.session_start[s] : history.session_start[s + 1]] = CODES[level]
     if left:
-        raise InputError(f"no session is called '{shown(next(iter(left)))}'", hint="correct the mapping to levels")
+        raise InputError(f"no session is called '{display(next(iter(left)))}'", hint="correct the mapping to levels")
     wanted = mapping.transactions
     found = set()
     for t in range(history.transactions) if wanted else ():
@@ -94,7 +94,7 @@ def _apply(history: History, mapping: LevelMap, codes: Int8s) -> None:
             codes[t] = CODES[wanted[name]]
     missing = [name for name in wanted if name not in found]
     if missing:
-        problem = f"no transaction has the id '{shown(missing[0])}'"
+        problem = f"no transaction has the id '{display(missing[0])}'"
         raise InputError(problem, hint="correct the mapping to levels")
 
 
@@ -102,13 +102,13 @@ def missing_levels(history: History, codes: Int8s, live: Int8s) -> str | None:
     """Why the levels do not suffice, for people; None if they do."""
     without = np.flatnonzero((codes == 0) & (live == 1))
     if len(without):
-        example = shown(history.txn_label[int(without[0])])
+        example = display(history.txn_label[int(without[0])])
         who = f"{len(without):,} transactions carry no level (for example {example})"
         if len(without) == 1:
             who = f"1 transaction carries no level ({example})"
         return f"{who}; give one with --assume LEVEL or --levels-file FILE"
     other = np.flatnonzero(~np.isin(codes, [CODES[level] for level in RUNNABLE]) & (live == 1))
     if len(other):
-        example, level = shown(history.txn_label[int(other[0])]), NAMES[codes[other[0]] - 1]
+        example, level = display(history.txn_label[int(other[0])]), NAMES[codes[other[0]] - 1]
         return f"{example} carries {level}, which is no level to run at; give it another with --levels-file FILE"
     return None

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from plume_py.base.text import shown
-from plume_py.checking.result import INITIAL, Step
+from plume_py.base.text import display
+from plume_py.checking.result import Step
+from plume_py.history.model import INITIAL_ID
 from plume_py.levels.patterns import VERSION_CYCLE, Kind, Pattern
 
 
@@ -13,14 +14,16 @@ def headline(pattern: Pattern, steps: Sequence[Step], words: str) -> str:
         return _triple(steps)
     if pattern.kind is Kind.REREAD:
         first, second = steps
-        return f"{shown(first.target)} read {shown(first.key)} {_from(first.source)}, and then {_from(second.source)}"
+        return (
+            f"{display(first.target)} read {display(first.key)} {_from(first.source)}, and then {_from(second.source)}"
+        )
     if pattern.kind is Kind.CYCLE:
         return _cycle(pattern, steps)
     return words
 
 
 def _from(source: object) -> str:
-    return "as it was initially" if source == INITIAL else f"from {shown(source)}"
+    return "as it was initially" if source == INITIAL_ID else f"from {display(source)}"
 
 
 def _triple(steps: Sequence[Step]) -> str:
@@ -28,16 +31,16 @@ def _triple(steps: Sequence[Step]) -> str:
     forced = steps[-1]
     if len(steps) > 1 and all(step.relation == "CM" for step in steps):
         return _disagreement(steps)
-    read = f"{shown(forced.reader)} read {_what(forced)}"
+    read = f"{display(forced.reader)} read {_what(forced)}"
     settled = any(step.relation == "CM" for step in steps[:-1])
     after = "whose write is newer, as other reads show" if settled else "had overwritten it"
-    return f"{read}, although {shown(forced.source)}, {_how(forced)}, {after}"
+    return f"{read}, although {display(forced.source)}, {_how(forced)}, {after}"
 
 
 def _what(forced: Step) -> str:
-    if forced.target == INITIAL:
-        return f"the initial {shown(forced.key)}"
-    return f"{shown(forced.key)} from {shown(forced.target)}"
+    if forced.target == INITIAL_ID:
+        return f"the initial {display(forced.key)}"
+    return f"{display(forced.key)} from {display(forced.target)}"
 
 
 def _how(forced: Step) -> str:
@@ -45,7 +48,7 @@ def _how(forced: Step) -> str:
     if len(forced.evidence) > 1:
         return "in its causal past"
     (saw,) = forced.evidence
-    return "earlier in its own session" if saw.relation == "SO" else f"from which it read {shown(saw.key)}"
+    return "earlier in its own session" if saw.relation == "SO" else f"from which it read {display(saw.key)}"
 
 
 def _disagreement(steps: Sequence[Step]) -> str:
@@ -53,16 +56,16 @@ def _disagreement(steps: Sequence[Step]) -> str:
     first, last = steps[0], steps[-1]
     if len(steps) == 2 and first.key == last.key:
         return (
-            f"{shown(first.reader)} and {shown(last.reader)} disagree on who wrote {shown(first.key)} first, "
-            f"{shown(first.source)} or {shown(last.source)}"
+            f"{display(first.reader)} and {display(last.reader)} disagree on who wrote {display(first.key)} first, "
+            f"{display(first.source)} or {display(last.source)}"
         )
-    readers = dict.fromkeys(shown(step.reader) for step in steps)
-    writers = dict.fromkeys(shown(step.source) for step in steps)
+    readers = dict.fromkeys(display(step.reader) for step in steps)
+    writers = dict.fromkeys(display(step.source) for step in steps)
     return f"what {_and(list(readers))} read puts the writes of {_and(list(writers))} in a circle"
 
 
 def _cycle(pattern: Pattern, steps: Sequence[Step]) -> str:
-    names = list(dict.fromkeys(shown(step.source) for step in steps))
+    names = list(dict.fromkeys(display(step.source) for step in steps))
     if pattern.id == VERSION_CYCLE:
         return f"the lists that were read put {_and(names)} in a circle"
     if len(names) == 2 and all(step.relation == "WR" for step in steps):

@@ -123,8 +123,8 @@ class _Ways:
         """Is the weakest level that breaks the same?"""
         return self._is_same_level(self._strong(parts))
 
-    def _is_same_level(self, found: Violation | None) -> bool:
-        return found is not None and found.level == self.violation.level
+    def _is_same_level(self, violation: Violation | None) -> bool:
+        return violation is not None and violation.level == self.violation.level
 
     def _verdict(self, parts: list[_Part]) -> LevelVerdict:
         made = _build(self.history, parts)
@@ -139,7 +139,7 @@ def _start(history: History, violation: Violation, levels: Int8s | None, ways: _
     """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
     numbers = _participants(history, violation)
     # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.
-    with_lists = {w for t in numbers for w in (t, *_shown_writers(history, t))}
+    with_lists = {w for t in numbers for w in (t, *_list_writers(history, t))}
     seen = _seen(history, numbers)
     starts = [(numbers, None), (with_lists, None), *([({*numbers, *seen}, seen)] if seen else [])]
     for chosen, also in starts:
@@ -170,7 +170,7 @@ def _participants(history: History, violation: Violation) -> set[int]:
     places = {(shown.id, shown.place) for shown in violation.transactions}
     numbers = {t for t in range(history.transactions) if (history.txn_label[t], history.place(t)) in places}
     if violation.tap in (DUPLICATE, INCOMPATIBLE, TORN):
-        numbers |= {w for t in numbers for w in _shown_writers(history, t)}
+        numbers |= {w for t in numbers for w in _list_writers(history, t)}
     return numbers
 
 
@@ -194,14 +194,14 @@ def _parts(
             keys = violation.keys if t in members or t == history.init_txn else ()
             kept = (also or {}).get(t, set())
             ops = tuple(op for op in txn.ops if op.key in keys or op in kept)
-            txn = txn._replace(ops=tuple(_kept(ops, _written_by_others(history, t, present))))
+            txn = txn._replace(ops=tuple(_without_values(ops, _written_by_others(history, t, present))))
         if levels is not None and levels[t]:
             txn = txn._replace(level=NAMES[int(levels[t]) - 1])
         parts.append(_Part(int(history.txn_session[t]), txn))
     return parts
 
 
-def _shown_writers(history: History, t: int) -> set[int]:
+def _list_writers(history: History, t: int) -> set[int]:
     """Whose appends the lists that ``t`` read show."""
     return {int(w) for w in history.version_writer[_list_items(history, t)] if w != NOBODY}
 
@@ -226,7 +226,7 @@ def _written_by_others(history: History, t: int, present: set[int]) -> set[tuple
     return gone
 
 
-def _kept(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]) -> Iterator[Op]:
+def _without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]) -> Iterator[Op]:
     for op in ops:
         if op.kind != "r":
             yield op
@@ -285,4 +285,4 @@ def _without_an_operation(parts: list[_Part]) -> Iterator[list[_Part]]:
 def _without_reads_of(parts: list[_Part], writes: list[Op]) -> list[_Part]:
     left = {(op.key, op.value) for part in parts for op in part.txn.ops if op.kind != "r"}
     gone = {(op.key, op.value) for op in writes} - left
-    return [replace(part, txn=part.txn._replace(ops=tuple(_kept(part.txn.ops, gone)))) for part in parts]
+    return [replace(part, txn=part.txn._replace(ops=tuple(_without_values(part.txn.ops, gone)))) for part in parts]

@@ -6,10 +6,7 @@ from enum import Enum, auto
 from typing import Any
 
 from plume_py.history.atoms import Atom
-from plume_py.history.model import INITIAL_ID
 from plume_py.levels.patterns import Pattern
-
-INITIAL = INITIAL_ID  # stands for the initial state where a transaction's id would
 
 Id = str | int
 

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.commit_order import CommitOrder
 from plume_py.checking.graph.paths import causal_path
-from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.checking.result import INITIAL, Id, Step
+from plume_py.checking.result import Id, Step
 from plume_py.history.atoms import Atom
-from plume_py.history.model import Int32s
+from plume_py.history.model import INITIAL, INITIAL_ID, Int32s
 from plume_py.levels import sees
 from plume_py.levels.table import AT_COMMIT
 
@@ -23,12 +22,12 @@ QUOTED = 8
 def list_text(values: Sequence[Atom]) -> str:
     """A list for people; of a long one the end."""
     cut = ["…"] if len(values) > QUOTED else []
-    return f"[{' '.join([*cut, *(shown(value, 20) for value in values[-QUOTED:])])}]"
+    return f"[{' '.join([*cut, *(display(value, 20) for value in values[-QUOTED:])])}]"
 
 
 def whom(name: Id) -> str:
     """From whom something was read."""
-    return "the initial state" if name == INITIAL else shown(name)
+    return "the initial state" if name == INITIAL_ID else display(name)
 
 
 class StepWriter:
@@ -43,8 +42,8 @@ class StepWriter:
 
     def name(self, t: int) -> Id:
         """A transaction's id, noting that it takes part."""
-        if t == INITIAL_STATE:
-            return INITIAL
+        if t == INITIAL:
+            return INITIAL_ID
         self.transactions.add(t)
         return self.history.txn_label[t]
 
@@ -55,9 +54,9 @@ class StepWriter:
 
     def session_step(self, a: int, b: int) -> Step:
         """a is before b in their session."""
-        session = shown(self.history.session_label[int(self.history.txn_session[a])])
+        session = display(self.history.session_label[int(self.history.txn_session[a])])
         names = self.name(a), self.name(b)
-        return Step(*names, "SO", because=f"{shown(names[0])} comes before {shown(names[1])} in session {session}")
+        return Step(*names, "SO", because=f"{display(names[0])} comes before {display(names[1])} in session {session}")
 
     def read_step(self, r: int) -> Step:
         """Read ``r`` saw its source."""
@@ -72,9 +71,9 @@ class StepWriter:
     def read_text(self, o: int) -> str:
         """What operation ``o`` read; of a long list the end, and which of its elements are the reader's own."""
         op, t = self.history.op(o), self.owner(o)
-        reads = f"{shown(self.history.txn_label[t])} read {shown(op.key)} ="
+        reads = f"{display(self.history.txn_label[t])} read {display(op.key)} ="
         if not isinstance(op.value, tuple):
-            return f"{reads} {shown(op.value)}"
+            return f"{reads} {display(op.value)}"
         own = [value for value, writer in zip(op.value, self.list_writers(o), strict=True) if writer == t]
         return f"{reads} {list_text(op.value)}" + (f" ({list_text(own)} being its own)" if own else "")
 
@@ -96,7 +95,7 @@ class StepWriter:
 
     def write_op(self, t: int, version: int | None) -> int | None:
         """The operation by which t wrote ``version``; None for the initial state."""
-        writes = [] if t == INITIAL_STATE or version is None else self._writes(t, self.history.op_version, version)
+        writes = [] if t == INITIAL or version is None else self._writes(t, self.history.op_version, version)
         return writes[0] if writes else None
 
     def last_write(self, t: int, x: int) -> int | None:
@@ -116,16 +115,16 @@ class StepWriter:
         x = int(self.history.op_key[self.reads.read_op[r]])
         key = self.key(x)
         evidence = self._evidence(level, t2, t3, r)
-        first, reader, source = shown(self.name(t2)), shown(self.name(t3)), self.name(t1)
+        first, reader, source = display(self.name(t2)), display(self.name(t3)), self.name(t1)
         saw = " and ".join(step.because for step in evidence)
-        although = f"{reader} read {shown(key)} from {whom(source)}, although {first} wrote it too"
+        although = f"{reader} read {display(key)} from {whom(source)}, although {first} wrote it too"
         question = replace(self.read_step(r), because=although)
-        if source == INITIAL:
-            because = f"{reader} read the initial {shown(key)}, but {first} wrote {shown(key)}, and {saw}"
+        if source == INITIAL_ID:
+            because = f"{reader} read the initial {display(key)}, but {first} wrote {display(key)}, and {saw}"
         else:
             because = (
-                f"{first} must commit before {shown(source)}: {reader} read {shown(key)} from {shown(source)}, "
-                f"but {first} wrote {shown(key)} too, and {saw}"
+                f"{first} must commit before {display(source)}: {reader} read {display(key)} from {display(source)}, "
+                f"but {first} wrote {display(key)} too, and {saw}"
             )
         return Step(
             self.name(t2),
@@ -147,9 +146,8 @@ class StepWriter:
         x = int(self.history.op_key[o])
         names, key = (self.name(a), self.name(b)), self.key(x)
         late = "before" if b in self.list_writers(o) else "and not"
-        because = (
-            f"{shown(reader)}'s read of list {shown(key)} shows {shown(names[0])}'s append {late} {shown(names[1])}'s"
-        )
+        shows = f"{display(names[0])}'s append {late} {display(names[1])}'s"
+        because = f"{display(reader)}'s read of list {display(key)} shows {shows}"
         return Step(
             *names,
             "WW",
@@ -157,12 +155,12 @@ class StepWriter:
             because,
             reader=reader,
             source_op=self.last_write(a, x),
-            target_op=self._shown_append(b, o),
+            target_op=self._visible_append(b, o),
             reader_op=o,
             question=self._read_of_list(b, o),
         )
 
-    def _shown_append(self, t: int, o: int) -> int | None:
+    def _visible_append(self, t: int, o: int) -> int | None:
         """The first append of t in the list that operation ``o`` read; if there is none, the last one it made."""
         versions = [version for version in self._list_versions(o) if self.history.version_writer[version] == t]
         return self.write_op(t, versions[0]) if versions else self.last_write(t, int(self.history.op_key[o]))
@@ -174,7 +172,7 @@ class StepWriter:
         if not others or self.history.version_writer[others[-1]] != t:
             return None
         key, value = self.key(int(self.history.op_key[o])), self.history.value(others[-1])
-        because = f"{self.read_text(o)} from {shown(self.name(t))}"
+        because = f"{self.read_text(o)} from {display(self.name(t))}"
         names, wrote = (self.name(t), self.name(reader)), self.write_op(t, others[-1])
         return Step(*names, "WR", key, because, value, source_op=wrote, target_op=o)
 

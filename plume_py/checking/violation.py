@@ -7,11 +7,11 @@ that are shown, which is known only when all steps are.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.checking.headline import headline
-from plume_py.checking.result import INITIAL, Ends, ShownTransaction, Step, Violation
+from plume_py.checking.result import Ends, ShownTransaction, Step, Violation
 from plume_py.checking.steps import StepWriter, whom
-from plume_py.history.model import STATUS_NAMES
+from plume_py.history.model import INITIAL_ID, STATUS_NAMES
 from plume_py.levels.patterns import PATTERNS, Kind, Pattern
 
 # Operations of one transaction that are shown, besides those that a step touches.
@@ -62,9 +62,7 @@ def complete(
         pattern=known,
         level=level or known.level,
         keys=tuple(writer.history.key(x) for x in writer.keys),
-        transactions=tuple(
-            _shown_transaction(writer, t, ops[t], None if own_levels is None else own_levels[t]) for t in members
-        ),
+        transactions=tuple(_excerpt(writer, t, ops[t], None if own_levels is None else own_levels[t]) for t in members),
         steps=tuple(_renumbered(step, place.__getitem__) for step in steps),
         ends=ends,
         headline=headline(known, steps, argument.words),
@@ -80,7 +78,7 @@ def complete(
 def _ends(pattern: Pattern, steps: Sequence[Step]) -> Ends:
     if not steps or pattern.kind in (Kind.READ, Kind.REREAD, Kind.LIST):
         return Ends.OPEN
-    return Ends.BEFORE_START if steps[-1].target == INITIAL else Ends.CLOSED
+    return Ends.BEFORE_START if steps[-1].target == INITIAL_ID else Ends.CLOSED
 
 
 def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
@@ -89,11 +87,13 @@ def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
         return f"That is, {argument.whole}."
     if pattern.kind is Kind.REREAD:
         first, second = (whom(step.source) for step in steps)
-        return f"Hence {shown(steps[0].target)} read {shown(steps[0].key)} first from {first} and then from {second}."
+        return (
+            f"Hence {display(steps[0].target)} read {display(steps[0].key)} first from {first} and then from {second}."
+        )
     if ends is Ends.OPEN:
         return f"{argument.words}."
     before = "the initial state" if ends is Ends.BEFORE_START else "itself"
-    return f"Hence {shown(steps[0].source)} would have to come before {before}: a contradiction."
+    return f"Hence {display(steps[0].source)} would have to come before {before}: a contradiction."
 
 
 # The operations that are shown, and their places
@@ -128,7 +128,7 @@ def _renumbered(step: Step, numbers: Callable[[int], int]) -> Step:
     )
 
 
-def _shown_transaction(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) -> ShownTransaction:
+def _excerpt(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) -> ShownTransaction:
     """A transaction with its operations on the keys that matter."""
     history = writer.history
     return ShownTransaction(

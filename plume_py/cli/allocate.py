@@ -7,7 +7,7 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
 from plume_py.cli.contract import picture_formats, picture_option, tell_written
-from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
+from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_critical_cycles
 from plume_py.levels import parse_level
 
 RULES = ("refined", "repaired", "paper")
@@ -33,7 +33,7 @@ def command(
     out: str | None,
     pictures: tuple[str, ...],
     output: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """The weakest level for each transaction at which every run is still serializable.
 
@@ -49,11 +49,11 @@ def command(
     from plume_py.allocate.driver import answer_allocation, open_workload
     from plume_py.allocate.report import allocation_document, allocation_text
 
-    wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, given["catalogue"]).items()]
+    wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, params["catalogue"]).items()]
     if len(dict(wanted)) < len(wanted):
         raise IsocheckError("--pin: one name has two levels")
     formats = picture_formats(pictures, out)
-    drawing, options = drawing_of(given)
+    drawing, options = drawing_of(params)
     answer = answer_allocation(
         open_workload(source, schema),
         drawing=drawing,
@@ -67,7 +67,7 @@ def command(
         _save(answer, save)
         tell_written(save)
     if out is not None:
-        write_dangers(answer.dangers.values(), out, formats)
+        write_critical_cycles(answer.critical.values(), out, formats)
 
 
 def _costs(weights: str | None) -> dict[str, float]:
@@ -86,7 +86,7 @@ def _costs(weights: str | None) -> dict[str, float]:
 
 
 def _save(answer: Any, target: str) -> None:
-    from plume_py.allocate.files import encode_programs, encode_workload, save
+    from plume_py.allocate.workload_files import encode_programs, encode_workload, save
 
     if answer.space.of_workload:
         case = answer.space.cases[0]

@@ -35,7 +35,7 @@ PATTERNS = "abcdefghijklmn"
 
 
 @dataclass(frozen=True)
-class Options:
+class CheckOptions:
     """What the user asked for."""
 
     levels: list[str]
@@ -118,7 +118,7 @@ def command(
     color: str,
     quiet: bool,
     verbose: bool,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Check whether histories keep an isolation level ("-" reads standard input).
 
@@ -131,9 +131,9 @@ def command(
       isocheck run/history.edn --level SI --timeout 60
       isocheck *.txt --format junit > results.xml    for a CI system
     """
-    given["pictures"] = picture_formats(pictures, given["out"])
-    options = Options(
-        levels=[level for group in levels for level in group] or list(NAMES), patient=bool(levels), **given
+    params["pictures"] = picture_formats(pictures, params["out"])
+    options = CheckOptions(
+        levels=[level for group in levels for level in group] or list(NAMES), patient=bool(levels), **params
     )
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
@@ -174,7 +174,7 @@ def _sum_up(results: "list[Result]") -> str:
     return f"{len(results):,} histories: {', '.join(told)}"
 
 
-def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: str | None) -> None:
+def _reject_bad_targets(histories: tuple[str, ...], options: CheckOptions, report: str | None) -> None:
     """Files to be written must not be in the way of anything, nor of each other's meaning."""
     targets = {"--witness": options.witness, "--minimize": options.minimize, "--report": report}
     inputs = {os.path.realpath(path) for path in histories}
@@ -189,7 +189,7 @@ def _reject_bad_targets(histories: tuple[str, ...], options: Options, report: st
             raise click.UsageError(f"{name} needs exactly one history and one level")
 
 
-def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]":
+def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, ExitCode]":
     """Load and check one history; what goes wrong with its input is told on standard error at once.
 
     With the result comes what its files have to add to the exit code.
@@ -239,7 +239,7 @@ def _check(path: str, options: Options, quiet: bool) -> "tuple[Result, ExitCode]
 
 
 def _write_files(
-    history: "History", result: "Result", options: Options, how: "dict[str, Any]", quiet: bool
+    history: "History", result: "Result", options: CheckOptions, how: "dict[str, Any]", quiet: bool
 ) -> ExitCode:
     """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
     written = ExitCode.HOLDS

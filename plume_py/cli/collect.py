@@ -129,7 +129,7 @@ def collecting_options(command: F) -> F:
 @click.option("--out", required=True, type=click.Path(dir_okay=False, allow_dash=True), help="The history, JSON Lines.")
 @collecting_options
 @click.pass_context
-def command(ctx: click.Context, /, out: str, **given: Any) -> None:
+def command(ctx: click.Context, /, out: str, **params: Any) -> None:
     """Run a workload on the database at URL and record what its clients saw.
 
     URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, or your own adapter as file.py:Class. Each session is
@@ -142,7 +142,7 @@ def command(ctx: click.Context, /, out: str, **given: Any) -> None:
       isocheck collect postgresql://user:password@host/db --workload append --out h.jsonl
       isocheck collect --managed mariadb --mix RC=2,SER=1 --seconds 10 --out h.jsonl
     """
-    collected, _ = run(given, out)
+    collected, _ = run(params, out)
     for line in summary(collected):
         click.echo(one_line(line), err=is_standard_output(out))
     tell_written(out)
@@ -150,33 +150,33 @@ def command(ctx: click.Context, /, out: str, **given: Any) -> None:
 
 
 def run(
-    given: dict[str, Any], out: str, accept: "Callable[[list[Isolation]], object]" = lambda isolations: None
+    params: dict[str, Any], out: str, accept: "Callable[[list[Isolation]], object]" = lambda isolations: None
 ) -> "tuple[Collected, list[Isolation]]":
     """Collect as the options say; also at which isolations that was, to which ``accept`` may object before."""
     from plume_py.collect.recorder import reject_record
     from plume_py.collect.run import Plan, collect
     from plume_py.collect.workload import Shape
 
-    if not given["force"]:  # better now than after a server has been started
+    if not params["force"]:  # better now than after a server has been started
         reject_record(out)
-    shape = Shape(**{name: given[name] for name in _OF_SHAPE})
-    with _sigterm_as_interrupt(), _database(given, shape.lists) as (adapter, server):
-        isolations = chosen_isolations(adapter, given["isolation"], given["mix"])
-        by_kind = _by_kind(adapter, shape, given["levels"])
+    shape = Shape(**{name: params[name] for name in _OF_SHAPE})
+    with _sigterm_as_interrupt(), _database(params, shape.lists) as (adapter, server):
+        isolations = chosen_isolations(adapter, params["isolation"], params["mix"])
+        by_kind = _by_kind(adapter, shape, params["levels"])
         everyone = [*isolations, *by_kind.values()]
         accept(everyone)
         plan = Plan(
             shape,
             isolations,
             out,
-            retries=given["retries"],
-            seconds=given["seconds"],
-            faults=given["faults"],
-            fault_interval=given["fault_interval"],
-            timeout=given["timeout"],
-            keep_table=given["keep_table"],
+            retries=params["retries"],
+            seconds=params["seconds"],
+            faults=params["faults"],
+            fault_interval=params["fault_interval"],
+            timeout=params["timeout"],
+            keep_table=params["keep_table"],
             by_kind=by_kind,
-            force=given["force"],
+            force=params["force"],
         )
         with _status(shape.sessions * shape.transactions) as tick:
             collected = collect(adapter, plan, server, tick)
@@ -205,7 +205,7 @@ def _status(planned: int) -> "Iterator[Callable[[int], None]]":
 
 
 @contextmanager
-def _database(given: dict[str, Any], lists: bool) -> "Iterator[tuple[Adapter, Any]]":
+def _database(params: dict[str, Any], lists: bool) -> "Iterator[tuple[Adapter, Any]]":
     """The adapter, and the server behind it if we start one."""
     import secrets
 
@@ -213,15 +213,15 @@ def _database(given: dict[str, Any], lists: bool) -> "Iterator[tuple[Adapter, An
     from plume_py.collect.managed import SERVERS
     from plume_py.collect.registry import open_adapter
 
-    url, managed = given["url"], given["managed"]
+    url, managed = params["url"], params["managed"]
     if (url is None) == (managed is None):
         raise click.UsageError("give the URL of a database, or --managed to have one started: one of the two")
     setup = Setup(
         url or "",
         table=f"isocheck_{secrets.token_hex(4)}",  # never one that is there already
         lists=lists,
-        timeout=given["timeout"],
-        session_settings=given["settings"],
+        timeout=params["timeout"],
+        session_settings=params["settings"],
     )
     if managed is None:
         yield open_adapter(setup), None
@@ -332,7 +332,7 @@ def _audit_lines(collected: "Collected") -> Iterator[str]:
     if audit is None:
         yield f"  table     not compared: {collected.audit_problem}"
         return
-    looked = f"{audit.found:,} values in it, {audit.from_unknown:,} of them of unknown outcome"
+    looked = f"{audit.table_values:,} values in it, {audit.from_unknown:,} of them of unknown outcome"
     if audit.ok:
         yield f"  table     agrees with the history ({looked}; {audit.confirmed:,} confirmed writes looked for)"
         return

@@ -11,7 +11,7 @@ from plume_py.levels import DEFAULT, STRONGEST
 from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
-    from plume_py.predict.store.explore import Exploration
+    from plume_py.predict.store.exploration import Exploration
 
 
 @click.command("explore")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds in all.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the first run that breaks the target here.")
 @click.pass_context
-def command(ctx: click.Context, /, program: str, level: str, out: str | None, **given: Any) -> None:
+def command(ctx: click.Context, /, program: str, level: str, out: str | None, **params: Any) -> None:
     """Run APP (smallbank, voter, tpcc, wikipedia) on a store where each read sees any version that the level allows.
 
     Exit code: 0 no run broke the target, 1 some did, 3 the time was up before all runs and none had, 2 wrong usage.
@@ -46,12 +46,12 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
         raise click.UsageError("the programs declare no levels: choose one")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.predict.store.explore import explore
+    from plume_py.predict.store.exploration import explore
     from plume_py.predict.store.program import program as find
 
-    limits = Limits(given.pop("timeout"), share_of_machine(1))
+    limits = Limits(params.pop("timeout"), share_of_machine(1))
     with limits.enforced():
-        found = explore(find(program), level, limits=limits, **given)
+        found = explore(find(program), level, limits=limits, **params)
     for line in _lines(program, found):
         click.echo(line)
     if out is not None and found.first_history is not None:
@@ -65,16 +65,16 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     ctx.exit(ExitCode.HOLDS if found.reason is None and not found.undecided else ExitCode.UNDECIDED)
 
 
-def _lines(program: str, found: "Exploration") -> "list[str]":
-    share = f"{found.broken} of {found.runs} runs at {found.level} break {found.target}"
-    lines = [f"{program}: {share}, {found.per_second:.1f} per second, {found.seconds:.1f} s"]
-    lines += [f"  {name}: {count}" for name, count in found.anomalies.most_common()]
-    if found.undecided:
-        lines.append(f"  undecided: {found.undecided}")
-    if found.reason is not None:
-        lines.append(f"  {found.reason}")
-    if found.first is not None:
+def _lines(program: str, exploration: "Exploration") -> "list[str]":
+    share = f"{exploration.broken} of {exploration.runs} runs at {exploration.level} break {exploration.target}"
+    lines = [f"{program}: {share}, {exploration.per_second:.1f} per second, {exploration.seconds:.1f} s"]
+    lines += [f"  {name}: {count}" for name, count in exploration.anomalies.most_common()]
+    if exploration.undecided:
+        lines.append(f"  undecided: {exploration.undecided}")
+    if exploration.reason is not None:
+        lines.append(f"  {exploration.reason}")
+    if exploration.first is not None:
         from plume_py.report.text import render
 
-        lines += ["", render(found.first)]
+        lines += ["", render(exploration.first)]
     return lines

@@ -67,7 +67,7 @@ def command(target: str, name: str | None, wishes: tuple[str, ...], quiet: bool,
       isocheck generate history.jsonl --inject k=2,lost-update=1
     """
     chosen = FORMATS[name or format_of(target)]
-    counts = wanted(wishes)
+    counts = pattern_counts(wishes)
     from plume_py.base.files import write_atomically
 
     try:
@@ -100,7 +100,7 @@ def _shown(transactions: int, quiet: bool) -> Iterator[None]:
         yield
 
 
-def wanted(wishes: tuple[str, ...]) -> dict[str, int]:
+def pattern_counts(wishes: tuple[str, ...]) -> dict[str, int]:
     """How many of each pattern ``--inject`` asks for, all its occurrences added up."""
     counts: dict[str, int] = {}
     for piece in (piece.strip() for wish in wishes for piece in wish.split(",")):

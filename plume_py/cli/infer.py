@@ -10,7 +10,7 @@ from plume_py.base.exits import ExitCode
 from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written
 
 if TYPE_CHECKING:
-    from plume_py.infer.driver import Inference, Together
+    from plume_py.infer.driver import InferenceResult, Together
 
 SERVERS = ("postgresql", "mariadb")
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
@@ -59,7 +59,7 @@ def command(
     run_seconds: float,
     clients: int,
     partners: bool,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Find the weakest isolation level of each transaction of APP that keeps its invariant.
 
@@ -78,10 +78,10 @@ def command(
     from plume_py.infer.language.load import load
 
     formats = picture_formats(pictures, folder)
-    given["store"] = _store(given["store"], server)
+    params["store"] = _store(params["store"], server)
     program = load(app)
-    result = _infer(program, **given)
-    together = _together(result, partners, given)
+    result = _infer(program, **params)
+    together = _together(result, partners, params)
     extra: dict[str, Any] = {}
     if style == "text":
         from plume_py.infer.report import text, together_text
@@ -95,7 +95,7 @@ def command(
     if server:
         extra["run"] = _run(result, together, server, every, run_seconds, clients, style == "text")
         code = ExitCode.VIOLATION if any(r["broken"] and r["found safe"] for r in extra["run"]["vectors"]) else code
-    if together is not None and any(verdict.shown for verdict in together.verdicts.values()):
+    if together is not None and any(verdict.examples for verdict in together.verdicts.values()):
         code = ExitCode.VIOLATION
     if style == "json":
         _print_json(result, together, extra)
@@ -112,7 +112,7 @@ def _store(store: str | None, server: str | None) -> str:
     return own
 
 
-def _print_json(result: "Inference", together: "Together | None", extra: dict[str, Any]) -> None:
+def _print_json(result: "InferenceResult", together: "Together | None", extra: dict[str, Any]) -> None:
     from plume_py.infer.report import data, together_data
     from plume_py.report.json import signed
 
@@ -122,24 +122,24 @@ def _print_json(result: "Inference", together: "Together | None", extra: dict[st
     click.echo(signed(document, indent=2))
 
 
-def _together(result: "Inference", wanted: bool, given: dict[str, Any]) -> "Together | None":
+def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
     """Partners at their own levels: if wanted, and always where SERIALIZABLE beside weaker levels promises less."""
-    from plume_py.infer.driver import MISSING, Options, check_together, has_solver, mixes_serializable
+    from plume_py.infer.driver import MISSING, InferOptions, check_together, has_solver, mixes_serializable
 
-    if not wanted and (given["serializability"] or not mixes_serializable(result)):
+    if not partners and (params["serializability"] or not mixes_serializable(result)):
         return None
     if not has_solver():
-        if wanted:
+        if partners:
             raise IsocheckError(MISSING)
         # The levels would look final, but here SERIALIZABLE beside weaker ones is less than was assumed.
         note = "these levels were not checked together, which needs z3: SERIALIZABLE watches only its own kind"
         click.echo(f"note: {note}", err=True)
         return None
-    return check_together(result, Options(given["rows"], given["steps"], "z3", False, given["timeout"]))
+    return check_together(result, InferOptions(params["rows"], params["steps"], "z3", False, params["timeout"]))
 
 
 def _run(
-    result: "Inference",
+    result: "InferenceResult",
     together: "Together | None",
     server: str,
     every: bool,
@@ -158,18 +158,18 @@ def _run(
 
     safe = {txn.name: {v.level.name for v in txn.levels if v.answer != "violated"} for txn in result.transactions}
 
-    def told(outcome: Any, safe: bool) -> None:
+    def print_run(outcome: Any, safe: bool) -> None:
         if tells:
             click.echo(run_line(result.program, outcome, safe))
 
-    version, found = sanity(result.program, server, inferred, safe, Load(clients, seconds), every, told)
+    version, found = sanity(result.program, server, inferred, safe, Load(clients, seconds), every, print_run)
     if tells:
         click.echo(run_summary(version, found))
     return run_data(version, found)
 
 
-def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **given: Any) -> "Inference":
-    from plume_py.infer.driver import Options, infer
+def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **params: Any) -> "InferenceResult":
+    from plume_py.infer.driver import InferOptions, infer
     from plume_py.infer.stores import STORES as CATALOGUE
 
     known = [txn.name for txn in program.transactions]
@@ -178,16 +178,16 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
             raise IsocheckError(f"{program.name} has no transaction {name}; it has {', '.join(known)}")
     if not program.invariant and not serializability:
         raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
-    options = Options(given["rows"], given["steps"], given["engine"], given["prove"], given["timeout"])
+    options = InferOptions(params["rows"], params["steps"], params["engine"], params["prove"], params["timeout"])
     if serializability:
         from plume_py.infer.driver import infer_serial
 
-        result: Inference = infer_serial(program, CATALOGUE[store], names, options)
+        result: InferenceResult = infer_serial(program, CATALOGUE[store], names, options)
         return result
     return infer(program, CATALOGUE[store], names, options)
 
 
-def _exit_code(result: "Inference") -> ExitCode:
+def _exit_code(result: "InferenceResult") -> ExitCode:
     from plume_py.infer.driver import VIOLATED
 
     if any(all(verdict.answer == VIOLATED for verdict in txn.levels) for txn in result.transactions):
@@ -195,14 +195,14 @@ def _exit_code(result: "Inference") -> ExitCode:
     return ExitCode.HOLDS if all(txn.weakest for txn in result.transactions) else ExitCode.UNDECIDED
 
 
-def _draw(result: "Inference", folder: str, formats: tuple[str, ...]) -> None:
+def _draw(result: "InferenceResult", folder: str, formats: tuple[str, ...]) -> None:
     from plume_py.infer.picture import render
     from plume_py.report.graphviz import Album, slug
 
     album = Album(Path(folder), formats)
     for txn in result.transactions:
         for verdict in txn.levels:
-            if verdict.shown:
+            if verdict.examples:
                 album.add(slug(f"{result.program.name}-{txn.name}-{verdict.level.name}"), render(result, txn, verdict))
     tell(album.notes)
     if album.folder.exists():

@@ -23,8 +23,8 @@ from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
-    from plume_py.predict.predictor.predictor import Outcome
-    from plume_py.predict.store.program import Workload
+    from plume_py.predict.predictor.predictor import PredictionResult
+    from plume_py.predict.store.program import SeededProgram
     from plume_py.predict.store.replay import Validation
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
@@ -84,7 +84,7 @@ def workload_options(command: Any) -> Any:
 @click.option("--verbose", "-v", is_flag=True, help="Print times and sizes as well.")
 @reading_options
 @click.pass_context
-def command(ctx: click.Context, /, history: str | None, program: str | None, **given: Any) -> None:
+def command(ctx: click.Context, /, history: str | None, program: str | None, **params: Any) -> None:
     """From the run in HISTORY to one that could have been: it keeps the level, and breaks the target.
 
     Exit code: 0 none predicted, 1 predicted (or the history breaks the target itself), 2 wrong usage, 3 undecided, 4
@@ -96,106 +96,112 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **g
       isocheck predict history.json --sweep            at which levels?
       isocheck predict --program smallbank --out predicted.json
     """
-    given["formats"] = picture_formats(given["pictures"], given["out"])
+    params["formats"] = picture_formats(params["pictures"], params["out"])
     if (history is None) == (program is None):
         raise click.UsageError("give a HISTORY, or a program with --program")
-    if program is not None and given["level"] == "declared":
+    if program is not None and params["level"] == "declared":
         raise click.UsageError("the programs declare no levels: choose one")
-    if given["target"] == given["level"]:
-        kept = given["level"]
+    if params["target"] == params["level"]:
+        kept = params["level"]
         raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
-    if (given["assume"] or given["levels_file"]) and given["level"] != "declared":
+    if (params["assume"] or params["levels_file"]) and params["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
-    if given["sweep"] and (given["out"] or given["output"] == "json"):
+    if params["sweep"] and (params["out"] or params["output"] == "json"):
         raise click.UsageError("--sweep prints a table; ask for files level by level")
-    if given["out"] is not None and history is not None and os.path.realpath(given["out"]) == os.path.realpath(history):
+    if (
+        params["out"] is not None
+        and history is not None
+        and os.path.realpath(params["out"]) == os.path.realpath(history)
+    ):
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
 
-    given["limits"] = Limits(given["timeout"], given["max_memory"] or share_of_machine(1))
-    with given["limits"].enforced():
-        name, observed, workload = _observe(history, program, given)
-        keeps_target = given["even_if_broken"] or _keeps_target(name, observed, given)
+    params["limits"] = Limits(params["timeout"], params["max_memory"] or share_of_machine(1))
+    with params["limits"].enforced():
+        name, observed, workload = _observe(history, program, params)
+        keeps_target = params["even_if_broken"] or _keeps_target(name, observed, params)
     if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
-    ctx.exit(_sweep(name, observed, given) if given["sweep"] else _predict(name, observed, workload, given))
+    ctx.exit(_sweep(name, observed, params) if params["sweep"] else _predict(name, observed, workload, params))
 
 
-def _observe(path: str | None, program: str | None, given: dict[str, Any]) -> "tuple[str, History, Workload | None]":
+def _observe(
+    path: str | None, program: str | None, params: dict[str, Any]
+) -> "tuple[str, History, SeededProgram | None]":
     if path is not None:
         from plume_py.history.load import load
 
-        return path, load(path, format=given["input_format"], init_txn=given["init_txn"]), None
-    from plume_py.predict.store.program import Workload, observed_run
+        return path, load(path, format=params["input_format"], init_txn=params["init_txn"]), None
+    from plume_py.predict.store.program import SeededProgram, observed_run
     from plume_py.predict.store.program import program as find
 
-    workload = Workload(find(str(program)), given["seed"], given["sessions"], given["transactions"])
+    workload = SeededProgram(find(str(program)), params["seed"], params["sessions"], params["transactions"])
     shape = f"{workload.sessions}x{workload.transactions}"
     return f"{program}, seed {workload.seed}, {shape}", observed_run(workload), workload
 
 
-def _keeps_target(name: str, observed: "History", given: dict[str, Any]) -> bool:
+def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> bool:
     """Does the observed run keep the target? If not, that is what there is to show."""
     from plume_py.base.errors import LimitError
     from plume_py.checking.check import check
     from plume_py.report.json import encode, plain
     from plume_py.report.text import render
 
-    target = given["target"]
-    result = check(observed, target, name=name, limits=given["limits"])
+    target = params["target"]
+    result = check(observed, target, name=name, limits=params["limits"])
     if result.ok is None:
         raise LimitError(f"{name}: does the observed history keep {target}? {result.levels[target].reason}")
     if result.ok is False:
         click.echo(
-            encode({"history": name, "observed": plain(result)}) if given["output"] == "json" else render(result)
+            encode({"history": name, "observed": plain(result)}) if params["output"] == "json" else render(result)
         )
         hint = f"the observed history breaks {target} itself: no need to predict (--even-if-broken does)"
         click.echo(one_line(f"isocheck: {name}: {hint}"), err=True)
     return bool(result.ok)
 
 
-def _run(observed: "History", level: str, given: dict[str, Any]) -> "Outcome":
+def _run(observed: "History", level: str, params: dict[str, Any]) -> "PredictionResult":
     from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor.predictor import predict
 
-    with given["limits"].enforced():
+    with params["limits"].enforced():
         return predict(
             observed,
             level,
-            target=given["target"],
-            boundary=given["boundary"],
-            exact=given["exact"],
-            count=given["count"],
-            limits=given["limits"],
-            level_map=None if given["levels_file"] is None else read_level_map(given["levels_file"]),
-            assume=given["assume"],
+            target=params["target"],
+            boundary=params["boundary"],
+            exact=params["exact"],
+            count=params["count"],
+            limits=params["limits"],
+            level_map=None if params["levels_file"] is None else read_level_map(params["levels_file"]),
+            assume=params["assume"],
         )
 
 
-def _predict(name: str, observed: "History", workload: "Workload | None", given: dict[str, Any]) -> int:
+def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
     from plume_py.predict.report import as_data, render
     from plume_py.report.json import encode
 
-    outcome = _run(observed, given["level"], given)
+    outcome = _run(observed, params["level"], params)
     validations = _replay(observed, workload, outcome)
-    if given["output"] == "json":
+    if params["output"] == "json":
         click.echo(encode(as_data(name, observed, outcome, validations)))
     else:
         for line in render(name, observed, outcome, validations):
             click.echo(line)
-        if given["verbose"]:
+        if params["verbose"]:
             click.echo(_figures(outcome))
-    if given["out"] is not None and outcome.predictions:
-        from plume_py.predict.files import write_predictions
+    if params["out"] is not None and outcome.predictions:
+        from plume_py.predict.prediction_files import write_predictions
         from plume_py.report.wording import counted
 
-        tell(write_predictions(given["out"], observed, outcome, given["formats"]))
-        tell_written(given["out"], counted(len(outcome.predictions), "prediction"))
+        tell(write_predictions(params["out"], observed, outcome, params["formats"]))
+        tell_written(params["out"], counted(len(outcome.predictions), "prediction"))
     return exit_code(outcome.ok, None)
 
 
-def _replay(observed: "History", workload: "Workload | None", outcome: "Outcome") -> "list[Validation]":
+def _replay(observed: "History", workload: "SeededProgram | None", outcome: "PredictionResult") -> "list[Validation]":
     if workload is None:
         return []
     from plume_py.predict.store.replay import replay
@@ -203,22 +209,22 @@ def _replay(observed: "History", workload: "Workload | None", outcome: "Outcome"
     return [replay(workload, observed, p, outcome.level, outcome.target) for p in outcome.predictions]
 
 
-def _figures(outcome: "Outcome") -> str:
+def _figures(outcome: "PredictionResult") -> str:
     times = ", ".join(f"{phase} {taken:.2f} s" for phase, taken in outcome.seconds.items())
     return f"  {times}; " + ", ".join(f"{count:,} {what}" for what, count in outcome.sizes.items())
 
 
-def _sweep(name: str, observed: "History", given: dict[str, Any]) -> int:
-    from plume_py.base.text import shown
+def _sweep(name: str, observed: "History", params: dict[str, Any]) -> int:
+    from plume_py.base.text import display
     from plume_py.predict.report import strategy
     from plume_py.predict.summary import safe_levels
 
-    levels = [level for level in LEVELS if level != given["target"]]
+    levels = [level for level in LEVELS if level != params["target"]]
     outcomes = {}
-    click.echo(one_line(f"{name}: {observed.transactions:,} transactions observed; target {given['target']}"))
+    click.echo(one_line(f"{name}: {observed.transactions:,} transactions observed; target {params['target']}"))
     for level in levels:
-        outcome = outcomes[level] = _run(observed, level, given)
-        found = ", ".join(dict.fromkeys(shown(p.violation.name) for p in outcome.predictions))
+        outcome = outcomes[level] = _run(observed, level, params)
+        found = ", ".join(dict.fromkeys(display(p.violation.name) for p in outcome.predictions))
         says = {True: "none predicted", False: f"could go wrong: {found}", None: f"undecided: {outcome.reason}"}
         click.echo(f"  {level:<4} {says[outcome.ok]}")
     safe = safe_levels(outcomes)
@@ -228,5 +234,5 @@ def _sweep(name: str, observed: "History", given: dict[str, Any]) -> int:
             f"  cheapest level without a prediction for this run ({strategy(outcomes[safe[0]])}): {' or '.join(safe)}"
         )
     elif not undecided:
-        click.echo(f"  no level below {given['target']} is safe for this run")
+        click.echo(f"  no level below {params['target']} is safe for this run")
     return combined(exit_code(outcome.ok, None) for outcome in outcomes.values())

@@ -6,7 +6,7 @@ import click
 
 from plume_py.base.exits import exit_code
 from plume_py.cli.contract import picture_formats, picture_option
-from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_dangers
+from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_critical_cycles
 
 
 @click.command("robust")
@@ -25,7 +25,7 @@ def command(
     out: str | None,
     pictures: tuple[str, ...],
     output: str,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Is every run of a workload at these levels serializable?
 
@@ -40,14 +40,14 @@ def command(
     from plume_py.allocate.report import robust_document, robust_text
 
     formats = picture_formats(pictures, out)
-    drawing, options = drawing_of(given)
-    wanted = None if levels is None else level_pairs("--levels", levels, given["catalogue"])
+    drawing, options = drawing_of(params)
+    wanted = None if levels is None else level_pairs("--levels", levels, params["catalogue"])
     found = answer_robustness(open_workload(source, schema), wanted, drawing=drawing, **options)
     if output == "json":
         click.echo(robust_document(found.source, found.scope, found.levels, found.answer))
     else:
         click.echo(f"{found.source}: {found.scope}")
         click.echo("\n".join(robust_text(found.answer)))
-    if out is not None and found.answer.danger is not None:
-        write_dangers([found.answer.danger], out, formats)
+    if out is not None and found.answer.critical is not None:
+        write_critical_cycles([found.answer.critical], out, formats)
     ctx.exit(exit_code(found.answer.ok, None))

@@ -122,7 +122,7 @@ def command(
     engine: str,
     scheduler: str | None,
     quiet: bool,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Check all histories below PATH: files, folders, globs, URLs, or @LIST for a file with a path per line.
 
@@ -153,9 +153,9 @@ def command(
     from plume_py.scan.settings import Settings
 
     asked = {level for group in levels for level in group} or set(NAMES)
-    given["per_level"] = None if levels else PER_LEVEL
-    settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **given)
-    with _results_file(results) as target, _told_how_to_go_on(results):
+    params["per_level"] = None if levels else PER_LEVEL
+    settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **params)
+    with _results_file(results) as target, _how_to_go_on(results):
         from plume_py.scan.results import Writer
 
         with Writer(target, resume=resume, force=force) as writer:
@@ -217,7 +217,7 @@ def _results_file(path: str | None) -> Iterator[str]:
 
 
 @contextmanager
-def _told_how_to_go_on(results: str | None) -> Iterator[None]:
+def _how_to_go_on(results: str | None) -> Iterator[None]:
     """An interrupted scan is not lost."""
     try:
         yield
@@ -234,7 +234,7 @@ def _scan(
     writer: "Writer",
     report: str | None,
 ) -> "tuple[Summary, Tally]":
-    from plume_py.cli.scan_progress import shown_progress
+    from plume_py.cli.scan_progress import progress_line
     from plume_py.scan.find import find
     from plume_py.scan.results import read_lines
     from plume_py.scan.run import run, with_known
@@ -243,7 +243,7 @@ def _scan(
     if writer.damaged:
         _note_damage(writer.path, writer.damaged)
     tasks = with_known(find(paths, leave_out=[path for path in (writer.path, report) if path]), writer, settings)
-    with shown_progress() as watch:
+    with progress_line() as watch:
         tally = run(tasks, engine(len(tasks)), writer, watch)
     return summed_up(read_lines(writer.path)), tally
 

@@ -22,7 +22,7 @@ def line(tally: "Tally") -> str:
 
 
 @contextmanager
-def shown_progress() -> "Iterator[Callable[[Tally], None]]":
+def progress_line() -> "Iterator[Callable[[Tally], None]]":
     """A function to call with what has happened so far; on a terminal, it is drawn a few times a second."""
     now: list[Tally] = []
 

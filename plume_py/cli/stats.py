@@ -9,7 +9,7 @@ import click
 from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined
 from plume_py.base.passwords import redacted
-from plume_py.base.text import encodable, one_line, shown, wrapped
+from plume_py.base.text import display, encodable, one_line, wrapped
 from plume_py.cli.contract import reading_options
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         "transactions": f"{found.transactions:,}{_outcomes(found)}",
         "operations": f"{found.operations:,} ({found.reads:,} reads, {found.writes:,} writes; "
         f"{found.read_share:.0%} reads)",
-        "longest": f"{found.longest_transaction:,} operations, in transaction {shown(found.longest_transaction_id)}",
+        "longest": f"{found.longest_transaction:,} operations, in transaction {display(found.longest_transaction_id)}",
         "keys": f"{found.keys:,}" + (f" ({found.list_keys:,} hold lists)" if found.list_keys else ""),
-        "hot keys": ", ".join(f"{shown(key, 20)} ({count:,})" for key, count in found.hot_keys),
+        "hot keys": ", ".join(f"{display(key, 20)} ({count:,})" for key, count in found.hot_keys),
         "initial state": _initial(found),
         "declared": ", ".join(f"{level} {count:,}" for level, count in found.declared_levels.items()),
     }
@@ -98,12 +98,12 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         yield f"  {'warning':<14}{warning}"
 
 
-def _outcomes(found: "Stats") -> str:
-    parts = [f"{n:,} {name}" for name, n in (("aborted", found.aborted), ("unknown", found.unknown)) if n]
-    return f" ({', '.join([f'{found.committed:,} committed', *parts])})" if parts else " (all committed)"
+def _outcomes(stats: "Stats") -> str:
+    parts = [f"{n:,} {name}" for name, n in (("aborted", stats.aborted), ("unknown", stats.unknown)) if n]
+    return f" ({', '.join([f'{stats.committed:,} committed', *parts])})" if parts else " (all committed)"
 
 
-def _initial(found: "Stats") -> str:
-    if found.initial_transaction is not None:
-        return f"set by transaction {shown(found.initial_transaction, 30)}; {found.initial_reads:,} reads see it"
-    return f"implicit, shown as {shown(found.initial_value, 20)}; {found.initial_reads:,} reads see it"
+def _initial(stats: "Stats") -> str:
+    if stats.initial_transaction is not None:
+        return f"set by transaction {display(stats.initial_transaction, 30)}; {stats.initial_reads:,} reads see it"
+    return f"implicit, shown as {display(stats.initial_value, 20)}; {stats.initial_reads:,} reads see it"

@@ -13,7 +13,7 @@ from plume_py.cli.contract import complete_levels, picture_formats, picture_opti
 from plume_py.cli.synth_options import chosen, scope_of, scope_options
 
 if TYPE_CHECKING:
-    from plume_py.synth import Found, Outcome, Program
+    from plume_py.synth import Program, SeparatingHistory, SynthesisResult
 
 
 @click.command("synth")
@@ -82,7 +82,7 @@ def command(
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
     from plume_py.report.json import signed
-    from plume_py.synth import Outcome, synthesize
+    from plume_py.synth import SynthesisResult, synthesize
     from plume_py.synth.report import plain, text
 
     allowed, forbidden = chosen(files, allow, forbid)
@@ -103,7 +103,7 @@ def command(
                 tricks=_tricks(switched_off), limits=limits,
             )  # fmt: skip
     except LimitError as error:
-        nothing = Outcome(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
+        nothing = SynthesisResult(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
         click.echo(signed(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     click.echo(signed(plain(outcome)) if output == "json" else text(outcome))
@@ -139,7 +139,7 @@ def _tricks(names: tuple[str, ...]) -> Any:
     return without(*names)
 
 
-def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
+def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> None:
     """One native file, or a folder with a file and pictures for each history."""
     from plume_py.base.files import is_stream
 
@@ -167,8 +167,8 @@ def _write(outcome: "Outcome", out: str, formats: tuple[str, ...]) -> None:
     tell_written(out)
 
 
-def _write_history(found: "Found", path: str) -> None:
+def _write_history(separating: "SeparatingHistory", path: str) -> None:
     from plume_py.base.files import write_atomically
     from plume_py.history.formats.json_writer import write_json
 
-    write_atomically(path, write_json(found.concrete.history()).chunks)
+    write_atomically(path, write_json(separating.concrete.history()).chunks)

@@ -52,7 +52,7 @@ def command(
     report: str | None,
     output: str,
     check_timeout: float | None,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Run a workload on the database at URL, and check whether it keeps what it promises.
 
@@ -67,8 +67,8 @@ def command(
       isocheck test --managed postgresql --faults kill-connection,restart
     """
     formats = picture_formats(pictures, out)
-    if given["url"] is None and given["managed"] is None:
-        given["managed"] = "sqlite"
+    if params["url"] is None and params["managed"] is None:
+        params["managed"] = "sqlite"
     if history is not None and is_stream(history):
         raise click.UsageError("--history needs a file: it is read again, and standard output has the results")
     scratch = Scratch() if history is None else None
@@ -76,7 +76,7 @@ def command(
     expected = [level for group in expect for level in group]
     is_needed = False
     try:
-        collected, isolations = run(given, path, lambda isolations: None if expected else _promised(isolations))
+        collected, isolations = run(params, path, lambda isolations: None if expected else _promised(isolations))
         is_needed = True  # what was collected may not come again
         for line in (*summary(collected), *([] if expected else _remarks(isolations))):
             click.echo(one_line(line), err=output != "text")

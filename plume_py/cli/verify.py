@@ -12,7 +12,7 @@ from plume_py.base.text import encodable, one_line
 from plume_py.cli.contract import bytes_of_memory, reading_options, seconds
 
 if TYPE_CHECKING:
-    from plume_py.verify import Entry, Witness
+    from plume_py.verify import HistoryClaim, WitnessClaim
 
 # Problems of one file that are told; a wrong order can have as many as there are reads.
 TOLD = 20
@@ -27,7 +27,7 @@ TOLD = 20
 )
 @reading_options
 @click.pass_context
-def command(ctx: click.Context, /, history: str, file: str, **given: Any) -> None:
+def command(ctx: click.Context, /, history: str, file: str, **params: Any) -> None:
     """Re-check FILE, which a check of HISTORY wrote ("-" reads standard input).
 
     FILE is a commit order (check --witness FILE) or a report (check --format json or jsonl), whose violations of
@@ -47,8 +47,8 @@ def command(ctx: click.Context, /, history: str, file: str, **given: Any) -> Non
     from plume_py.base.memory import share_of_machine
 
     try:
-        with Limits(given["timeout"], given["max_memory"] or share_of_machine(1)).enforced():
-            what, refuted, undecided = _judge(history, file, given)
+        with Limits(params["timeout"], params["max_memory"] or share_of_machine(1)).enforced():
+            what, refuted, undecided = _judge(history, file, params)
     except LimitError as error:
         what, refuted, undecided = "", [], [str(error)]
     if not refuted and not undecided:
@@ -59,15 +59,15 @@ def command(ctx: click.Context, /, history: str, file: str, **given: Any) -> Non
     ctx.exit(ExitCode.VIOLATION if refuted else ExitCode.UNDECIDED)
 
 
-def _judge(history: str, file: str, given: dict[str, Any]) -> tuple[str, list[str], list[str]]:
+def _judge(history: str, file: str, params: dict[str, Any]) -> tuple[str, list[str], list[str]]:
     """What is to be shown, what is wrong with it, and what could not be told."""
     from plume_py.history.load import load
-    from plume_py.verify import Witness, judge_entry, verify_witness
+    from plume_py.verify import WitnessClaim, judge_entry, verify_witness
 
     claim = _read(file)
-    entry = claim if isinstance(claim, Witness) else _choose(claim, history, file)
-    loaded = load(history, format=given["input_format"], init_txn=given["init_txn"])
-    if isinstance(entry, Witness):
+    entry = claim if isinstance(claim, WitnessClaim) else _choose(claim, history, file)
+    loaded = load(history, format=params["input_format"], init_txn=params["init_txn"])
+    if isinstance(entry, WitnessClaim):
         what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
         return what, verify_witness(loaded, entry), []
     verdict = judge_entry(loaded, entry)
@@ -82,7 +82,7 @@ def _tell(answer: str, problems: list[str]) -> None:
         click.echo(f"{answer}: {len(problems) - TOLD:,} more problems")
 
 
-def _read(file: str) -> "Witness | list[Entry]":
+def _read(file: str) -> "WitnessClaim | list[HistoryClaim]":
     from plume_py.verify import read_claim
 
     try:
@@ -95,7 +95,7 @@ def _read(file: str) -> "Witness | list[Entry]":
         ).in_source(file) from None
 
 
-def _choose(entries: "list[Entry]", history: str, file: str) -> "Entry":
+def _choose(entries: "list[HistoryClaim]", history: str, file: str) -> "HistoryClaim":
     """The entry for this history: of its path, or the only one."""
     named = [entry for entry in entries if entry.history == encodable(history)] or entries
     if not named or (named is entries and len(entries) > 1):

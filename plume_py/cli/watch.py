@@ -30,7 +30,7 @@ RATE_OVER = 2.0
 
 
 @dataclass(frozen=True)
-class Options:
+class WatchOptions:
     """What the user asked for."""
 
     levels: tuple[str, ...]
@@ -69,7 +69,7 @@ def command(
     output: str,
     color: str,
     quiet: bool,
-    **given: Any,
+    **params: Any,
 ) -> None:
     """Follow a growing JSON Lines or Plume text file, or a pipe ("-"), and tell each violation once it is certain.
 
@@ -86,9 +86,9 @@ def command(
     strong = [level for level in chosen if level not in WEAK]
     if strong:
         raise click.UsageError(f"{strong[0]} is not decided while a history grows: run isocheck check when it is whole")
-    if given["input_format"] not in (None, *WATCHED_FORMATS):
-        raise click.UsageError(f"{given['input_format']} cannot be watched, only jsonl and plume: run isocheck check")
-    options = Options(levels=tuple(level for level in WEAK if level in chosen), follow=not no_follow, **given)
+    if params["input_format"] not in (None, *WATCHED_FORMATS):
+        raise click.UsageError(f"{params['input_format']} cannot be watched, only jsonl and plume: run isocheck check")
+    options = WatchOptions(levels=tuple(level for level in WEAK if level in chosen), follow=not no_follow, **params)
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
     screen = Screen(output, ctx.color, quiet)
     with Stop() as stop:
@@ -100,7 +100,7 @@ class Stop:
     """Ctrl-C and SIGTERM ask to end in good order, between two batches; a second time, at once."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.is_requested = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Stop":
@@ -113,9 +113,9 @@ class Stop:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: object) -> None:
-        if self.asked:
+        if self.is_requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.is_requested = True
 
 
 class Screen:
@@ -189,7 +189,7 @@ class Screen:
 class Watch:
     """One input, followed to its end."""
 
-    def __init__(self, path: str, options: Options, screen: Screen, stop: Stop) -> None:
+    def __init__(self, path: str, options: WatchOptions, screen: Screen, stop: Stop) -> None:
         from plume_py.checking.stream.arrivals import Arrivals
         from plume_py.checking.stream.follow import Follower
 
@@ -198,7 +198,11 @@ class Watch:
         self._screen = screen
         self._stop = stop
         self._follower = Follower(
-            path, follow=options.follow, until_idle=options.until_idle, stopped=lambda: stop.asked, say=screen.say
+            path,
+            follow=options.follow,
+            until_idle=options.until_idle,
+            stopped=lambda: stop.is_requested,
+            say=screen.say,
         )
         self._arrivals = Arrivals(path, options.input_format)
         self._monitor: Monitor | None = None
@@ -228,7 +232,7 @@ class Watch:
             for batch in self._batches(piece):
                 if self._feed(batch):
                     return False
-        return not (self._feed(self._arrivals.finish()) or self._stop.asked)
+        return not (self._feed(self._arrivals.finish()) or self._stop.is_requested)
 
     def _batches(self, piece: "Piece") -> "Iterator[list[Arrival]]":
         """The transactions in a piece; an unfinished line may be one, too, if only the end of the line is missing."""
@@ -241,7 +245,7 @@ class Watch:
                 raise
             problem = f"{self._follower.name}, line {piece.line}: unfinished, left out"
             self._screen.say(problem)
-            if not self._stop.asked:  # otherwise its writer is just at work
+            if not self._stop.is_requested:  # otherwise its writer is just at work
                 self._cut = problem
 
     def _feed(self, batch: "list[Arrival]") -> bool:

@@ -12,8 +12,8 @@ from plume_py.levels import STRONGEST, parse_level
 from plume_py.levels.databases import DATABASES
 
 if TYPE_CHECKING:
+    from plume_py.allocate.critical_cycle import CriticalCycle
     from plume_py.allocate.driver import Drawing
-    from plume_py.allocate.explain import Danger
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,13 +38,15 @@ def reading_workloads(command: F) -> F:
     return command
 
 
-def drawing_of(given: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
+def drawing_of(params: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
     """The options that say what to draw, and the others."""
     from plume_py.allocate.driver import Drawing
 
-    rest = {name: value for name, value in given.items() if name not in ("instances", "largest", "seed", "no_sessions")}
-    rest["sessions"] = not given["no_sessions"]
-    return Drawing(given["instances"], given["largest"], given["seed"]), rest
+    rest = {
+        name: value for name, value in params.items() if name not in ("instances", "largest", "seed", "no_sessions")
+    }
+    rest["sessions"] = not params["no_sessions"]
+    return Drawing(params["instances"], params["largest"], params["seed"]), rest
 
 
 def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, str]:
@@ -71,7 +73,7 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
     return levels
 
 
-def write_dangers(dangers: "Iterable[Danger]", out: str, formats: tuple[str, ...]) -> None:
+def write_critical_cycles(cycles: "Iterable[CriticalCycle]", out: str, formats: tuple[str, ...]) -> None:
     """Each history as a native file, and the picture of what it breaks."""
     from pathlib import Path
 
@@ -82,13 +84,13 @@ def write_dangers(dangers: "Iterable[Danger]", out: str, formats: tuple[str, ...
     from plume_py.report.graphviz import Album, slug
 
     album = Album(Path(out), formats)
-    for danger in dangers:
-        if danger.history is None:
+    for critical in cycles:
+        if critical.history is None:
             continue
-        pivot = danger.workload.instances[danger.cycle.pivot]
-        name = slug(f"{pivot.program}-at-{danger.level}")
-        write_pictures(check(danger.history, STRONGEST, name=name), album)
-        write_atomically(str(album.folder / f"{name}.json"), write_json(danger.history).chunks)
+        pivot = critical.workload.instances[critical.cycle.pivot]
+        name = slug(f"{pivot.program}-at-{critical.level}")
+        write_pictures(check(critical.history, STRONGEST, name=name), album)
+        write_atomically(str(album.folder / f"{name}.json"), write_json(critical.history).chunks)
     tell(album.notes)
     if album.folder.exists():
         tell_written(out)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.collect.adapter import Value
 
 # Problems that are told one by one.
@@ -29,9 +29,9 @@ class _Line(msgspec.Struct):
 
 @dataclass
 class Audit:
-    """What the comparison found: ``found`` values of the table were looked up, ``confirmed`` writes looked for."""
+    """What the comparison found: ``table_values`` were looked up, ``confirmed`` writes looked for."""
 
-    found: int = 0
+    table_values: int = 0
     confirmed: int = 0
     from_unknown: int = 0
     count: int = 0
@@ -79,7 +79,7 @@ def audit(path: str, table: Mapping[str, Value]) -> Audit:
             _audit_register(result, key, value, written)
     for key, written in writes.items():
         if any(write.status == "committed" for write in written.values()):
-            result.problem(f"{shown(key)} was written by a confirmed commit, and is not in the table")
+            result.problem(f"{display(key)} was written by a confirmed commit, and is not in the table")
     return result
 
 
@@ -102,14 +102,14 @@ def _writes(path: str) -> Writes:
 
 def _judge(result: Audit, key: str, value: int, written: dict[int, _Write]) -> None:
     """A value that the table has."""
-    result.found += 1
+    result.table_values += 1
     write = written.get(value)
     if write is None:
-        result.problem(f"{shown(key)} has {value}, which nobody wrote")
+        result.problem(f"{display(key)} has {value}, which nobody wrote")
     elif write.status == "aborted":
-        result.problem(f"{shown(key)} has {value} of {shown(write.transaction)}, which was aborted")
+        result.problem(f"{display(key)} has {value} of {display(write.transaction)}, which was aborted")
     elif not write.final:
-        result.problem(f"{shown(key)} has {value}, which {shown(write.transaction)} itself overwrote")
+        result.problem(f"{display(key)} has {value}, which {display(write.transaction)} itself overwrote")
     elif write.status == "unknown":
         result.from_unknown += 1
 
@@ -117,14 +117,14 @@ def _judge(result: Audit, key: str, value: int, written: dict[int, _Write]) -> N
 def _audit_list(result: Audit, key: str, elements: list[int], written: dict[int, _Write]) -> None:
     present = set(elements)
     if len(present) != len(elements):
-        result.problem(f"the list of {shown(key)} has an element twice")
+        result.problem(f"the list of {display(key)} has an element twice")
     for element in elements:
         _judge(result, key, element, written)
     for value, write in written.items():
         if write.status == "committed":
             result.confirmed += 1
             if value not in present:
-                result.problem(f"{shown(key)} lacks {value} of {shown(write.transaction)}, which was committed")
+                result.problem(f"{display(key)} lacks {value} of {display(write.transaction)}, which was committed")
 
 
 def _audit_register(result: Audit, key: str, value: int, written: dict[int, _Write]) -> None:
@@ -136,11 +136,11 @@ def _audit_register(result: Audit, key: str, value: int, written: dict[int, _Wri
         if last is not None and last.status == "committed":  # when an unknown one ended, nobody knows
             for lost in [write for write in confirmed if last.is_before(write)][-1:]:
                 result.problem(
-                    f"{shown(key)} has {value} of {shown(last.transaction)}, which had ended before"
-                    f" {shown(lost.transaction)} began, and that committed a write, too"
+                    f"{display(key)} has {value} of {display(last.transaction)}, which had ended before"
+                    f" {display(lost.transaction)} began, and that committed a write, too"
                 )
     elif confirmed:
         result.confirmed += 1
         result.problem(
-            f"{shown(key)} has its initial value, though {shown(confirmed[0].transaction)} committed a write"
+            f"{display(key)} has its initial value, though {display(confirmed[0].transaction)} committed a write"
         )

@@ -49,7 +49,7 @@ class ManagedServer(ABC):
         self.port = 0
         self.password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._watchdog: subprocess.Popen[bytes] | None = None
         self._paused: list[int] = []
 
     @property
@@ -60,7 +60,9 @@ class ManagedServer(ABC):
     @classmethod
     def find(cls) -> dict[str, str]:
         """The paths of its programs; an error that says what to install if one is missing."""
-        places = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", *cls.places()])
+        places = os.pathsep.join(
+            [os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", *cls.program_folders()]
+        )
         found = {name: shutil.which(name, path=places) for name in cls.programs}
         missing = [name for name, path in found.items() if path is None]
         if missing:
@@ -70,7 +72,7 @@ class ManagedServer(ABC):
         return {name: path for name, path in found.items() if path is not None}
 
     @classmethod
-    def places(cls) -> Sequence[str]:
+    def program_folders(cls) -> Sequence[str]:
         """Folders to look for programs beside those of PATH."""
         return ()
 
@@ -108,11 +110,11 @@ class ManagedServer(ABC):
         self.resume()
         if self._server is not None:
             end(self._server, STOP)
-        if self._keeper is not None and self._keeper.stdin is not None:
+        if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
-                self._keeper.stdin.close()
+                self._watchdog.stdin.close()
             with suppress(subprocess.TimeoutExpired):
-                self._keeper.wait(STOP)
+                self._watchdog.wait(STOP)
         if self._scratch is not None:
             self._scratch.remove()
 
@@ -218,7 +220,7 @@ class ManagedServer(ABC):
         return folder
 
     def _keep(self) -> None:
-        self._keeper = subprocess.Popen(
+        self._watchdog = subprocess.Popen(
             module_command("plume_py.collect.watchdog", os.path.dirname(self.folder)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -264,7 +266,7 @@ class ManagedPostgres(ManagedServer):
         return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/postgres"
 
     @classmethod
-    def places(cls) -> Sequence[str]:
+    def program_folders(cls) -> Sequence[str]:
         """Debian keeps the versions side by side; the newest first."""
         found = Path("/usr/lib/postgresql").glob("*/bin")
         return [str(path) for path in sorted(found, key=lambda path: path.parent.name.zfill(4), reverse=True)]

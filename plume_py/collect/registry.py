@@ -32,7 +32,7 @@ def adapter_class(url: str) -> type[Adapter]:
         return _checked(getattr(importlib.import_module(f"plume_py.collect.adapters.{module}"), name), url)
     name = rest.partition("?")[0].partition("//")[0]
     if not colon or not name.isidentifier():
-        raise IsocheckError(f"not the address of a database: {_shown(url)}; use {_FORMS}")
+        raise IsocheckError(f"not the address of a database: {_quoted(url)}; use {_FORMS}")
     module_of_user = _from_file(scheme) if scheme.endswith(".py") else _from_name(scheme)
     found = getattr(module_of_user, name, None)
     if found is None:
@@ -45,10 +45,10 @@ def open_adapter(setup: Setup) -> Adapter:
     return adapter_class(setup.url)(setup)
 
 
-def _checked(found: object, url: str) -> type[Adapter]:
-    if not (isinstance(found, type) and issubclass(found, Adapter)):
-        raise IsocheckError(f"{_shown(url)} is not an adapter: derive it from plume_py.collect.adapter.Adapter")
-    return found
+def _checked(adapter: object, url: str) -> type[Adapter]:
+    if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):
+        raise IsocheckError(f"{_quoted(url)} is not an adapter: derive it from plume_py.collect.adapter.Adapter")
+    return adapter
 
 
 def _from_file(path: str) -> ModuleType:
@@ -73,5 +73,5 @@ def _from_name(name: str) -> ModuleType:
         raise IsocheckError(f"{told}; address a database as {_FORMS}") from None
 
 
-def _shown(url: str) -> str:
+def _quoted(url: str) -> str:
     return repr(without_password(url)[:60])

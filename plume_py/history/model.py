@@ -31,6 +31,9 @@ INITIAL_ID = "(initial state)"
 # ``version_writer`` of a version that no transaction wrote.
 NOBODY = -1
 
+# Where the number of a transaction would stand that one reads from: the initial state.
+INITIAL = -1
+
 
 class Op(NamedTuple):
     """One operation as people write it: ``kind`` is "r", "w" or "append"; a list read has a tuple as its value."""

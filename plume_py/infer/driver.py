@@ -7,18 +7,18 @@ from time import monotonic
 
 from plume_py.base.errors import IsocheckError
 from plume_py.infer.language import ir
-from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.explorer import Explorer
 from plume_py.infer.run.replay import Replay, replay
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
 from plume_py.infer.run.serial import CLAUSE
-from plume_py.infer.stores import ALONE, Level, Store
+from plume_py.infer.stores import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
 MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engine explore"
 
 
 @dataclass
-class Shown:
+class ConfirmedExample:
     """A counterexample that the explorer has replayed."""
 
     example: Counterexample
@@ -26,12 +26,12 @@ class Shown:
 
 
 @dataclass
-class LevelVerdict:
+class LevelAnswer:
     """The answer for a transaction at a level; ``note`` says what a bounded answer covers, or why there is none."""
 
-    level: Level
+    level: LevelModel
     answer: str
-    shown: dict[str, Shown] = field(default_factory=dict)
+    examples: dict[str, ConfirmedExample] = field(default_factory=dict)
     proved: tuple[str, ...] = ()
     note: str = ""
     is_empty: bool = False  # there was no state to begin with, so nothing was found out
@@ -42,20 +42,20 @@ class TransactionVerdict:
     """All levels of a store for one transaction."""
 
     name: str
-    levels: list[LevelVerdict]
+    levels: list[LevelAnswer]
 
     @property
-    def weakest(self) -> LevelVerdict | None:
+    def weakest(self) -> LevelAnswer | None:
         """The first level of the store's list that keeps the invariant, as far as is known."""
         return next((verdict for verdict in self.levels if verdict.answer in (PROVED, BOUNDED)), None)
 
 
 @dataclass
-class Inference:
+class InferenceResult:
     """The answer for a program on a store."""
 
-    program: ir.Program
-    store: Store
+    program: ir.Application
+    store: StoreModel
     transactions: list[TransactionVerdict]
     rows: int
     steps: int
@@ -64,7 +64,7 @@ class Inference:
 
 
 @dataclass(frozen=True)
-class Options:
+class InferOptions:
     """What to look for, and how far."""
 
     rows: int = 2
@@ -80,12 +80,12 @@ def has_solver() -> bool:
 
 
 def infer(
-    program: ir.Program,
-    store: Store,
+    program: ir.Application,
+    store: StoreModel,
     names: tuple[str, ...] = (),
-    options: Options = Options(),
+    options: InferOptions = InferOptions(),
     progress: Callable[[str], None] = lambda _: None,
-) -> Inference:
+) -> InferenceResult:
     """The weakest level of each transaction (of those named, or of all)."""
     engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
     if (engine == "z3" or options.prove) and not has_solver():
@@ -101,38 +101,38 @@ def infer(
             progress(f"{txn.name} at {level.name}")
             verdicts.append(_verdict(search, program, txn.name, level, options))
         found.append(TransactionVerdict(txn.name, verdicts))
-    return Inference(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
+    return InferenceResult(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
 
 
 @dataclass
 class Together:
     """Levels at which all were checked with partners at their own levels, and what was wrong on the way."""
 
-    levels: dict[str, Level]
+    levels: dict[str, LevelModel]
     raised: dict[str, str]  # transaction -> the level it would have alone
-    troubles: list[tuple[str, LevelVerdict]]  # what made us raise levels
-    verdicts: dict[str, LevelVerdict]
+    troubles: list[tuple[str, LevelAnswer]]  # what made us raise levels
+    verdicts: dict[str, LevelAnswer]
 
 
-def mixes_serializable(result: Inference) -> bool:
+def mixes_serializable(result: InferenceResult) -> bool:
     """Is SERIALIZABLE used beside weaker levels, on a store where it then promises less?"""
     levels = [txn.weakest.level for txn in result.transactions if txn.weakest is not None]
     weaker = any(not level.is_serial for level in levels)
     return weaker and any(level.is_serial and result.store.mixed(level) is not level for level in levels)
 
 
-def check_together(result: Inference, options: Options) -> Together:
+def check_together(result: InferenceResult, options: InferOptions) -> Together:
     """Each transaction at its inferred level, its partners at theirs; where that fails, all become serializable."""
     levels = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
-    alone, troubles = dict(levels), list[tuple[str, LevelVerdict]]()
+    alone, troubles = dict(levels), list[tuple[str, LevelAnswer]]()
     strongest = result.store.levels[-1]
     while True:
         verdicts = _with_partners(result, levels, options)
-        broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.shown]
+        broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.examples]
         partners = {
             event.transaction
             for name, verdict in broken
-            for found in verdict.shown.values()
+            for found in verdict.examples.values()
             for event in (*found.example.events, Commit(name, ()))
             if event is not None
         }
@@ -144,7 +144,9 @@ def check_together(result: Inference, options: Options) -> Together:
         levels.update(dict.fromkeys(raised, strongest))
 
 
-def _with_partners(result: Inference, levels: dict[str, Level], options: Options) -> dict[str, LevelVerdict]:
+def _with_partners(
+    result: InferenceResult, levels: dict[str, LevelModel], options: InferOptions
+) -> dict[str, LevelAnswer]:
     all_serial = all(level.is_serial for level in levels.values())
     mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
     search = _Symbolic(result.program, options, mixed)
@@ -152,8 +154,8 @@ def _with_partners(result: Inference, levels: dict[str, Level], options: Options
 
 
 def _verdict(
-    search: "_Symbolic | _Explicit", program: ir.Program, name: str, level: Level, options: Options
-) -> LevelVerdict:
+    search: "_Symbolic | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
+) -> LevelAnswer:
     verdict = search.verdict(name, level)
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
         from plume_py.infer.proof.prove import prove
@@ -171,21 +173,23 @@ def _verdict(
 class _Symbolic:
     """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
 
-    def __init__(self, program: ir.Program, options: Options, partners: dict[str, Level] | None = None) -> None:
+    def __init__(
+        self, program: ir.Application, options: InferOptions, partners: dict[str, LevelModel] | None = None
+    ) -> None:
         self.program, self.options, self.partners = program, options, partners
         self._has_states: bool | None = None
 
-    def verdict(self, name: str, level: Level) -> LevelVerdict:
+    def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
         """The answer for one transaction at one level."""
         rows, steps = self.options.rows, self.options.steps
         bounds = [(1, min(1, steps)), (rows, steps)]
         if level.is_serial:
             bounds = [(1, 0), (rows, 0)]
         open_clauses = _judged(self.program)
-        found = LevelVerdict(level, BOUNDED)
+        found = LevelAnswer(level, BOUNDED)
         for k, b in dict.fromkeys(bounds):
             open_clauses = self._ask(name, level, k, b, open_clauses, found)
-        if found.shown:
+        if found.examples:
             found.answer = VIOLATED
             self._shorten(name, level, found)
         elif found.note:
@@ -199,87 +203,87 @@ class _Symbolic:
 
     def has_states(self) -> bool:
         """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
-        from plume_py.infer.bounded.search import Bounded
+        from plume_py.infer.bounded.bounded_search import Bounded
 
         if self._has_states is None:
-            nothing = replace(self.program, transactions=(ir.Transaction("", (), ()),))
+            nothing = replace(self.program, transactions=(ir.TransactionProgram("", (), ()),))
             formula = Bounded(nothing, "", ALONE, self.options.rows, 0, int(self.options.seconds * 1000))
             self._has_states = str(formula.solver.check()) != "unsat"
         return self._has_states
 
-    def _shorten(self, name: str, level: Level, found: LevelVerdict) -> None:
+    def _shorten(self, name: str, level: LevelModel, verdict: LevelAnswer) -> None:
         """Where several commits of others were needed, one may do with other rows."""
         long = [
             clause
             for clause in self.program.invariant
-            if clause.name in found.shown
-            and sum(event is not None for event in found.shown[clause.name].example.events) > 1
+            if clause.name in verdict.examples
+            and sum(event is not None for event in verdict.examples[clause.name].example.events) > 1
         ]
-        self._ask(name, level, self.options.rows, 1, long, found)
+        self._ask(name, level, self.options.rows, 1, long, verdict)
 
     def _ask(
-        self, name: str, level: Level, rows: int, steps: int, clauses: list[ir.Clause], found: LevelVerdict
+        self, name: str, level: LevelModel, rows: int, steps: int, clauses: list[ir.Clause], verdict: LevelAnswer
     ) -> list[ir.Clause]:
-        from plume_py.infer.bounded.search import UNKNOWN, Bounded
+        from plume_py.infer.bounded.bounded_search import UNKNOWN, Bounded
 
         if not clauses:
             return []
         formula = Bounded(self.program, name, level, rows, steps, int(self.options.seconds * 1000), self.partners)
-        left, found.note = [], ""
+        left, verdict.note = [], ""
         for clause in clauses:
             answer = formula.ask(clause)
             if answer.example is not None:
-                found.shown[clause.name] = confirmed(self.program, answer.example)
+                verdict.examples[clause.name] = confirmed(self.program, answer.example)
                 continue
             left.append(clause)
             if answer.outcome == UNKNOWN:
-                found.note = f"the solver gave up on {clause.name} ({answer.reason})"
+                verdict.note = f"the solver gave up on {clause.name} ({answer.reason})"
         return left
 
 
 class _Explicit:
     """The answers of the explorer."""
 
-    def __init__(self, program: ir.Program, options: Options) -> None:
+    def __init__(self, program: ir.Application, options: InferOptions) -> None:
         self.program, self.options = program, options
         self.explorer = Explorer(program, options.rows, options.steps, options.seconds)
 
-    def verdict(self, name: str, level: Level) -> LevelVerdict:
+    def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
         """The answer for one transaction at one level."""
         result = self.explorer.explore(name, level, tuple(clause.name for clause in _judged(self.program)))
         shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
         if shown:
-            return LevelVerdict(level, VIOLATED, shown)
+            return LevelAnswer(level, VIOLATED, shown)
         if result.complete and not result.states:
             return _empty(level, self.options.rows)
         others = "" if level.is_serial else f" and {self.options.steps} environment steps"
         if result.complete:
             note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
-            return LevelVerdict(level, BOUNDED, note=note)
+            return LevelAnswer(level, BOUNDED, note=note)
         why = f"no violation from {result.states:,} small states, but there are more than could be tried"
-        return LevelVerdict(level, UNDECIDED, note=why)
+        return LevelAnswer(level, UNDECIDED, note=why)
 
 
-def _empty(level: Level, rows: int) -> LevelVerdict:
+def _empty(level: LevelModel, rows: int) -> LevelAnswer:
     note = f"no state of up to {rows} row{'s' if rows != 1 else ''} per table satisfies the invariant; raise --rows"
-    return LevelVerdict(level, UNDECIDED, note=note, is_empty=True)
+    return LevelAnswer(level, UNDECIDED, note=note, is_empty=True)
 
 
-def _judged(program: ir.Program) -> list[ir.Clause]:
+def _judged(program: ir.Application) -> list[ir.Clause]:
     """What must hold at the end: the invariant, or, if that is the question, that the order is a serial one."""
     asked = [clause for clause in program.invariant if clause.name == CLAUSE]
     return asked or list(program.invariant)
 
 
-def confirmed(program: ir.Program, example: Counterexample) -> Shown:
+def confirmed(program: ir.Application, example: Counterexample) -> ConfirmedExample:
     """Replay a counterexample, and leave out rows and commits that it does not need."""
-    current = Shown(example, replay(program, example))
+    current = ConfirmedExample(example, replay(program, example))
     shrinking = True
     while shrinking:
         shrinking = False
         for smaller in _smaller(current.example):
             try:
-                current = Shown(smaller, replay(program, smaller))
+                current = ConfirmedExample(smaller, replay(program, smaller))
             except ReplayError:
                 continue
             shrinking = True
@@ -299,7 +303,9 @@ def _smaller(example: Counterexample) -> list[Counterexample]:
     return found
 
 
-def infer_serial(program: ir.Program, store: Store, names: tuple[str, ...], options: Options) -> Inference:
+def infer_serial(
+    program: ir.Application, store: StoreModel, names: tuple[str, ...], options: InferOptions
+) -> InferenceResult:
     """The weakest level of each transaction at which its effect is a serial one."""
     if options.prove:
         raise IsocheckError("--prove is about invariants; leave it out with --serializability")

@@ -262,10 +262,10 @@ class App:
     def __init__(self, name: str) -> None:
         self.name = name
         self.tables: list[ir.Table] = []
-        self.transactions: list[ir.Transaction] = []
+        self.transactions: list[ir.TransactionProgram] = []
         self.clauses: list[ir.Clause] = []
         self.enforced: list[ir.Clause] = []
-        self.scope = ir.Scope()
+        self.scope = ir.SmallScope()
         self.rows: list[tuple[str, tuple[ir.Value, ...]]] = []
 
     def table(self, name: str, key: str | tuple[str, ...] = (), **columns: ir.Sort) -> TableOf:
@@ -307,7 +307,7 @@ class App:
                 body = tuple(_State.recorder.blocks[0])
             finally:
                 _State.recorder = None
-            self.transactions.append(ir.Transaction(function.__name__, declared, body, condition, line))
+            self.transactions.append(ir.TransactionProgram(function.__name__, declared, body, condition, line))
             return function.__name__
 
         return record
@@ -340,9 +340,9 @@ class App:
                     raise wrong(f"a row of {name} has {len(known[name].columns)} columns, not {len(row)}")
                 self.rows.append((name, tuple(row)))
 
-    def program(self) -> ir.Program:
+    def program(self) -> ir.Application:
         """What was declared, in the intermediate form."""
-        return ir.Program(
+        return ir.Application(
             self.name,
             tuple(self.tables),
             tuple(self.transactions),

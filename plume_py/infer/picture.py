@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from plume_py.base.text import shown, wrapped
-from plume_py.infer.driver import Inference, LevelVerdict, Shown, TransactionVerdict
+from plume_py.base.text import display, wrapped
+from plume_py.infer.driver import ConfirmedExample, InferenceResult, LevelAnswer, TransactionVerdict
 from plume_py.infer.language import ir
 from plume_py.infer.report import call, chosen, meaning, outcome, row_text, statement
 from plume_py.infer.run.evaluate import State
@@ -16,19 +16,19 @@ LEFT = {"align": "left", "balign": "left"}
 OWN, OTHER, STATE, BROKEN = "#E8F1FA", "#FFF3E0", "#EFEFEF", "#FFC9C9"
 
 
-def render(result: Inference, txn: TransactionVerdict, verdict: LevelVerdict) -> str:
+def render(result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer) -> str:
     """The picture of one level's counterexample in Graphviz's language."""
     clause, found = chosen(verdict)
     title = f"{txn.name} at {verdict.level.name} on {result.store.name} breaks {clause}"
-    rows = [[_wide(bold(font(shown(title, 120), point_size=15)), "white")], *_rows(result.program, found, clause)]
+    rows = [[_wide(bold(font(display(title, 120), point_size=15)), "white")], *_rows(result.program, found, clause)]
     graph = Graph("schedule")
     graph.defaults("node", fontname=FONT, fontsize=12, shape="plain")
     graph.node("schedule", table(rows, border=0, cellborder=0, cellspacing=0, cellpadding=5))
     return graph.source
 
 
-def _rows(program: ir.Program, found: Shown, clause: str) -> Iterator[list[Markup]]:
-    example, replay = found.example, found.replay
+def _rows(program: ir.Application, confirmed: ConfirmedExample, clause: str) -> Iterator[list[Markup]]:
+    example, replay = confirmed.example, confirmed.replay
     yield [_wide(_state(program, "at first", example.initial), STATE)]
     own = bold(font(call(example.transaction, example.args), point_size=12))
     yield [cell(own, align="left", bgcolor=OWN), cell(font("others", color=PALE), align="left")]
@@ -44,7 +44,7 @@ def _rows(program: ir.Program, found: Shown, clause: str) -> Iterator[list[Marku
     yield [_wide(_state(program, "at the end", replay.final), STATE)]
     broken = next(item for item in program.invariant if item.name == clause)
     words = [font(line, point_size=11) for line in wrapped("", meaning(program, broken), "", 2 * WIDTH)]
-    yield [_wide(lines([bold(font(f"{shown(clause)} is broken", point_size=12)), *words]), BROKEN)]
+    yield [_wide(lines([bold(font(f"{display(clause)} is broken", point_size=12)), *words]), BROKEN)]
 
 
 def _lanes(own: Markup, other: Markup) -> list[Markup]:
@@ -61,12 +61,12 @@ def _mono(words: str) -> Markup:
     return font(words, face=MONO, point_size=10)
 
 
-def _code(program: ir.Program, moment: Moment) -> Markup:
+def _code(program: ir.Application, moment: Moment) -> Markup:
     words = [_mono(line) for line in wrapped("", statement(program, moment), "  ", WIDTH)]
     results = wrapped("  → ", outcome(program, moment), "    ", WIDTH)
     return lines([*words, *(font(line, face=MONO, point_size=10, color="#0068A5") for line in results)])
 
 
-def _state(program: ir.Program, title: str, state: State) -> Markup:
+def _state(program: ir.Application, title: str, state: State) -> Markup:
     rows = [row_text(of, row) for of, rows in zip(program.tables, state, strict=True) for _, row in rows]
     return lines([bold(font(title, point_size=11)), *(_mono(row) for row in rows or ["no rows"])])

@@ -6,15 +6,15 @@ from typing import Any
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import shown, wrapped
+from plume_py.base.text import display, wrapped
 from plume_py.infer.driver import (
     BOUNDED,
     PROVED,
     UNDECIDED,
     VIOLATED,
-    Inference,
-    LevelVerdict,
-    Shown,
+    ConfirmedExample,
+    InferenceResult,
+    LevelAnswer,
     Together,
     TransactionVerdict,
 )
@@ -26,26 +26,26 @@ from plume_py.infer.run.schedule import Commit, Moment
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
 
 
-def text(result: Inference, style: Style = click.style, examples: bool = True) -> str:
+def text(result: InferenceResult, style: Style = click.style, examples: bool = True) -> str:
     """The whole report."""
     return "\n".join(_lines(result, style, examples))
 
 
-def _lines(result: Inference, style: Style, examples: bool) -> Iterator[str]:
+def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[str]:
     clauses = ", ".join(clause.name for clause in result.program.invariant)
-    yield f"{style(shown(result.program.name), bold=True)} on {result.store.name}, invariant {shown(clauses, 200)}"
+    yield f"{style(display(result.program.name), bold=True)} on {result.store.name}, invariant {display(clauses, 200)}"
     if result.program.enforced:
         names = ", ".join(clause.name for clause in result.program.enforced)
-        yield from wrapped("  the database itself enforces: ", shown(names, 400), "    ")
-    width = max((len(shown(txn.name)) for txn in result.transactions), default=0)
+        yield from wrapped("  the database itself enforces: ", display(names, 400), "    ")
+    width = max((len(display(txn.name)) for txn in result.transactions), default=0)
     for txn in result.transactions:
         yield from _summary(result, txn, width, style)
     if examples:
         for txn in result.transactions:
             # What breaks alone breaks in the same way at every level.
-            alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.shown]
+            alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.examples]
             for verdict in alone or txn.levels:
-                if verdict.shown:
+                if verdict.examples:
                     yield ""
                     yield from example(result, txn, verdict, style)
     yield ""
@@ -53,9 +53,9 @@ def _lines(result: Inference, style: Style, examples: bool) -> Iterator[str]:
     yield f"{engine}, every counterexample replayed; {result.seconds:.1f} s"
 
 
-def _summary(result: Inference, txn: TransactionVerdict, width: int, style: Style) -> Iterator[str]:
+def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style: Style) -> Iterator[str]:
     weakest = txn.weakest
-    name = f"  {shown(txn.name):<{width}}  "
+    name = f"  {display(txn.name):<{width}}  "
     if weakest is None:
         none = "no level keeps the invariant" if _always_violated(txn) else "undecided"
         yield name + style(none, fg="red", bold=True)
@@ -70,7 +70,7 @@ def _summary(result: Inference, txn: TransactionVerdict, width: int, style: Styl
         if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
             yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
         elif verdict.answer == VIOLATED:
-            yield f"{lead}{answer}: {', '.join(shown(name) for name in verdict.shown)}"
+            yield f"{lead}{answer}: {', '.join(display(name) for name in verdict.examples)}"
         else:
             colon = ":" if verdict.answer == UNDECIDED else ""
             yield from wrapped(f"{lead}{answer}{colon}", f" {detail}" if detail else "", " " * (width + 12), 100)
@@ -81,16 +81,16 @@ def _always_violated(txn: TransactionVerdict) -> bool:
 
 
 def example(
-    result: Inference, txn: TransactionVerdict, verdict: LevelVerdict, style: Style = click.style
+    result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer, style: Style = click.style
 ) -> Iterator[str]:
     """The counterexample of one level, statement by statement."""
     clause, found = chosen(verdict)
     program = result.program
-    others = [name for name in verdict.shown if name != clause]
-    also = f" (other schedules break {', '.join(shown(name) for name in others)})" if others else ""
+    others = [name for name in verdict.examples if name != clause]
+    also = f" (other schedules break {', '.join(display(name) for name in others)})" if others else ""
     alone = verdict.level.is_serial
     where = "even alone, at" if alone else "at"
-    title = f"{shown(txn.name)} {where} {verdict.level.name} breaks {shown(clause)}"
+    title = f"{display(txn.name)} {where} {verdict.level.name} breaks {display(clause)}"
     yield f"  {style(title, fg='red', bold=True)}{also}"
     yield from wrapped("    first:  ", rows_text(program, found.example.initial), "            ", 100)
     yield f"    {style(call(found.example.transaction, found.example.args), bold=True)}"
@@ -98,20 +98,20 @@ def example(
         yield from _moment(program, moment, style)
     yield from wrapped("    last:   ", rows_text(program, found.replay.final), "            ", 100)
     broken = next(item for item in program.invariant if item.name == clause)
-    yield from wrapped(f"    broken: {shown(clause)}: ", meaning(program, broken), " " * 12, 100)
+    yield from wrapped(f"    broken: {display(clause)}: ", meaning(program, broken), " " * 12, 100)
 
 
-def meaning(program: ir.Program, clause: ir.Clause) -> str:
+def meaning(program: ir.Application, clause: ir.Clause) -> str:
     """What a clause says, in the words of its author or as SQL."""
-    return shown(clause.words or Sql(program).expr(clause.condition, {}), 600)
+    return display(clause.words or Sql(program).expr(clause.condition, {}), 600)
 
 
-def chosen(verdict: LevelVerdict) -> tuple[str, Shown]:
+def chosen(verdict: LevelAnswer) -> tuple[str, ConfirmedExample]:
     """The example to show: the shortest schedule."""
-    return min(verdict.shown.items(), key=lambda item: (len(item[1].example.events), item[0]))
+    return min(verdict.examples.items(), key=lambda item: (len(item[1].example.events), item[0]))
 
 
-def _moment(program: ir.Program, moment: Moment, style: Style) -> Iterator[str]:
+def _moment(program: ir.Application, moment: Moment, style: Style) -> Iterator[str]:
     if moment.call is not None:
         title = style(call(moment.call.transaction, moment.call.args), bold=True)
         yield f"        {style('meanwhile', fg='cyan')} {title}{_since(moment)}"
@@ -134,19 +134,19 @@ def _since(moment: Moment) -> str:
     return f" at {moment.call.level.name}, its statements after {seen} of these commits"
 
 
-def _executed(program: ir.Program, moment: Moment) -> str:
+def _executed(program: ir.Application, moment: Moment) -> str:
     assert moment.stmt is not None
     return f"{statement(program, moment)}  →  {outcome(program, moment)}"
 
 
-def statement(program: ir.Program, moment: Moment) -> str:
+def statement(program: ir.Application, moment: Moment) -> str:
     """A statement with the values it was executed with."""
     assert moment.stmt is not None
     assert moment.shape is not None
-    return shown(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
+    return display(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
 
 
-def outcome(program: ir.Program, moment: Moment) -> str:
+def outcome(program: ir.Application, moment: Moment) -> str:
     """What a statement gave or did."""
     stmt, result = moment.stmt, moment.result
     if isinstance(stmt, ir.Let | ir.If | ir.Require):
@@ -161,10 +161,10 @@ def outcome(program: ir.Program, moment: Moment) -> str:
 def row_text(table: ir.Table, row: tuple[ir.Value, ...]) -> str:
     """table(column=value, …)."""
     inside = ", ".join(f"{name}={literal(value)}" for name, value in zip(table.names, row, strict=True))
-    return shown(f"{table.name}({inside})", 200)
+    return display(f"{table.name}({inside})", 200)
 
 
-def rows_text(program: ir.Program, state: State) -> str:
+def rows_text(program: ir.Application, state: State) -> str:
     """All rows of a state."""
     rows = [row_text(table, row) for table, rows in zip(program.tables, state, strict=True) for _, row in rows]
     return "; ".join(rows) or "no rows at all"
@@ -172,7 +172,7 @@ def rows_text(program: ir.Program, state: State) -> str:
 
 def call(name: str, args: tuple[tuple[str, Any], ...]) -> str:
     """name(argument=value, …)."""
-    return shown(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
+    return display(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
 
 
 def _argument(value: Any) -> str:
@@ -181,7 +181,7 @@ def _argument(value: Any) -> str:
     return literal(value)
 
 
-def data(result: Inference) -> dict[str, Any]:
+def data(result: InferenceResult) -> dict[str, Any]:
     """The whole report as plain data."""
     return {
         "program": result.program.name,
@@ -195,7 +195,7 @@ def data(result: Inference) -> dict[str, Any]:
     }
 
 
-def _transaction_data(result: Inference, txn: TransactionVerdict) -> dict[str, Any]:
+def _transaction_data(result: InferenceResult, txn: TransactionVerdict) -> dict[str, Any]:
     weakest = txn.weakest
     return {
         "name": txn.name,
@@ -206,24 +206,24 @@ def _transaction_data(result: Inference, txn: TransactionVerdict) -> dict[str, A
                 "answer": verdict.answer,
                 "note": verdict.note,
                 "proved": list(verdict.proved),
-                "counterexamples": [_example_data(result.program, found) for found in verdict.shown.values()],
+                "counterexamples": [_example_data(result.program, found) for found in verdict.examples.values()],
             }
             for verdict in txn.levels
         },
     }
 
 
-def _example_data(program: ir.Program, found: Shown) -> dict[str, Any]:
+def _example_data(program: ir.Application, confirmed: ConfirmedExample) -> dict[str, Any]:
     return {
-        "clause": found.example.clause,
-        "arguments": _arguments_data(found.example.args),
-        "initial": _state_data(program, found.example.initial),
-        "schedule": [_moment_data(program, moment) for moment in found.replay.moments],
-        "final": _state_data(program, found.replay.final),
+        "clause": confirmed.example.clause,
+        "arguments": _arguments_data(confirmed.example.args),
+        "initial": _state_data(program, confirmed.example.initial),
+        "schedule": [_moment_data(program, moment) for moment in confirmed.replay.moments],
+        "final": _state_data(program, confirmed.replay.final),
     }
 
 
-def _moment_data(program: ir.Program, moment: Moment) -> dict[str, Any]:
+def _moment_data(program: ir.Application, moment: Moment) -> dict[str, Any]:
     if moment.call is not None:
         steps = [statement(program, inner) for inner in moment.inner]
         return {"by": moment.call.transaction, "arguments": _arguments_data(moment.call.args), "statements": steps}
@@ -248,7 +248,7 @@ def _json_number(value: ir.Value) -> ir.Value:
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
-def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
+def _state_data(program: ir.Application, state: State) -> dict[str, Any]:
     return {
         table.name: [dict(zip(table.names, map(_json_number, row), strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
@@ -256,61 +256,61 @@ def _state_data(program: ir.Program, state: State) -> dict[str, Any]:
     }
 
 
-def together_text(result: Inference, found: Together, examples: bool) -> str:
+def together_text(result: InferenceResult, together: Together, examples: bool) -> str:
     """The second look: partners at their own levels."""
     lines = ["", "together, each transaction at its own level:"]
-    for name, verdict in found.troubles if examples else ():
+    for name, verdict in together.troubles if examples else ():
         lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
-    for name, verdict in found.verdicts.items():
-        was = f" instead of {found.raised[name]}" if name in found.raised else ""
-        answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.shown)}"
-        lines.append(f"  {shown(name)} at {found.levels[name].name}{was}: {answer}")
-        if verdict.shown and examples:
+    for name, verdict in together.verdicts.items():
+        was = f" instead of {together.raised[name]}" if name in together.raised else ""
+        answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.examples)}"
+        lines.append(f"  {display(name)} at {together.levels[name].name}{was}: {answer}")
+        if verdict.examples and examples:
             lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
-    if found.raised:
-        weaker = ", ".join(shown(name) for name in found.raised)
+    if together.raised:
+        weaker = ", ".join(display(name) for name in together.raised)
         why = f"{weaker} must be serializable too: this store's SERIALIZABLE watches only its own kind."
         lines += wrapped("  ", why, "  ", 100)
     return "\n".join(lines)
 
 
-def together_data(result: Inference, found: Together) -> dict[str, Any]:
+def together_data(result: InferenceResult, together: Together) -> dict[str, Any]:
     """The same as plain data."""
     return {
-        "levels": {name: level.name for name, level in found.levels.items()},
-        "raised": found.raised,
-        "answers": {name: verdict.answer for name, verdict in found.verdicts.items()},
+        "levels": {name: level.name for name, level in together.levels.items()},
+        "raised": together.raised,
+        "answers": {name: verdict.answer for name, verdict in together.verdicts.items()},
         "counterexamples": [
             _example_data(result.program, item)
-            for verdict in (*(verdict for _, verdict in found.troubles), *found.verdicts.values())
-            for item in verdict.shown.values()
+            for verdict in (*(verdict for _, verdict in together.troubles), *together.verdicts.values())
+            for item in verdict.examples.values()
         ],
     }
 
 
-def run_line(program: ir.Program, outcome: Any, safe: bool) -> str:
+def run_line(program: ir.Application, outcome: Any, safe: bool) -> str:
     """One assignment of levels on a server."""
-    levels = " ".join(f"{shown(name)}={level}" for name, level in outcome.levels.items())
-    verdict = f"broken: {', '.join(map(shown, outcome.broken))}" if outcome.broken else "holds"
+    levels = " ".join(f"{display(name)}={level}" for name, level in outcome.levels.items())
+    verdict = f"broken: {', '.join(map(display, outcome.broken))}" if outcome.broken else "holds"
     counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
     mark = "found safe" if safe else "found unsafe"
-    trouble = "".join(f"; {count} times: {shown(text, 120)}" for text, count in outcome.problems.items())
+    trouble = "".join(f"; {count} times: {display(text, 120)}" for text, count in outcome.problems.items())
     return f"  {levels}  [{mark}]  {verdict}  ({counts}{trouble})"
 
 
-def run_summary(version: str, found: list[tuple[Any, bool]]) -> str:
+def run_summary(version: str, runs: list[tuple[Any, bool]]) -> str:
     """All assignments of levels on a server."""
-    safe = [outcome for outcome, is_safe in found if is_safe]
-    weak = [outcome for outcome, is_safe in found if not is_safe]
+    safe = [outcome for outcome, is_safe in runs if is_safe]
+    weak = [outcome for outcome, is_safe in runs if not is_safe]
     broken = sum(bool(outcome.broken) for outcome in weak)
     wrong = sum(bool(outcome.broken) for outcome in safe)
     return (
-        f"{shown(version)}: {len(found)} assignments of levels; of {len(safe)} where every transaction is at a level "
+        f"{display(version)}: {len(runs)} assignments of levels; of {len(safe)} where every transaction is at a level "
         f"found safe, {wrong} broke the invariant; of the {len(weak)} others, {broken} did"
     )
 
 
-def run_data(version: str, found: list[tuple[Any, bool]]) -> dict[str, Any]:
+def run_data(version: str, runs: list[tuple[Any, bool]]) -> dict[str, Any]:
     """The same as plain data."""
     return {
         "server": version,
@@ -324,7 +324,7 @@ def run_data(version: str, found: list[tuple[Any, bool]]) -> dict[str, Any]:
                 "refused": outcome.refused,
                 "problems": dict(outcome.problems),
             }
-            for outcome, safe in found
+            for outcome, safe in runs
         ],
     }
 

@@ -13,7 +13,7 @@ from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, 
 
 
 @dataclass(frozen=True)
-class Level(Model):
+class LevelModel(Model):
     """A model under the name that reports use."""
 
     name: str = ""
@@ -21,19 +21,19 @@ class Level(Model):
 
 
 # What runs by itself, whatever the store.
-ALONE = Level(name=STRONGEST, **asdict(SERIAL))
+ALONE = LevelModel(name=STRONGEST, **asdict(SERIAL))
 
 
 @dataclass(frozen=True)
-class Store:
+class StoreModel:
     """A database: its levels, in the order in which one would prefer them, and what it calls them."""
 
     name: str
-    levels: tuple[Level, ...]
+    levels: tuple[LevelModel, ...]
     says: dict[str, str]
     beside_weaker: dict[str, str]  # of levels that are less where partners run at weaker ones: the level that is left
 
-    def mixed(self, level: Level) -> Level:
+    def mixed(self, level: LevelModel) -> LevelModel:
         """The level where partners run at weaker ones."""
         if level.name not in self.beside_weaker:
             return level
@@ -41,7 +41,7 @@ class Store:
         title = f"{level.title} among its own kind, {left.title}"
         return replace(left, name=level.name, title=title, among_themselves=True)
 
-    def worth(self, level: Level) -> str:
+    def worth(self, level: LevelModel) -> str:
         """The name of the level that is left of it where partners run at weaker ones."""
         return self.beside_weaker.get(level.name, level.name)
 
@@ -54,12 +54,12 @@ def short_name(setting: Setting) -> str:
     return "".join(word[0] for word in words) if len(words) > 1 else setting.spelled
 
 
-def store(database: Database, name: str = "") -> Store:
+def store(database: Database, name: str = "") -> StoreModel:
     """The settings of a database of which it is known how they run statements."""
     settings = [setting for setting in database.settings if setting.model is not None]
-    return Store(
+    return StoreModel(
         name or database.name,
-        tuple(Level(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
+        tuple(LevelModel(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
         {short_name(s): s.spelled for s in settings},
         {short_name(s): short_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
     )
@@ -71,7 +71,7 @@ STORES = {
 }
 
 
-def under(txn: ir.Transaction, level: Level, program: ir.Program) -> ir.Transaction:
+def under(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
     """The transaction as the level runs it.
 
     PostgreSQL's UPDATE first finds rows, then locks those of them that still match; others may commit in between. Where
@@ -83,11 +83,11 @@ def under(txn: ir.Transaction, level: Level, program: ir.Program) -> ir.Transact
     return replace(txn, body=_split(txn.body, program))
 
 
-def _split(body: tuple[ir.Stmt, ...], program: ir.Program) -> tuple[ir.Stmt, ...]:
+def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt, ...]:
     out: list[ir.Stmt] = []
     for stmt in body:
         if isinstance(stmt, ir.Update | ir.Delete):
-            asked, stmt = _asked_before(stmt)
+            asked, stmt = _subqueries_before(stmt)
             out += asked
             if ir.pinned(stmt.where, stmt.var, program.table(stmt.table)):
                 out.append(stmt)
@@ -104,7 +104,7 @@ def _split(body: tuple[ir.Stmt, ...], program: ir.Program) -> tuple[ir.Stmt, ...
     return tuple(out)
 
 
-def _asked_before(stmt: ir.Update | ir.Delete) -> tuple[list[ir.Stmt], ir.Update | ir.Delete]:
+def _subqueries_before(stmt: ir.Update | ir.Delete) -> tuple[list[ir.Stmt], ir.Update | ir.Delete]:
     """The subqueries of an UPDATE or DELETE as a statement before it, and what is left.
 
     One that speaks of the row to be changed stays, unless the condition says what it would see there.

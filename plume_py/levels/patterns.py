@@ -308,7 +308,7 @@ STRONG: dict[str, Pattern] = {
 PATTERNS: dict[str, Pattern] = TAPS | STRONG
 LABELS = frozenset(pattern.label for pattern in PATTERNS.values())
 
-# Reads and lists that are wrong by themselves: they spoil every level but CI.
+# Reads and lists that are wrong by themselves: they break every level but CI.
 BASE: tuple[str, ...] = tuple(tap.id for tap in TAPS.values() if tap.kind in (Kind.READ, Kind.LIST))
 
 # The patterns that the triples (t1, t2, t3, x) can show: by level, first when t1 CO t2, else.

@@ -6,24 +6,22 @@ from typing import Any
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import one_line, shown, wrapped
-from plume_py.history.model import NOBODY, History
-from plume_py.predict.predictor.prediction import Change, Prediction
-from plume_py.predict.predictor.predictor import Outcome
+from plume_py.base.text import display, one_line, wrapped
+from plume_py.history.model import INITIAL, NOBODY, History
+from plume_py.predict.predictor.prediction import Prediction, ReadChange
+from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.store.replay import Validation
 from plume_py.predict.summary import dangerous_reads
 from plume_py.report.json import plain
 from plume_py.report.text import render as render_result
 
-INITIAL = -1
 
-
-def strategy(outcome: Outcome) -> str:
+def strategy(outcome: PredictionResult) -> str:
     """As the paper calls it."""
     return f"{'exact' if outcome.exact else 'approximate'}-{outcome.boundary}"
 
 
-def headline(outcome: Outcome) -> str:
+def headline(outcome: PredictionResult) -> str:
     """The answer in one line."""
     what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)})"
     if outcome.predictions:
@@ -36,7 +34,7 @@ def headline(outcome: Outcome) -> str:
 
 
 def render(
-    name: str, observed: History, outcome: Outcome, validations: list[Validation], style: Style = click.style
+    name: str, observed: History, outcome: PredictionResult, validations: list[Validation], style: Style = click.style
 ) -> Iterator[str]:
     """Everything about the predictions from one history."""
     yield f"{style(one_line(name), bold=True)}: {observed.transactions:,} transactions observed"
@@ -55,34 +53,36 @@ def render(
     for read in reads:
         times = f"in {read.times} of {len(outcome.predictions)}"
         yield from wrapped(
-            f"  {shown(read.who)} reads {shown(read.key)}: ", f"{times}, {', '.join(sorted(read.anomalies))}", "      "
+            f"  {display(read.who)} reads {display(read.key)}: ",
+            f"{times}, {', '.join(sorted(read.anomalies))}",
+            "      ",
         )
 
 
 def _prediction(
-    number: int, observed: History, outcome: Outcome, prediction: Prediction, style: Style
+    number: int, observed: History, outcome: PredictionResult, prediction: Prediction, style: Style
 ) -> Iterator[str]:
     yield style(f"Prediction {number}: {prediction.violation.name}", fg="red", bold=True)
     if not prediction.changes:
         yield "  no read changes: the observed run shows it"
     for change in prediction.changes:
-        yield from wrapped("  ", told(observed, change), "      ")
+        yield from wrapped("  ", describe_change(observed, change), "      ")
     yield from boundaries(observed, prediction)
     yield from wrapped("  assumed: ", assumption(observed, outcome, prediction), "      ")
     yield ""
     yield render_result(prediction.result, style)
 
 
-def told(observed: History, change: Change) -> str:
+def describe_change(observed: History, change: ReadChange) -> str:
     """T7's read of x: T5 instead of T6."""
     return (
-        f"{shown(observed.txn_label[change.txn])}'s read of {shown(observed.key(change.key))}: "
+        f"{display(observed.txn_label[change.txn])}'s read of {display(observed.key(change.key))}: "
         f"{_writer(observed, change.predicted)} instead of {_writer(observed, change.observed)}"
     )
 
 
 def _writer(observed: History, txn: int) -> str:
-    return "the initial state" if txn == INITIAL else shown(observed.txn_label[txn])
+    return "the initial state" if txn == INITIAL else display(observed.txn_label[txn])
 
 
 def boundaries(observed: History, prediction: Prediction) -> Iterator[str]:
@@ -91,29 +91,29 @@ def boundaries(observed: History, prediction: Prediction) -> Iterator[str]:
     for s in range(observed.sessions):
         members = range(int(observed.session_start[s]), int(observed.session_start[s + 1]))
         committed = [t for t in members if observed.txn_status[t] == 0 and t != observed.init_txn]
-        kept = [t for t in members if t in run.kept]
-        name = f"  session {shown(observed.session_label[s])}"
-        if run.ends[s] != NOBODY and kept and run.ends[s] < run.kept[kept[-1]]:
+        kept = [t for t in members if t in run.prefix]
+        name = f"  session {display(observed.session_label[s])}"
+        if run.ends[s] != NOBODY and kept and run.ends[s] < run.prefix[kept[-1]]:
             yield from wrapped(f"{name} ends ", _end(observed, prediction, kept[-1], run.ends[s]), "      ")
         elif len(kept) < len(committed):
-            first = next(t for t in committed if t not in run.kept)
-            yield from wrapped(f"{name} ends ", f"before {shown(observed.txn_label[first])}", "      ")
+            first = next(t for t in committed if t not in run.prefix)
+            yield from wrapped(f"{name} ends ", f"before {display(observed.txn_label[first])}", "      ")
         elif committed:
             yield f"{name} runs to its end"
 
 
 def _end(observed: History, prediction: Prediction, t: int, op: int) -> str:
     if prediction.run.boundary == "relaxed":
-        return f"with {shown(observed.txn_label[t])}"
-    return f"at {shown(observed.txn_label[t])}'s read of {shown(observed.key(int(observed.op_key[op])))}"
+        return f"with {display(observed.txn_label[t])}"
+    return f"at {display(observed.txn_label[t])}'s read of {display(observed.key(int(observed.op_key[op])))}"
 
 
-def assumption(observed: History, outcome: Outcome, prediction: Prediction) -> str:
+def assumption(observed: History, outcome: PredictionResult, prediction: Prediction) -> str:
     """What must be true of the program for the prediction to come true."""
     changed = sorted({change.txn for change in prediction.changes})
     if not changed:
         return "nothing: every read sees what it saw"
-    names = " and ".join(shown(observed.txn_label[t]) for t in changed)
+    names = " and ".join(display(observed.txn_label[t]) for t in changed)
     commits = f"{names} still {'commit' if len(changed) > 1 else 'commits'}, though with other values read"
     if outcome.boundary == "strict":
         return f"{commits}; nothing that comes after a changed read is part of the prediction"
@@ -132,7 +132,7 @@ def _validation(validation: Validation, style: Style) -> Iterator[str]:
         yield from wrapped("    ", one_line(line), "      ")
 
 
-def as_data(name: str, observed: History, outcome: Outcome, validations: list[Validation]) -> dict[str, Any]:
+def as_data(name: str, observed: History, outcome: PredictionResult, validations: list[Validation]) -> dict[str, Any]:
     """For other programs."""
     return {
         "history": name,
@@ -154,7 +154,7 @@ def as_data(name: str, observed: History, outcome: Outcome, validations: list[Va
     }
 
 
-def _plain_prediction(observed: History, outcome: Outcome, prediction: Prediction) -> dict[str, Any]:
+def _plain_prediction(observed: History, outcome: PredictionResult, prediction: Prediction) -> dict[str, Any]:
     labels = observed.txn_label
     return {
         "anomaly": prediction.violation.name,

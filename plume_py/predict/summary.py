@@ -8,7 +8,7 @@ from plume_py.history.model import History
 from plume_py.levels import weaker_levels
 from plume_py.predict import LEVELS
 from plume_py.predict.predictor.prediction import Prediction
-from plume_py.predict.predictor.predictor import Outcome
+from plume_py.predict.predictor.predictor import PredictionResult
 
 # "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.
 _PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]++([.,:][0-9]++)*+(\s++|$)")
@@ -48,7 +48,7 @@ def dangerous_reads(observed: History, predictions: Iterable[Prediction]) -> lis
     return sorted(found.values(), key=lambda read: (-read.times, read.who, read.key))
 
 
-def safe_levels(outcomes: dict[str, Outcome]) -> list[str]:
+def safe_levels(outcomes: dict[str, PredictionResult]) -> list[str]:
     """The weakest levels at which nothing was predicted; several if they do not compare."""
     safe = [level for level in LEVELS if level in outcomes and outcomes[level].ok]
     return [level for level in safe if not weaker_levels(level) & set(safe)]

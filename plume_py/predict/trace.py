@@ -9,10 +9,8 @@ in a key is written as %XX, and so is the whole of a number that another key has
 import re
 from collections.abc import Iterator, Sequence
 
-from plume_py.history.model import UNKNOWN, History
+from plume_py.history.model import INITIAL, UNKNOWN, History
 from plume_py.predict.predictor.prediction import Run, running_order
-
-INITIAL = -1
 
 
 def trace(history: History, run: Run) -> Iterator[bytes]:
@@ -29,7 +27,7 @@ def trace(history: History, run: Run) -> Iterator[bytes]:
 def _events(
     history: History, run: Run, t: int, names: dict[int, tuple[int, int]], keys: Sequence[str]
 ) -> Iterator[str]:
-    ops = range(int(history.txn_start[t]), run.kept[t])
+    ops = range(int(history.txn_start[t]), run.prefix[t])
     last = {int(history.op_key[o]): o for o in ops if history.op_kind[o] & 1}
     wrote: set[int] = set()
     for o in ops:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from plume_py.base.text import ELLIPSIS, shown, visible, wrapped
-from plume_py.checking.result import INITIAL, Id, Result, ShownTransaction, Step, Violation
+from plume_py.base.text import ELLIPSIS, display, visible, wrapped
+from plume_py.checking.result import Id, Result, ShownTransaction, Step, Violation
+from plume_py.history.model import INITIAL_ID
 from plume_py.report.aliases import bracketed
 from plume_py.report.dot_chains import Arrow, Fold, node_of
 from plume_py.report.dot_layout import HEADER, START, Picture, columns_of, places_of, rows_of
@@ -41,16 +42,16 @@ def _reason(step: Step) -> tuple[str, ...]:
         return ("the opposite", "is excluded")
     if step.reader is None:
         return ()
-    reader, key, source = _name(step.reader), shown(step.key, LIMIT), _name(step.source)
+    reader, key, source = _name(step.reader), display(step.key, LIMIT), _name(step.source)
     if step.relation == "WW":
         return (f"as {reader}'s", f"list {key} shows")
-    whose = f"initial {key}," if step.target == INITIAL else f"{key} from {_name(step.target)},"
+    whose = f"initial {key}," if step.target == INITIAL_ID else f"{key} from {_name(step.target)},"
     saw = "is after" if all(e.relation == "SO" for e in step.evidence) else "saw"
     return (f"{reader} read", whose, f"{saw} {source}")
 
 
 def _name(name: Id) -> str:
-    return shown(name, LIMIT) or '""'
+    return display(name, LIMIT) or '""'
 
 
 def render(violation: Violation, title: str = "") -> str:
@@ -213,7 +214,7 @@ def _table(picture: Picture, transaction: ShownTransaction) -> Markup:
     name = bold(text(_name(transaction.id)))
     if transaction.status != "committed":
         name = Markup(f"{name} {font(f'({transaction.status})', color='#B00020')}")
-    where = font(shown(place(transaction), LIMIT), point_size=9, color="#505050")
+    where = font(display(place(transaction), LIMIT), point_size=9, color="#505050")
     rows = [[cell(lines([name, where]), port=HEADER, bgcolor="#FFE3A3" if in_cycle else "#E6E6E6")]]
     hidden = transaction.hidden_ops
     for i, op in enumerate(transaction.ops):
@@ -243,15 +244,15 @@ def _operation(op: tuple[object, ...]) -> Markup:
         short = elements if len(elements) <= LIMIT and len(value) <= LIMIT else ELLIPSIS + elements[1 - LIMIT :]
         spelled = f"[{short}]"
     else:
-        spelled = shown(value, LIMIT)
-    return font(f"{kind}({shown(key, LIMIT)}, {spelled})", face=MONO, point_size=11)
+        spelled = display(value, LIMIT)
+    return font(f"{kind}({display(key, LIMIT)}, {spelled})", face=MONO, point_size=11)
 
 
 def _initial(picture: Picture) -> Markup:
     rule = font("before everything", point_size=9)
     rows = [[cell(lines([bold(text("initial state")), rule]), bgcolor="#E3E3F5")]]
     for i, (key, value) in enumerate(picture.initial_keys.items()):
-        rows.append([cell(font(f"{shown(key, LIMIT)} = {shown(value, LIMIT)}", face=MONO), port=f"k{i}")])
+        rows.append([cell(font(f"{display(key, LIMIT)} = {display(value, LIMIT)}", face=MONO), port=f"k{i}")])
     return _box(rows, {"color": "#4A4A8A", "border": 2})
 
 
@@ -282,7 +283,7 @@ def _draw_arrow(graph: Graph, arrow: Arrow, ends: tuple[str, str], upwards: bool
 def _words(arrow: Arrow) -> list[Markup]:
     """What stands beside an edge, in lines."""
     colour = look_of(arrow.step).colour
-    key = f"({shown(arrow.step.key, LIMIT)})" if arrow.step.has_key else ""
+    key = f"({display(arrow.step.key, LIMIT)})" if arrow.step.has_key else ""
     lead = f"{arrow.number}. " if arrow.number else "not " if arrow.step.assumed else ""
     first = font(f"{lead}{arrow.step.relation}{key}", color=colour, point_size=12 if arrow.number else 10)
     others = [words for other in arrow.also for words in _words(other)]
@@ -299,12 +300,12 @@ def _class(arrow: Arrow) -> str:
 
 
 def _title(violation: Violation, title: str) -> Markup:
-    headline = wrapped("", shown(violation.headline, SENTENCE), "", 70)
+    headline = wrapped("", display(violation.headline, SENTENCE), "", 70)
     words = [bold(font(line, point_size=15)) for line in headline]
     words.append(font(f"{violation.pattern.title}{bracketed(violation)}", point_size=12))
-    words += [font(line, point_size=11) for line in wrapped("", shown(violation.conclusion, SENTENCE), "", 90)]
+    words += [font(line, point_size=11) for line in wrapped("", display(violation.conclusion, SENTENCE), "", 90)]
     if title:
-        words.append(font(shown(title, 80), point_size=10, color=PALE))
+        words.append(font(display(title, 80), point_size=10, color=PALE))
     return lines(words)
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from plume_py.checking.result import INITIAL, Id, Step, Violation
+from plume_py.checking.result import Id, Step, Violation
 from plume_py.history.atoms import Atom
+from plume_py.history.model import INITIAL_ID
 from plume_py.report.dot_chains import Arrow, Fold, folded, merged, node_of
-from plume_py.report.evidence import shown_evidence
+from plume_py.report.evidence import visible_evidence
 from plume_py.report.wording import by_name
 
 START = "initial"  # the node of the initial state
@@ -31,7 +32,7 @@ class Picture:
         for number, step in enumerate(self.violation.steps, 1):
             self._add(step, number)
         for step in self.violation.steps:
-            for support in shown_evidence(step):
+            for support in visible_evidence(step):
                 self._add(support)
         self.culprits = {f"t{txn}:o{op}" for txn, op in self.violation.culprits}
         both_ends = merged([arrow for arrow in self.arrows if arrow.tail and arrow.head])
@@ -52,7 +53,7 @@ class Picture:
 
     def _end(self, step: Step, end: Id, op: int | None) -> str:
         """The node or the cell at which the edge of ``step`` begins or ends."""
-        if end == INITIAL:
+        if end == INITIAL_ID:
             if self.initial_keys.setdefault(step.key, step.value) is None:
                 self.initial_keys[step.key] = step.value  # a CM step knows the key, the read also the value
             return f"{START}:k{list(self.initial_keys).index(step.key)}"

@@ -8,9 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from plume_py.base.text import defused_json, encodable
-from plume_py.checking.result import INITIAL, Result, ShownTransaction, Step, Violation
+from plume_py.checking.result import Result, ShownTransaction, Step, Violation
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import string_of
+from plume_py.history.model import INITIAL_ID
 from plume_py.report.elle_models import elle_cycle, elle_types, ruled_out
 
 _TYPES = {"committed": ":ok", "aborted": ":fail", "unknown": ":info"}
@@ -108,7 +109,7 @@ def _step(step: Step) -> str:
     shown = {":type": _RELATIONS[step.relation]}
     if step.relation != "SO":
         shown[":key"] = _atom(step.key)
-    if step.relation == "WR" and step.source != INITIAL:
+    if step.relation == "WR" and step.source != INITIAL_ID:
         shown[":value"] = _atom(step.value)
     shown[":because"] = _string(step.because)
     return _map(shown)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from plume_py.checking.result import Step
 
 
-def shown_evidence(step: Step) -> Iterator[Step]:
+def visible_evidence(step: Step) -> Iterator[Step]:
     """The read in question, where there is one, what a step rests on, and what that rests on in turn."""
     if step.question is not None:
         yield step.question

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NewType
 from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
 from plume_py.base.processes import kill_tree
-from plume_py.base.text import shown
+from plume_py.base.text import display
 
 if TYPE_CHECKING:
     pass
@@ -97,7 +97,7 @@ def _spelled(attributes: dict[str, object]) -> dict[str, str]:
 
 def text(words: str, limit: int = LONGEST) -> Markup:
     """Text in a label: harmless, and not too long. Graphviz expands \\N and the like even there, and halves \\\\."""
-    escaped = shown(words, limit)
+    escaped = display(words, limit)
     for character, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;&#92;")):
         escaped = escaped.replace(character, entity)
     return Markup(escaped or " ")  # an empty element is a syntax error
@@ -163,7 +163,7 @@ def picture(source: str, form: str = USUAL_FORMAT, seconds: float = 10) -> bytes
     if code != 0 or not drawn:
         complaints = said.decode(errors="replace").strip().splitlines()
         why = complaints[0] if complaints else f"exit code {code}"
-        raise DrawingError(f"Graphviz failed: {shown(why, 200)}")
+        raise DrawingError(f"Graphviz failed: {display(why, 200)}")
     return drawn
 
 

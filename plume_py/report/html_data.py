@@ -11,7 +11,7 @@ from plume_py.checking.result import Ends, Id, Result, ShownTransaction, Step, V
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.aliases import aliases
-from plume_py.report.evidence import shown_evidence
+from plume_py.report.evidence import visible_evidence
 from plume_py.report.looks import LOOKS
 from plume_py.report.recorded import clock
 from plume_py.report.wording import by_name, forbidden, place
@@ -61,10 +61,10 @@ class _Texts:
 
     def of(self, atom: object) -> Text:
         if isinstance(atom, tuple | list):
-            return self._kept(f"[{' '.join('null' if item is None else str(item) for item in atom)}]")
-        return self._kept("null" if atom is None else str(atom))
+            return self._stored(f"[{' '.join('null' if item is None else str(item) for item in atom)}]")
+        return self._stored("null" if atom is None else str(atom))
 
-    def _kept(self, raw: str) -> Text:
+    def _stored(self, raw: str) -> Text:
         if len(raw) <= INLINE and len(text := visible(encodable(raw))) <= INLINE:
             return text
         text = self._cut(raw)
@@ -169,7 +169,7 @@ def _step(step: Step, at: dict[Id, int], texts: _Texts, deep: bool = True) -> di
         plain["assumed"] = True
     if step.reader is not None:
         plain["reader"] = [at.get(step.reader, NOWHERE), _cell(step.reader_op)]
-    evidence = list(shown_evidence(step)) if deep else []
+    evidence = list(visible_evidence(step)) if deep else []
     if evidence or step.reader is not None:
         plain["evidence"] = [_step(inner, at, texts, deep=False) for inner in evidence]
     return plain

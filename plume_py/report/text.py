@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import one_line, shown, wrapped
+from plume_py.base.text import display, one_line, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
@@ -100,9 +100,9 @@ def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
 def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[str]:
     ops = " ".join(operation(op) + (CULPRIT if at in culprits else "") for at, op in enumerate(transaction.ops))
     hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
-    place = f"session {shown(transaction.session)}, {transaction.place}"
+    place = f"session {display(transaction.session)}, {transaction.place}"
     level = f" at {transaction.level}" if transaction.level else ""
-    yield from wrapped(f"    {shown(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
+    yield from wrapped(f"    {display(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
     if transaction.start is not None and transaction.end is not None:
         yield f"        {clock(transaction.start)} to {clock(transaction.end)}"
     for statement in transaction.sql:
@@ -113,12 +113,12 @@ def operation(op: tuple[object, ...]) -> str:
     """r(x, 1), w(x, 1), append(x, 1) or r(x, [1 2])."""
     kind, key, value = op
     if isinstance(value, tuple | list):
-        return f"{kind}({shown(key)}, [{shown(' '.join(map(str, value)))}])"
-    return f"{kind}({shown(key)}, {shown(value)})"
+        return f"{kind}({display(key)}, [{display(' '.join(map(str, value)))}])"
+    return f"{kind}({display(key)}, {display(value)})"
 
 
 def _step(number: str, step: Step, indent: str, printed: set[tuple[object, ...]]) -> Iterator[str]:
-    arrow = f"{shown(step.source)} -{step.relation}-> {shown(step.target)}"
+    arrow = f"{display(step.source)} -{step.relation}-> {display(step.target)}"
     yield from wrapped(f"{indent}{number}. {arrow}: ", step.because, f"{indent}   ")
     for place, inner in enumerate(_reasons(step, printed)):
         yield from _step(f"{number}{chr(ord('a') + place % 26)}", inner, f"{indent}   ", printed)

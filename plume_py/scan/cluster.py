@@ -20,7 +20,7 @@ from plume_py.base.memory import share_of_machine
 from plume_py.base.version import __version__
 from plume_py.scan.batches import Batches
 from plume_py.scan.process import WorkerProcess
-from plume_py.scan.settings import Answer, Settings, Task
+from plume_py.scan.settings import ScanTask, Settings, TaskAnswer
 from plume_py.scan.task import undecided
 
 # How long a scheduler may be away (seconds).
@@ -36,7 +36,7 @@ _processes: dict[int, WorkerProcess] = {}  # of a Dask worker, by thread
 def check_batch(tasks: list[tuple[Any, ...]], plain: dict[str, Any]) -> tuple[str, list[tuple[Any, ...]]]:
     """Runs on a Dask worker: our version, and the answers."""
     process = _own_process(Settings.of(plain))
-    return __version__, [tuple(answer) for answer in process.check([Task(*task) for task in tasks])]
+    return __version__, [tuple(answer) for answer in process.check([ScanTask(*task) for task in tasks])]
 
 
 def _own_process(settings: Settings) -> WorkerProcess:
@@ -81,14 +81,14 @@ class DaskEngine:
         self._client: Any = None
         self._look_at = 0.0
         self._room_now = 0
-        self._flying: dict[str, tuple[Any, list[Task]]] = {}
+        self._flying: dict[str, tuple[Any, list[ScanTask]]] = {}
         self._arrived: Queue[str] = Queue()
         self._numbers = count()
         self._run = uuid4().hex[:12]  # keys must not meet those of another scan
         self._lost: dict[int, int] = {}  # how often a task was on Dask workers that died
         self._connect(CONNECT_SECONDS)
 
-    def run(self, batches: Batches) -> Iterator[Answer]:
+    def run(self, batches: Batches) -> Iterator[TaskAnswer]:
         """The answers, as they come."""
         more = True
         while more or self._flying:
@@ -176,7 +176,7 @@ class DaskEngine:
         if self._client is None or self._client.status != "running":
             raise _LostError
 
-    def _collect(self, batches: Batches) -> Iterator[Answer]:
+    def _collect(self, batches: Batches) -> Iterator[TaskAnswer]:
         """The answers of one batch that has arrived, if one does soon."""
         try:
             key = self._arrived.get(timeout=LOOK_SECONDS)
@@ -196,7 +196,7 @@ class DaskEngine:
             if version != __version__:
                 raise IsocheckError(f"a Dask worker has isocheck {version}, this is {__version__}: install the same")
             self._landed(key)
-            yield from (Answer(*answer) for answer in answers)
+            yield from (TaskAnswer(*answer) for answer in answers)
             # A process that was stopped with its Dask worker answers only part of its batch.
             missing = {task.number for task in batch} - {answer[0] for answer in answers}
             if missing:
@@ -207,10 +207,10 @@ class DaskEngine:
             self._check_connection()
             batches.put_back(self._landed(key))
 
-    def _landed(self, key: str) -> list[Task]:
+    def _landed(self, key: str) -> list[ScanTask]:
         return self._flying.pop(key)[1]
 
-    def _failed(self, error: BaseException, batch: list[Task], batches: Batches) -> Iterator[Answer]:
+    def _failed(self, error: BaseException, batch: list[ScanTask], batches: Batches) -> Iterator[TaskAnswer]:
         """Dask workers died under this batch, or cannot do it at all."""
         from distributed import KilledWorker
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from plume_py.base.text import one_line, shorten
 from plume_py.levels import NAMES
-from plume_py.scan.results import Line, Reader
+from plume_py.scan.results import Reader, ResultLine
 from plume_py.scan.settings import HOLDS, VIOLATED
 
 SHOWN = 50
@@ -22,7 +22,7 @@ class Seen(NamedTuple):
     shapes: tuple[str, ...]
 
     @staticmethod
-    def of(line: Line) -> "Seen":
+    def of(line: ResultLine) -> "Seen":
         """Of a line of the results."""
         broken = tuple(level for level, verdict in line.levels.items() if verdict.ok is False)
         return Seen(line.outcome, broken, tuple(sorted(line.counts)), tuple(sorted(line.shapes)))
@@ -101,7 +101,7 @@ def _kind(then: Seen | None, now: Seen) -> str | None:
     return None if then == now else "changed"
 
 
-def render(found: Difference) -> str:
+def render(difference: Difference) -> str:
     """For a terminal."""
     words = {
         "new": "violated now, and not before",
@@ -110,12 +110,14 @@ def render(found: Difference) -> str:
         "gone": "only in the old results",
         "added": "only in the new results, and not violated",
     }
-    lines = [", ".join(f"{len(found.kinds[kind]):,} {kind}" for kind in KINDS) + f", {found.equal:,} as before"]
-    old, new = (" ".join(levels) for levels in found.levels)
+    lines = [
+        ", ".join(f"{len(difference.kinds[kind]):,} {kind}" for kind in KINDS) + f", {difference.equal:,} as before"
+    ]
+    old, new = (" ".join(levels) for levels in difference.levels)
     if old and new and old != new:
         lines.append(f"The two scans did not ask for the same levels: {old}, and {new}")
     for kind in KINDS:
-        rows = found.kinds[kind]
+        rows = difference.kinds[kind]
         if rows:
             lines += ["", f"{kind.capitalize()}: {len(rows):,} {words[kind]}"]
             lines += [f"  {shorten(one_line(name), 120)}: {_change(then, now)}" for name, then, now in rows[:SHOWN]]
@@ -133,14 +135,14 @@ def _change(then: Seen | None, now: Seen | None) -> str:
     return f"{then.words()} -> {now.words()}"
 
 
-def plain(found: Difference) -> dict[str, Any]:
+def plain(difference: Difference) -> dict[str, Any]:
     """As JSON objects."""
 
     def one(seen: Seen | None) -> dict[str, Any] | None:
         return None if seen is None else seen._asdict()
 
     rows = {
-        kind: [{"history": name, "old": one(then), "new": one(now)} for name, then, now in found.kinds[kind]]
+        kind: [{"history": name, "old": one(then), "new": one(now)} for name, then, now in difference.kinds[kind]]
         for kind in KINDS
     }
-    return {"levels": dict(zip(("old", "new"), found.levels, strict=True)), "equal": found.equal, **rows}
+    return {"levels": dict(zip(("old", "new"), difference.levels, strict=True)), "equal": difference.equal, **rows}

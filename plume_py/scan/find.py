@@ -12,8 +12,8 @@ from pathlib import Path
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.history.detect import OF_A_JEPSEN_RUN
-from plume_py.scan.settings import Task
-from plume_py.scan.storage import GLOB, Entry, Place, identity, is_remote, place_of
+from plume_py.scan.settings import ScanTask
+from plume_py.scan.storage import GLOB, Place, StorageEntry, identity, is_remote, place_of
 
 _VIPER = re.compile(r"J[0-9]+\.log")
 
@@ -22,20 +22,20 @@ _MARK = 9
 _NEXT_MARKS = b"SWRCA"
 
 
-def find(paths: Iterable[str], leave_out: Iterable[str] = ()) -> list[Task]:
+def find(paths: Iterable[str], leave_out: Iterable[str] = ()) -> list[ScanTask]:
     """A task for everything that may be a history, the largest first; ``leave_out`` are files of our own."""
     own = {os.path.realpath(path) for path in leave_out}
-    found: dict[str, Task] = {}
+    found: dict[str, ScanTask] = {}
     for path in _listed(paths):
         place = place_of(path)
         for entry, named in _expand(place, path):
             if is_remote(entry.path) or os.path.realpath(entry.path) not in own:
-                found.setdefault(_identity(entry), Task(0, entry.path, entry.size, named))
+                found.setdefault(_identity(entry), ScanTask(0, entry.path, entry.size, named))
     ordered = sorted(found.values(), key=lambda task: (-task.size, task.path))
     return [task._replace(number=i) for i, task in enumerate(ordered)]
 
 
-def _identity(entry: Entry) -> str:
+def _identity(entry: StorageEntry) -> str:
     """The same for every way to a history; a run that is named through Jepsen's "latest" is still that run."""
     return identity(os.path.realpath(entry.path) if entry.is_folder and not is_remote(entry.path) else entry.path)
 
@@ -59,7 +59,7 @@ def _listed(paths: Iterable[str]) -> Iterator[str]:
         yield from ("./-" if name == "-" else name for name in named)
 
 
-def _expand(place: Place, path: str) -> Iterator[tuple[Entry, bool]]:
+def _expand(place: Place, path: str) -> Iterator[tuple[StorageEntry, bool]]:
     """What one path stands for; what is not there is kept, and told as unreadable when its turn comes."""
     entry = place.look(path)
     if entry is not None:
@@ -71,10 +71,10 @@ def _expand(place: Place, path: str) -> Iterator[tuple[Entry, bool]]:
         if inside is not None:
             yield from _below(place, inside, named=False)
     if not matches:
-        yield Entry(path, path, 0, False), True
+        yield StorageEntry(path, path, 0, False), True
 
 
-def _below(place: Place, entry: Entry, named: bool) -> Iterator[tuple[Entry, bool]]:
+def _below(place: Place, entry: StorageEntry, named: bool) -> Iterator[tuple[StorageEntry, bool]]:
     """The file itself, or what is in the folder; a stack of our own, as folders may lie deep."""
     if not entry.is_folder:
         yield entry, named
@@ -95,7 +95,7 @@ def _below(place: Place, entry: Entry, named: bool) -> Iterator[tuple[Entry, boo
         yield from ((e, False) for e in inside if not e.is_folder)
 
 
-def _size_as_one(place: Place, inside: list[Entry]) -> int | None:
+def _size_as_one(place: Place, inside: list[StorageEntry]) -> int | None:
     """The size of a folder that is one history, else None."""
     sizes = {e.name: e.size for e in inside if not e.is_folder}
     size = _size_of_run(sizes)
@@ -123,7 +123,7 @@ def _size_of_run(sizes: dict[str, int]) -> int | None:
     return sizes.get("test.jepsen")
 
 
-def _size_of_cobra(place: Place, inside: list[Entry]) -> int | None:
+def _size_of_cobra(place: Place, inside: list[StorageEntry]) -> int | None:
     """Any program may write *.log; Cobra's begin with its records. Most of them have to: one may be damaged."""
     logs = [e for e in inside if not e.is_folder and e.name.endswith(".log") and e.size]
     ours = sum(_is_cobra(place.head(log.path, _MARK + 1)) for log in logs)

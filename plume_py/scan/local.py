@@ -7,7 +7,7 @@ from queue import Queue
 from plume_py.base.memory import share_of_machine
 from plume_py.scan.batches import Batches
 from plume_py.scan.process import WorkerProcess
-from plume_py.scan.settings import Answer, Settings
+from plume_py.scan.settings import Settings, TaskAnswer
 
 # Answers that may wait to be written; more would only take memory.
 WAITING = 2_000
@@ -19,10 +19,10 @@ class LocalEngine:
     def __init__(self, jobs: int, settings: Settings) -> None:
         memory = settings.max_memory or share_of_machine(jobs)
         self._workers = [WorkerProcess(settings, memory) for _ in range(jobs)]
-        self._done: Queue[Answer | BaseException | None] = Queue(WAITING)
+        self._done: Queue[TaskAnswer | BaseException | None] = Queue(WAITING)
         self._threads: list[threading.Thread] = []
 
-    def run(self, batches: Batches) -> Iterator[Answer]:
+    def run(self, batches: Batches) -> Iterator[TaskAnswer]:
         """The answers, as they come."""
         for worker in self._workers:
             thread = threading.Thread(target=self._feed, args=(worker, batches), daemon=True)

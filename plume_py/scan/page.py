@@ -265,10 +265,10 @@ def _length(value: float, most: float, fill: str) -> str:
     return _svg("bar small", f"{value:,.4g}", rect)
 
 
-def _svg(kind: str, told: str, content: str) -> str:
+def _svg(kind: str, label: str, content: str) -> str:
     return (
         f'<svg class="{kind}" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(told)}">{content}</svg>'
+        f'aria-label="{escape(label)}">{content}</svg>'
     )
 
 

@@ -19,7 +19,7 @@ from weakref import WeakSet
 from plume_py.base.errors import IsocheckError
 from plume_py.base.memory import resident
 from plume_py.base.processes import module_command
-from plume_py.scan.settings import Answer, Settings, Task, spell_seconds
+from plume_py.scan.settings import ScanTask, Settings, TaskAnswer, spell_seconds
 from plume_py.scan.storage import remove_fetched
 from plume_py.scan.task import memory_reason, undecided
 from plume_py.scan.worker import RETIRED
@@ -56,7 +56,7 @@ class WorkerProcess:
         self._stopped = False
         self._died: set[int] = set()  # tasks that have cost a worker its life once
 
-    def check(self, batch: Sequence[Task]) -> Iterator[Answer]:
+    def check(self, batch: Sequence[ScanTask]) -> Iterator[TaskAnswer]:
         """An answer for every task, in order, whatever becomes of the process meanwhile (unless it is stopped)."""
         waiting = deque(batch)
         while waiting and not self._stopped:
@@ -144,16 +144,16 @@ class WorkerProcess:
             self._process.stdin.write(json.dumps(value).encode() + b"\n")
             self._process.stdin.flush()
 
-    def _receive(self) -> Answer | None:
+    def _receive(self) -> TaskAnswer | None:
         """The next answer; None if the process is gone."""
         assert self._process is not None and self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):  # nothing, or a line cut short by death
             return None
         number, outcome, payload = line.split(b" ", 2)
-        return Answer(int(number), outcome.decode(), payload)
+        return TaskAnswer(int(number), outcome.decode(), payload)
 
-    def _bury(self, task: Task) -> Answer | None:
+    def _bury(self, task: ScanTask) -> TaskAnswer | None:
         """The process ended with ``task`` at work. The answer for it, if it shall not be tried again."""
         code = self._let_go()
         condemned = self._condemned

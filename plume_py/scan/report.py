@@ -70,7 +70,7 @@ def _taps(summary: Summary) -> Iterator[str]:
     ]
     if rows:
         header = ["TAP", "name", "level", "histories", "of violated", "instances"]
-        yield from _table("By pattern", header, rows, left=3)
+        yield from _table("By pattern", header, rows, name_columns=3)
 
 
 def _groups(summary: Summary) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _folders(summary: Summary) -> Iterator[str]:
     rows = sorted(summary.folders.rows.items(), key=lambda row: (-row[1][VIOLATED], row[0]))
     if len(rows) > 1:
         cells = [[*(f"{row[o]:,}" for o in OUTCOMES), shorten(one_line(name), PATH)] for name, row in rows[:ROWS]]
-        yield from _table("By folder", [*OUTCOMES, "folder"], cells, left=0)
+        yield from _table("By folder", [*OUTCOMES, "folder"], cells, name_columns=0)
         yield from _more(len(rows))
 
 
@@ -100,7 +100,7 @@ def _slowest(summary: Summary) -> Iterator[str]:
             [f"{seconds:.2f}", f"{ops:,}", shorten(one_line(history), PATH)]
             for seconds, history, ops in summary.slowest[:5]
         ]
-        yield from _table("Slowest", ["seconds", "operations", "history"], rows, left=0)
+        yield from _table("Slowest", ["seconds", "operations", "history"], rows, name_columns=0)
 
 
 def _named(title: str, names: list[tuple[str, str]], total: int, remark: str = "") -> Iterator[str]:
@@ -116,8 +116,8 @@ def _more(count: int) -> Iterator[str]:
         yield f"  … and {count - ROWS:,} more"
 
 
-def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> Iterator[str]:
-    """Columns: the first ``left`` and a last one of names to the left, numbers to the right."""
+def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], name_columns: int = 1) -> Iterator[str]:
+    """Columns: the first ``name_columns`` and a last one of names to the left, numbers to the right."""
     yield from ("", title)
     names = header[-1] in ("folder", "history")
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
@@ -125,5 +125,5 @@ def _table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]], lef
         cells = []
         for i, cell in enumerate(row):
             last = i == len(header) - 1
-            cells.append(cell.ljust(widths[i]) if i < left or (last and names) else cell.rjust(widths[i]))
+            cells.append(cell.ljust(widths[i]) if i < name_columns or (last and names) else cell.rjust(widths[i]))
         yield "  " + "  ".join(cells).rstrip()

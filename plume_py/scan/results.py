@@ -25,19 +25,19 @@ SYNC_SECONDS = 2.0
 Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 
 
-class Level(msgspec.Struct, gc=False):
+class LevelResult(msgspec.Struct, gc=False):
     """What a line says about one level."""
 
     ok: bool | None
     reason: str | None = None
 
 
-class Line(msgspec.Struct, gc=False):
+class ResultLine(msgspec.Struct, gc=False):
     """What summing up needs of a line; the rest is for others to read."""
 
     history: str
     outcome: Literal["holds", "violated", "undecided", "unreadable"]
-    levels: dict[str, Level]
+    levels: dict[str, LevelResult]
     counts: dict[str, Count]
     shapes: dict[str, str]
     size: Count
@@ -61,10 +61,10 @@ class Line(msgspec.Struct, gc=False):
         return self.seconds.get("load", 0.0) + self.seconds.get("check", 0.0)
 
 
-_decoder = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(ResultLine)
 
 
-def parse(line: bytes) -> Line | None:
+def parse(line: bytes) -> ResultLine | None:
     """A line of the results; None if it is torn or damaged."""
     if not line.endswith(b"\n"):
         return None
@@ -86,21 +86,21 @@ class Reader:
         lines = 0
         for lines, (_, line) in enumerate(self._all(), 1):
             last[identity(line.history)] = lines
-        self._wanted = None if len(last) == lines else set(last.values())
+        self._last_lines = None if len(last) == lines else set(last.values())
         self.superseded = lines - len(last)
         self.count = len(last)
 
-    def __iter__(self) -> Iterator[Line]:
+    def __iter__(self) -> Iterator[ResultLine]:
         """The lines, parsed."""
         return (line for _, line in self.pairs())
 
-    def pairs(self) -> Iterator[tuple[bytes, Line]]:
+    def pairs(self) -> Iterator[tuple[bytes, ResultLine]]:
         """The lines, as they are and parsed."""
         for number, pair in enumerate(self._all(), 1):
-            if self._wanted is None or number in self._wanted:
+            if self._last_lines is None or number in self._last_lines:
                 yield pair
 
-    def _all(self) -> Iterator[tuple[bytes, Line]]:
+    def _all(self) -> Iterator[tuple[bytes, ResultLine]]:
         self.damaged = 0
         try:
             with open(self.path, "rb") as file:  # noqa: PTH123
@@ -115,7 +115,7 @@ class Reader:
             raise InputError(error.strerror or str(error)).in_source(self.path) from None
 
 
-def read_lines(path: str) -> Iterator[Line]:
+def read_lines(path: str) -> Iterator[ResultLine]:
     """The lines of a file that nobody is writing and that has one line per history, as a scan leaves it."""
     with open(path, "rb") as file:  # noqa: PTH123
         for text in file:

@@ -8,7 +8,7 @@ from typing import Protocol
 from plume_py.base.text import encodable
 from plume_py.scan.batches import Batches
 from plume_py.scan.results import Writer
-from plume_py.scan.settings import OUTCOMES, SAME, SKIPPED, Answer, Settings, Task
+from plume_py.scan.settings import OUTCOMES, SAME, SKIPPED, ScanTask, Settings, TaskAnswer
 from plume_py.scan.storage import identity
 
 # Names of skipped files that are kept to be shown.
@@ -21,7 +21,7 @@ OVERHEAD = 2_000
 class Engine(Protocol):
     """Who does the work: this machine, or a cluster."""
 
-    def run(self, batches: Batches) -> Iterator[Answer]:
+    def run(self, batches: Batches) -> Iterator[TaskAnswer]:
         """An answer for each task, at least one, in any order."""
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class Tally:
     skipped: dict[str, int] = field(default_factory=dict)  # by reason
     skipped_names: list[str] = field(default_factory=list)
 
-    def count(self, task: Task, answer: Answer) -> None:
+    def count(self, task: ScanTask, answer: TaskAnswer) -> None:
         """One more is done."""
         self.done += 1
         self.work_done += task.size + OVERHEAD
@@ -74,7 +74,7 @@ class Tally:
         return (time.monotonic() - self.started) * (self.work - self.work_done) / self.work_done
 
 
-def with_known(tasks: Sequence[Task], writer: Writer, settings: Settings) -> list[Task]:
+def with_known(tasks: Sequence[ScanTask], writer: Writer, settings: Settings) -> list[ScanTask]:
     """Tasks that remember the hash of a result that is there, if it answers the same question."""
     valid = {settings.key(), settings.limited_key()}
     marked = []
@@ -85,7 +85,7 @@ def with_known(tasks: Sequence[Task], writer: Writer, settings: Settings) -> lis
 
 
 def run(
-    tasks: Sequence[Task], engine: Engine, writer: Writer, watch: Callable[[Tally], None] = lambda tally: None
+    tasks: Sequence[ScanTask], engine: Engine, writer: Writer, watch: Callable[[Tally], None] = lambda tally: None
 ) -> Tally:
     """Check ``tasks`` and write their lines; an answer that comes twice is counted and written once."""
     tally = Tally(len(tasks), sum(task.size + OVERHEAD for task in tasks))

@@ -13,7 +13,7 @@ HOLDS, VIOLATED, UNDECIDED, UNREADABLE = OUTCOMES = ("holds", "violated", "undec
 SKIPPED, SAME = "skipped", "same"
 
 
-class Task(NamedTuple):
+class ScanTask(NamedTuple):
     """One history to check: ``known`` is the hash for which a result is there already."""
 
     number: int
@@ -23,7 +23,7 @@ class Task(NamedTuple):
     known: str = ""
 
 
-class Answer(NamedTuple):
+class TaskAnswer(NamedTuple):
     """What became of a task: a line for the results, or, of a skipped one, the reason."""
 
     number: int

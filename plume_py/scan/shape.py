@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from itertools import islice, permutations
 
-from plume_py.checking.result import INITIAL, Ends, Id, ShownTransaction, Step, Violation
+from plume_py.checking.result import Ends, Id, ShownTransaction, Step, Violation
+from plume_py.history.model import INITIAL_ID
 
 _KEYS = "xyzuvw"
 CAUSAL = {"SO", "WR", "CO"}
@@ -23,21 +24,21 @@ TEXT = 600
 
 def shape_of(violation: Violation) -> tuple[str, str]:
     """(name, description): equal names mean equal shapes."""
-    text = min(_tellings(violation))
+    text = min(_spellings(violation))
     digest = sha256(f"{violation.level} {violation.tap} {text}".encode()).hexdigest()[:12]
     return f"{violation.tap}-{digest}", text if len(text) <= TEXT else text[: TEXT - 1] + "…"
 
 
-def _tellings(violation: Violation) -> Iterator[str]:
+def _spellings(violation: Violation) -> Iterator[str]:
     """The shape, told from wherever one may begin; the names depend on that."""
     closed = violation.ends is Ends.CLOSED  # then every step may come first
     steps = _merged(violation.steps, closed)
     if not steps:
         for order in islice(permutations(violation.transactions), PERMUTATIONS):
-            yield _Naming(violation).told([], order)
+            yield _Naming(violation).spell([], order)
         return
     for i in range(min(len(steps), ROTATIONS)) if closed else range(1):
-        yield _Naming(violation).told([*steps[i:], *steps[:i]], ())
+        yield _Naming(violation).spell([*steps[i:], *steps[:i]], ())
 
 
 def _merged(steps: Iterable[Step], closed: bool) -> list[Step]:
@@ -68,7 +69,7 @@ class _Naming:
         self.sessions: dict[Id, int] = {}
         self.values: dict[tuple[str, str], int] = {}
 
-    def told(self, steps: list[Step], order: tuple[ShownTransaction, ...]) -> str:
+    def spell(self, steps: list[Step], order: tuple[ShownTransaction, ...]) -> str:
         """The whole shape; ``order`` is that of the transactions where no step names them."""
         argument = "; ".join(self._step(step) for step in steps)
         shown = {t.id: t for t in self.violation.transactions}
@@ -90,7 +91,7 @@ class _Naming:
         return f"{line} [{', '.join(why)}]" if why else line
 
     def _transaction(self, name: Id) -> str:
-        if name == INITIAL:
+        if name == INITIAL_ID:
             return "init"
         return self.transactions.setdefault(name, f"T{len(self.transactions) + 1}")
 

@@ -19,7 +19,7 @@ GLOB = re.compile(r"[*?[]")
 _FETCHED = "isocheck-worker-{}-"
 
 
-class Entry(NamedTuple):
+class StorageEntry(NamedTuple):
     """A file or folder inside a folder."""
 
     name: str
@@ -31,10 +31,10 @@ class Entry(NamedTuple):
 class Place(Protocol):
     """What finding histories needs to know about a file system."""
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         """What is in a folder, sorted by name; regular files and folders only. OSError if it may not be listed."""
 
-    def look(self, path: str) -> Entry | None:
+    def look(self, path: str) -> StorageEntry | None:
         """The file or folder at ``path``, if there is one."""
 
     def matches(self, pattern: str) -> list[str]:
@@ -47,27 +47,27 @@ class Place(Protocol):
 class Local:
     """This machine. Links to folders are not followed: Jepsen's "latest" would count a run twice."""
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         """What is in a folder."""
         with os.scandir(folder) as inside:
             return sorted(entry for one in inside if (entry := self._entry(one)) is not None)
 
-    def _entry(self, one: "os.DirEntry[str]") -> Entry | None:
+    def _entry(self, one: "os.DirEntry[str]") -> StorageEntry | None:
         try:
             if one.is_dir(follow_symlinks=False):
-                return Entry(one.name, one.path, 0, True)
+                return StorageEntry(one.name, one.path, 0, True)
             info = one.stat()
         except OSError:  # a link to nowhere, or gone meanwhile
             return None
-        return Entry(one.name, one.path, info.st_size, False) if stat.S_ISREG(info.st_mode) else None
+        return StorageEntry(one.name, one.path, info.st_size, False) if stat.S_ISREG(info.st_mode) else None
 
-    def look(self, path: str) -> Entry | None:
+    def look(self, path: str) -> StorageEntry | None:
         """The file or folder at ``path``; here links are followed, as the user named it."""
         try:
             info = os.stat(path)
         except (OSError, ValueError):
             return None
-        return Entry(os.path.basename(path), path, info.st_size, stat.S_ISDIR(info.st_mode))
+        return StorageEntry(os.path.basename(path), path, info.st_size, stat.S_ISDIR(info.st_mode))
 
     def matches(self, pattern: str) -> list[str]:
         """The paths that a glob stands for; ``**`` follows no links, as two that lead back would never end."""
@@ -117,21 +117,23 @@ class Remote:
     def __init__(self, url: str) -> None:
         self.fs, _ = _open_fs(url)
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         """What is in a folder."""
-        with _told(folder):
+        with _errors_in_one_line(folder):
             found = self.fs.ls(self.fs._strip_protocol(folder), detail=True)
         own = self.fs._strip_protocol(folder).rstrip("/")
         return sorted(self._entry(info) for info in found if info["name"].rstrip("/") != own)
 
-    def _entry(self, info: dict[str, Any]) -> Entry:
+    def _entry(self, info: dict[str, Any]) -> StorageEntry:
         name = info["name"].rstrip("/")
         is_folder = info["type"] == "directory"
-        return Entry(name.rsplit("/", 1)[-1], self.fs.unstrip_protocol(name), int(info.get("size") or 0), is_folder)
+        return StorageEntry(
+            name.rsplit("/", 1)[-1], self.fs.unstrip_protocol(name), int(info.get("size") or 0), is_folder
+        )
 
-    def look(self, path: str) -> Entry | None:
+    def look(self, path: str) -> StorageEntry | None:
         """The file or folder at ``path``."""
-        with _told(path):
+        with _errors_in_one_line(path):
             try:
                 return self._entry(self.fs.info(path))
             except FileNotFoundError:
@@ -139,12 +141,12 @@ class Remote:
 
     def matches(self, pattern: str) -> list[str]:
         """The paths that a glob stands for."""
-        with _told(pattern):
+        with _errors_in_one_line(pattern):
             return sorted(self.fs.unstrip_protocol(path) for path in self.fs.glob(pattern))
 
     def head(self, path: str, size: int) -> bytes:
         """The first bytes of a file."""
-        with _told(path):
+        with _errors_in_one_line(path):
             return bytes(self.fs.cat_file(path, start=0, end=size))
 
 
@@ -198,7 +200,7 @@ def _open_fs(url: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
+def _errors_in_one_line(url: str) -> Iterator[None]:
     """Whatever a remote file system fails with becomes one line; each has exceptions of its own."""
     try:
         yield

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from plume_py.levels import NAMES
-from plume_py.scan.results import Line
+from plume_py.scan.results import ResultLine
 from plume_py.scan.settings import OUTCOMES, UNDECIDED, UNREADABLE
 
 SLOWEST = 20
@@ -69,7 +69,7 @@ class Group:
         """The pattern: shapes are named after it."""
         return self.shape.rpartition("-")[0]
 
-    def add(self, line: Line) -> None:
+    def add(self, line: ResultLine) -> None:
         """One more history; the examples are the first by name, whatever the order of the lines."""
         self.histories += 1
         self.examples = sorted([*self.examples, line.history])[:EXAMPLES]
@@ -78,7 +78,7 @@ class Group:
             self.violation = _violation(line, self.tap)
 
 
-def _violation(line: Line, tap: str) -> Example | None:
+def _violation(line: ResultLine, tap: str) -> Example | None:
     for raw in line.violations:
         with suppress(msgspec.DecodeError, RecursionError):
             violation = _decoder.decode(raw)
@@ -137,7 +137,7 @@ class Summary:
     slowest: list[tuple[float, str, int]] = field(default_factory=list)  # (seconds, history, operations)
     folders: Folders = field(default_factory=Folders)
 
-    def add(self, line: Line) -> None:
+    def add(self, line: ResultLine) -> None:
         """One more history."""
         self.histories += 1
         self.transactions += line.transactions
@@ -158,7 +158,7 @@ class Summary:
             if what := next((what for what, words in REMAINS.items() if any(w in error for w in words)), ""):
                 self.remains[what] = self.remains.get(what, 0) + 1
 
-    def _add_levels(self, line: Line) -> None:
+    def _add_levels(self, line: ResultLine) -> None:
         words = {True: "holds", False: "violated", None: "undecided"}
         for level, verdict in line.levels.items():
             row = self.levels.setdefault(level, dict.fromkeys(words.values(), 0))
@@ -170,14 +170,14 @@ class Summary:
             found["histories"] += 1
             found["instances"] += count
 
-    def _add_shapes(self, line: Line) -> None:
+    def _add_shapes(self, line: ResultLine) -> None:
         for shape, text in line.shapes.items():
             if shape not in self.groups and len(self.groups) >= SHAPES:
                 self.ungrouped += 1
                 continue
             self.groups.setdefault(shape, Group(shape, text)).add(line)
 
-    def _add_time(self, line: Line) -> None:
+    def _add_time(self, line: ResultLine) -> None:
         if line.seconds:
             entry = (line.total_seconds, line.history, line.operations)
             push = heapq.heappush if len(self.slowest) < SLOWEST else heapq.heappushpop
@@ -213,7 +213,7 @@ def _pattern_order() -> dict[str, int]:
     return {letter: i for i, letter in enumerate(PATTERNS)}
 
 
-def summed_up(lines: Iterable[Line]) -> Summary:
+def summed_up(lines: Iterable[ResultLine]) -> Summary:
     """The summary of results."""
     summary = Summary()
     for line in lines:

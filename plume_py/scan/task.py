@@ -23,9 +23,9 @@ from plume_py.scan.settings import (
     UNDECIDED,
     UNREADABLE,
     VIOLATED,
-    Answer,
+    ScanTask,
     Settings,
-    Task,
+    TaskAnswer,
     spell_bytes,
 )
 from plume_py.scan.shape import shape_of
@@ -37,7 +37,7 @@ CHUNK = 1 << 20
 _OURS = (b'{"history":', b'{"tool":{"name":"isocheck"')
 
 # Formats whose first characters are shared with much else, and what one of them must hold in its first bytes.
-_TELLING = {
+_MARKS = {
     "json": (b'"sessions"',),
     "jsonl": (b'"ops"', b'"session"', b'"initial"'),
     "edn": (b":process", b":type", b":f ", b":value"),
@@ -53,7 +53,7 @@ class NotAHistoryError(Exception):
     """A file that a walk came upon and that is something else."""
 
 
-def check_one(task: Task, settings: Settings) -> Answer:
+def check_one(task: ScanTask, settings: Settings) -> TaskAnswer:
     """The answer for one history; whatever it holds, only the interpreter itself can fail here."""
     digest = ""
     try:
@@ -64,19 +64,19 @@ def check_one(task: Task, settings: Settings) -> Answer:
                 format = _recognise(source, task, settings)
                 digest = content_hash(source.path)
                 if task.known and digest == task.known:
-                    return Answer(task.number, SAME, b"")
+                    return TaskAnswer(task.number, SAME, b"")
                 result = _check(source, format, settings)
                 return _answer(task, settings, result, digest, settings.key())
             finally:
                 source.close()
     except NotAHistoryError as reason:
-        return Answer(task.number, SKIPPED, str(reason).encode())
+        return TaskAnswer(task.number, SKIPPED, str(reason).encode())
     except (TooLargeError, MemoryError):
         return undecided(task, settings, memory_reason(settings.max_memory), digest)
     except (InputError, OSError) as error:
         digest = digest or _hash_of(task)  # it may fail before its format is known
         if task.known and digest == task.known:
-            return Answer(task.number, SAME, b"")
+            return TaskAnswer(task.number, SAME, b"")
         problem = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
         result = Result(task.path, error=str(problem.in_source(task.path)))
         return _answer(task, settings, result, digest, settings.key())
@@ -97,7 +97,7 @@ def memory_reason(limit: int | None) -> str:
     return f"memory limit of {spell_bytes(limit)} reached" if limit else "memory limit reached"
 
 
-def undecided(task: Task, settings: Settings, reason: str, digest: str | None = None) -> Answer:
+def undecided(task: ScanTask, settings: Settings, reason: str, digest: str | None = None) -> TaskAnswer:
     """The answer for a history that was given up, for every level asked."""
     if digest is None:
         digest = _hash_of(task)
@@ -106,7 +106,7 @@ def undecided(task: Task, settings: Settings, reason: str, digest: str | None = 
     return answer._replace(given_up=True)
 
 
-def _hash_of(task: Task) -> str:
+def _hash_of(task: ScanTask) -> str:
     try:
         with fetched(task.path) as local:
             source = Source(local, task.path)
@@ -120,7 +120,7 @@ def _hash_of(task: Task) -> str:
         return ""
 
 
-def _recognise(source: Source, task: Task, settings: Settings) -> str:
+def _recognise(source: Source, task: ScanTask, settings: Settings) -> str:
     """The format; by content alone where nobody said that this is a history."""
     if settings.input_format is not None:
         if source.is_folder:  # finds the file inside, whatever it is then read as
@@ -134,7 +134,7 @@ def _recognise(source: Source, task: Task, settings: Settings) -> str:
     if not head:
         raise NotAHistoryError("empty")
     format = None if head.startswith(_OURS) else format_of(head)
-    if format is None or not any(mark in head for mark in _TELLING.get(format, (b"",))):
+    if format is None or not any(mark in head for mark in _MARKS.get(format, (b"",))):
         raise NotAHistoryError("not a history")
     return format
 
@@ -194,7 +194,7 @@ def outcome_of(result: Result) -> str:
     return {True: HOLDS, False: VIOLATED, None: UNDECIDED}[result.ok]
 
 
-def _answer(task: Task, settings: Settings, result: Result, digest: str, key: str) -> Answer:
+def _answer(task: ScanTask, settings: Settings, result: Result, digest: str, key: str) -> TaskAnswer:
     outcome = outcome_of(result)
     broken = [level for level in (*NAMES, "declared") if level in result.levels and result.levels[level].ok is False]
     line = plain(replace(result, history=encodable(task.path), error=result.error and encodable(result.error)))
@@ -207,4 +207,4 @@ def _answer(task: Task, settings: Settings, result: Result, digest: str, key: st
     line["settings"] = key
     # Last, so that it is easily cut off: the only part that differs from run to run.
     line["seconds"] = seconds if settings.times else {}
-    return Answer(task.number, outcome, encode(line).encode("utf-8", "backslashreplace") + b"\n")
+    return TaskAnswer(task.number, outcome, encode(line).encode("utf-8", "backslashreplace") + b"\n")

@@ -18,7 +18,7 @@ from queue import SimpleQueue
 
 from plume_py.base.accel import load_numba
 from plume_py.base.memory import limit_data, own_data
-from plume_py.scan.settings import Answer, Settings, Task
+from plume_py.scan.settings import ScanTask, Settings, TaskAnswer
 from plume_py.scan.storage import remove_fetched
 from plume_py.scan.task import check_one
 
@@ -51,18 +51,18 @@ def main() -> None:
             os._exit(RETIRED)
 
 
-def _one_line(answer: Answer) -> bytes:
+def _one_line(answer: TaskAnswer) -> bytes:
     return answer.payload.rstrip(b"\n").replace(b"\n", b" ") + b"\n"
 
 
-def _read_tasks() -> "SimpleQueue[Task]":
+def _read_tasks() -> "SimpleQueue[ScanTask]":
     """A queue that a thread fills; as the kernels leave Python's lock free, it sees the end of input at once."""
-    tasks: SimpleQueue[Task] = SimpleQueue()
+    tasks: SimpleQueue[ScanTask] = SimpleQueue()
 
     def run() -> None:
         for line in sys.stdin.buffer:
             for fields in json.loads(line):
-                tasks.put(Task(*fields))
+                tasks.put(ScanTask(*fields))
         remove_fetched(os.getpid())
         os._exit(0)
 
@@ -96,7 +96,7 @@ class _Memory:
         self._begin = own_data()
         self._limit = limit if self._begin else None
 
-    def allow(self, task: Task) -> None:
+    def allow(self, task: ScanTask) -> None:
         """Set the limit for the next history."""
         if task.size >= COMPILED and not task.known:  # of a known one there is most likely nothing left to check
             load_numba()

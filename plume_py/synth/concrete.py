@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
 from plume_py.base.override import override
-from plume_py.synth.view import INITIAL, View
+from plume_py.history.model import INITIAL
+from plume_py.synth.view import View
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -18,7 +19,7 @@ KEYS = "xyzuvwabcdefghijklmnopqrst"
 
 
 @dataclass(frozen=True)
-class Txn:
+class ConcreteTxn:
     """The reads of others, in their order, as (key, writer), then the keys that it writes."""
 
     session: int
@@ -36,7 +37,7 @@ class Txn:
 class Concrete:
     """Transactions in an order in which sessions and reads only go forward; names of keys and values follow from it."""
 
-    txns: tuple[Txn, ...]
+    txns: tuple[ConcreteTxn, ...]
     names: tuple[str, ...] = ()
 
     @property
@@ -112,14 +113,14 @@ class Concrete:
         for t in order:
             txn = self.txns[t]
             reads = tuple((x, place[source]) for x, source in txn.reads)
-            txns.append(Txn(sessions.setdefault(txn.session, len(sessions)), reads, txn.writes, txn.level))
+            txns.append(ConcreteTxn(sessions.setdefault(txn.session, len(sessions)), reads, txn.writes, txn.level))
         return Concrete(tuple(txns))
 
     def with_keys(self, place: Mapping[int, int]) -> "Concrete":
         """The same history with other numbers for its keys."""
         return Concrete(
             tuple(
-                Txn(
+                ConcreteTxn(
                     txn.session,
                     tuple((place[x], u) for x, u in txn.reads),
                     tuple(sorted(place[x] for x in txn.writes)),
@@ -161,7 +162,7 @@ class Concrete:
         )
 
 
-class Given(View):
+class ConcreteView(View):
     """A history that is known: all its literals are constants."""
 
     def __init__(self, formula: Formula, concrete: Concrete) -> None:

@@ -15,8 +15,9 @@ from typing import Literal as OneOf
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Literal
+from plume_py.history.model import INITIAL
 from plume_py.synth.relation import Relation
-from plume_py.synth.view import INITIAL, View
+from plume_py.synth.view import View
 
 Form = OneOf["co", "vis", "history"]
 
@@ -82,7 +83,7 @@ class Definition:
         return h.all((contained, self.body(h, w)))
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Kind and message of what code of a user's raised; even its message may fail."""
     try:
         return f"{type(error).__name__}: {error}"
@@ -147,7 +148,7 @@ def _guarded(body: Body) -> Body:
         except IsocheckError:
             raise
         except (Exception, SystemExit) as error:  # a level that exits would pass for an answer
-            raise IsocheckError(f"level {body.__name__}: {told(error)}") from error
+            raise IsocheckError(f"level {body.__name__}: {describe_error(error)}") from error
 
     return guarded
 

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 from plume_py.base.logic import FALSE, TRUE, Literal
+from plume_py.history.model import INITIAL
 from plume_py.levels import levels_that_see, sees
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.synth.relation import Relation
-from plume_py.synth.view import INITIAL, View
+from plume_py.synth.view import View
 from plume_py.synth.visibility import Sees, Visibility
 
 # -- commit order ------------------------------------------------------------------------------------------------

@@ -12,19 +12,19 @@ from plume_py.synth.problem import witness_of
 from plume_py.synth.registry import definitions
 from plume_py.synth.report import native
 from plume_py.synth.scope import Scope
-from plume_py.synth.search import Outcome, synthesize
+from plume_py.synth.synthesis import SynthesisResult, synthesize
 
 # What is compared unless asked otherwise.
 USUAL = ("CI", "RC", "RA", "TCC", "PC", "UA", "NLU", "PSI", "SI", "UpdateSer", "SER")
 
 
 @dataclass(frozen=True)
-class Step:
+class HierarchyEdge:
     """``above`` is stronger than ``below``, with nothing in between; ``apart`` has a history that tells them apart."""
 
     below: int
     above: int
-    apart: Outcome
+    apart: SynthesisResult
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Hierarchy:
 
     scope: Scope
     classes: tuple[tuple[str, ...], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[HierarchyEdge, ...]
 
     def name(self, number: int) -> str:
         """Of a class."""
@@ -58,7 +58,7 @@ def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | 
                 between = any(c not in (a, b) and implies[a][c] and implies[c][b] for c in leaders)
                 if not between:
                     apart = synthesize([levels[b]], [levels[a]], scope, minimal=True, limits=limits)
-                    steps.append(Step(below, above, apart))
+                    steps.append(HierarchyEdge(below, above, apart))
     return Hierarchy(scope, tuple(classes), tuple(steps))
 
 
@@ -94,48 +94,48 @@ def _close(known: list[list[bool | None]]) -> None:
                     known[a][c] = True
 
 
-def dot(found: Hierarchy) -> str:
+def dot(hierarchy: Hierarchy) -> str:
     """The picture: stronger levels above, on each edge a history that only the lower one allows."""
     words = (
         "Stronger levels are higher. On an edge, a line per session: a smallest history that tells them apart.",
-        f"Compared on all histories of up to {found.scope}.",
+        f"Compared on all histories of up to {hierarchy.scope}.",
     )
     graph = Graph("hierarchy", label=stacked(map(text, words)), labelloc="b", fontsize=11, rankdir="BT")
     graph.defaults("graph", nodesep=1.0, ranksep=0.9)
     graph.defaults("node", fontname=FONT, fontsize=13, shape="box", style="rounded")
     graph.defaults("edge", fontname=MONO, fontsize=9, arrowsize=0.8, color="#0068A5")
-    for number in range(len(found.classes)):
-        graph.node(f"c{number}", text(found.name(number)))
-    for step in found.steps:
+    for number in range(len(hierarchy.classes)):
+        graph.node(f"c{number}", text(hierarchy.name(number)))
+    for step in hierarchy.steps:
         sessions = step.apart.found[0].concrete.session_lines()
         graph.edge(f"c{step.below}", f"c{step.above}", stacked((text(f"  {line}") for line in sessions), align="left"))
     return graph.source
 
 
-def lines(found: Hierarchy) -> Iterator[str]:
+def lines(hierarchy: Hierarchy) -> Iterator[str]:
     """As text: a line per class, and per step."""
-    for number in reversed(range(len(found.classes))):
-        above = sorted(step.below for step in found.steps if step.above == number)
-        direct = ", ".join(found.name(b) for b in above)
-        yield f"{found.name(number)}{f'  above  {direct}' if direct else ''}"
+    for number in reversed(range(len(hierarchy.classes))):
+        above = sorted(step.below for step in hierarchy.steps if step.above == number)
+        direct = ", ".join(hierarchy.name(b) for b in above)
+        yield f"{hierarchy.name(number)}{f'  above  {direct}' if direct else ''}"
     yield ""
-    for step in found.steps:
-        yield f"{found.name(step.below)} < {found.name(step.above)}:  {step.apart.found[0].concrete.short()}"
+    for step in hierarchy.steps:
+        yield f"{hierarchy.name(step.below)} < {hierarchy.name(step.above)}:  {step.apart.found[0].concrete.short()}"
     yield ""
-    yield f"compared on all histories of up to {found.scope}"
+    yield f"compared on all histories of up to {hierarchy.scope}"
 
 
-def plain(found: Hierarchy) -> dict[str, Any]:
+def plain(hierarchy: Hierarchy) -> dict[str, Any]:
     """For programs."""
     return {
-        "scope": found.scope.plain(),
-        "classes": [list(names) for names in found.classes],
+        "scope": hierarchy.scope.plain(),
+        "classes": [list(names) for names in hierarchy.classes],
         "steps": [
             {
-                "below": list(found.classes[step.below]),
-                "above": list(found.classes[step.above]),
+                "below": list(hierarchy.classes[step.below]),
+                "above": list(hierarchy.classes[step.above]),
                 "history": native(step.apart.found[0]),
             }
-            for step in found.steps
+            for step in hierarchy.steps
         ],
     }

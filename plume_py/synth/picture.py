@@ -2,10 +2,10 @@
 
 from itertools import groupby, pairwise
 
+from plume_py.history.model import INITIAL
 from plume_py.report.graphviz import FONT, MONO, PALE, Graph, font, lines, text
 from plume_py.report.looks import LOOKS
 from plume_py.synth.concrete import KEYS, Concrete
-from plume_py.synth.view import INITIAL
 
 START = "initial"
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
-from plume_py.base.logic.cegis import Search
+from plume_py.base.logic.cegis import RefutationSearch
 from plume_py.levels import WEAKEST
-from plume_py.synth.concrete import Concrete, Given
+from plume_py.synth.concrete import Concrete, ConcreteView
 from plume_py.synth.definition import Definition, Witness, forced
 from plume_py.synth.formulas import VISIBILITY, declared_visibility
 from plume_py.synth.relation import Relation
@@ -43,7 +43,7 @@ def without(*names: str) -> Tricks:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ConcreteWitness:
     """How a level shows itself in a history: transactions in commit order, and for visibility the pairs."""
 
     level: str
@@ -72,14 +72,14 @@ class Block:
             seen = [[FALSE if co[a, b] == FALSE else formula.variable() for b in range(size)] for a in range(size)]
             self.witness = Witness(co, Relation(formula, seen))
 
-    def found(self) -> Shown:
+    def solution(self) -> ConcreteWitness:
         """The witness in the last solution."""
-        order = self.order.sequence if isinstance(self.order, FixedOrder) else self.order.found()
+        order = self.order.sequence if isinstance(self.order, FixedOrder) else self.order.solution()
         sees = None
         if self.definition.form == "vis":
             pairs = ((a, b) for a in order for b in order)
             sees = frozenset((a, b) for a, b in pairs if self.formula.value(self.witness.vis[a, b]))
-        return Shown(self.definition.name, tuple(order), sees)
+        return ConcreteWitness(self.definition.name, tuple(order), sees)
 
 
 class Problem:
@@ -157,24 +157,24 @@ class Problem:
             return found
         if definition.form == "co":
             return found if same else [Witness(witness.co)]
-        return found + [Witness(witness.co, sight) for sight in sights(self.history, definition, witness.co)]
+        return found + [Witness(witness.co, visible) for visible in visibilities(self.history, definition, witness.co)]
 
     # -- the search ----------------------------------------------------------------------------------------------
 
-    def next(self, assumptions: Sequence[Literal] = ()) -> "tuple[Concrete, list[Shown]] | None":
+    def next(self, assumptions: Sequence[Literal] = ()) -> "tuple[Concrete, list[ConcreteWitness]] | None":
         """A history, with the witnesses of the allowed levels; None if there is none, or no more."""
 
         def propose() -> Concrete | None:
-            return self.history.found() if self.formula.solve(assumptions, self.limits) else None
+            return self.history.solution() if self.formula.solve(assumptions, self.limits) else None
 
-        search = Search[Concrete, Lesson](propose, self._spoil, self._learn, self.candidates)
+        search = RefutationSearch[Concrete, Lesson](propose, self._refute, self._learn, self.candidates)
         try:
             found = search.run(self.limits)
         finally:
             self.candidates = search.proposals
-        return None if found is None else (found, [block.found() for block in self.blocks])
+        return None if found is None else (found, [block.solution() for block in self.blocks])
 
-    def _spoil(self, candidate: Concrete) -> list[Lesson]:
+    def _refute(self, candidate: Concrete) -> list[Lesson]:
         lessons = []
         for definition in self.forbid:
             shown = witness_of(definition, candidate, self.tricks.polynomial, self.limits)
@@ -186,16 +186,16 @@ class Problem:
             self._refuted.add(candidate)
         return lessons
 
-    def _lessons_of(self, definition: Definition, shown: Shown, candidate: Concrete) -> list[Lesson]:
+    def _lessons_of(self, definition: Definition, witness: ConcreteWitness, candidate: Concrete) -> list[Lesson]:
         """The witness must not show the level; it may do so by not being one, of another history."""
         if not self.tricks.learning:
             return [_not_this(candidate, ordered=self.ordered)]
-        lessons: list[Lesson] = [lambda h: -definition.holds(h, shown.witness(h.formula))]
+        lessons: list[Lesson] = [lambda h: -definition.holds(h, witness.witness(h.formula))]
         if definition.form == "vis" and self.tricks.cross:
 
             def translated(h: Unknown) -> Literal:
-                co = shown.witness(h.formula).co
-                return -h.any(definition.holds(h, Witness(co, sight)) for sight in sights(h, definition, co))
+                co = witness.witness(h.formula).co
+                return -h.any(definition.holds(h, Witness(co, visible)) for visible in visibilities(h, definition, co))
 
             lessons.append(translated)
         return lessons
@@ -249,31 +249,31 @@ def broken(h: View, definition: Definition) -> Literal:
     return h.any((-side, impossible, (h.base | edges).cyclic()))
 
 
-def sights(h: View, definition: Definition, co: Relation) -> list[Relation]:
+def visibilities(h: View, definition: Definition, co: Relation) -> list[Relation]:
     """What transactions see at least under some level, given the commit order; for a known level, under that one."""
     if definition.name == "declared":
         ascending = all(co[a, b] == TRUE for b in h.txns for a in range(b))
         return [declared_visibility(h, co)] if ascending else []
     own = definition.name.removesuffix("@vis")
-    return [VISIBILITY[own](h, co)] if own in VISIBILITY else [sight(h, co) for sight in VISIBILITY.values()]
+    return [VISIBILITY[own](h, co)] if own in VISIBILITY else [visible(h, co) for visible in VISIBILITY.values()]
 
 
 def witness_of(
     definition: Definition, concrete: Concrete, polynomial: bool = True, limits: Limits | None = None
-) -> Shown | None:
+) -> ConcreteWitness | None:
     """A witness that shows the level in a given history, or None if it is broken."""
     with Formula() as formula:
-        h = Given(formula, concrete)
+        h = ConcreteView(formula, concrete)
         size = len(concrete.txns)
         if definition.form == "history":
             held = definition.holds(h, Witness(None))
-            return Shown(definition.name, tuple(range(size))) if held == TRUE else None
+            return ConcreteWitness(definition.name, tuple(range(size))) if held == TRUE else None
         if polynomial and definition.premise is not None:
             edges, impossible = forced(h, definition.premise(h))
             side = TRUE if definition.side is None else definition.side(h)
             sequence = (h.base | edges).sequence()
             bad = impossible == TRUE or side == FALSE or sequence is None
-            return None if bad or sequence is None else Shown(definition.name, tuple(sequence))
+            return None if bad or sequence is None else ConcreteWitness(definition.name, tuple(sequence))
         block = Block(definition, formula, size, fixed=False)
         formula.require(definition.holds(h, block.witness))
-        return block.found() if formula.solve(limits=limits) else None
+        return block.solution() if formula.solve(limits=limits) else None

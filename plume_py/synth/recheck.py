@@ -14,9 +14,9 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import TRUE, Formula
 from plume_py.levels import RUNNABLE
-from plume_py.synth.concrete import Concrete, Given
+from plume_py.synth.concrete import Concrete, ConcreteView
 from plume_py.synth.definition import Definition
-from plume_py.synth.problem import Shown, witness_of
+from plume_py.synth.problem import ConcreteWitness, witness_of
 from plume_py.synth.registry import checker_level
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def recheck(
     concrete: Concrete,
     allow: Sequence[Definition],
     forbid: Sequence[Definition],
-    witnesses: Sequence[Shown],
+    witnesses: Sequence[ConcreteWitness],
     limits: Limits | None = None,
 ) -> Rechecked:
     """Judge again; DefectError if anything comes out differently."""
@@ -85,35 +85,35 @@ def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected
         raise DefectError(f"{definition.name} of {concrete.short()}: it {ours}, but check says that it {theirs}")
 
 
-def _confirm_witness(concrete: Concrete, definition: Definition, shown: Shown | None) -> None:
+def _confirm_witness(concrete: Concrete, definition: Definition, given_witness: ConcreteWitness | None) -> None:
     """The definition must come out true, all constants, for the witness that the search gave."""
     with Formula() as formula:
-        witness = (shown or Shown(definition.name, tuple(range(len(concrete.txns))))).witness(formula)
-        if definition.holds(Given(formula, concrete), witness) != TRUE:
+        witness = (given_witness or ConcreteWitness(definition.name, tuple(range(len(concrete.txns))))).witness(formula)
+        if definition.holds(ConcreteView(formula, concrete), witness) != TRUE:
             raise DefectError(f"{definition.name} of {concrete.short()}: the witness does not show it")
 
 
-def _verify_order(history: "History", concrete: Concrete, name: str, shown: Shown | None) -> str:
+def _verify_order(history: "History", concrete: Concrete, name: str, witness: ConcreteWitness | None) -> str:
     """The commit order of the search, by ``verify``."""
-    from plume_py.verify import Witness, verify_witness
+    from plume_py.verify import WitnessClaim, verify_witness
 
-    if shown is None or name not in (*RUNNABLE, "declared"):
+    if witness is None or name not in (*RUNNABLE, "declared"):
         return ""
-    order: list[str | int] = [concrete.name(t) for t in shown.order]
-    levels = [concrete.txns[t].level or "" for t in shown.order] if name == "declared" else []
-    problems = verify_witness(history, Witness(level=name, order=order, levels=levels))  # type: ignore[arg-type]
+    order: list[str | int] = [concrete.name(t) for t in witness.order]
+    levels = [concrete.txns[t].level or "" for t in witness.order] if name == "declared" else []
+    problems = verify_witness(history, WitnessClaim(level=name, order=order, levels=levels))  # type: ignore[arg-type]
     if problems:
-        raise DefectError(f"{shown.level} of {concrete.short()}: verify refutes its order: {problems[0]}")
+        raise DefectError(f"{witness.level} of {concrete.short()}: verify refutes its order: {problems[0]}")
     return f", and verify: {' '.join(map(str, order))} shows it"
 
 
 def _verify_violations(history: "History", result: "Result") -> str:
     """The counterexamples of the checker, by ``verify``."""
     from plume_py.report.json import document
-    from plume_py.verify import Witness, read_claim, verify_entry
+    from plume_py.verify import WitnessClaim, read_claim, verify_entry
 
     claim = read_claim(document([result]).encode())
-    assert not isinstance(claim, Witness)
+    assert not isinstance(claim, WitnessClaim)
     problems = verify_entry(history, claim[0])
     if problems:
         raise DefectError(f"verify refutes the checker: {problems[0]}")
@@ -128,7 +128,7 @@ def _exhausted(concrete: Concrete, definition: Definition, limits: Limits | None
             raise DefectError(f"{definition.name} of {concrete.short()}: it holds after all")
         return "a search of its own finds no witness"
     with Formula() as formula:
-        h = Given(formula, concrete)
+        h = ConcreteView(formula, concrete)
         for shown in _every_witness(definition, len(concrete.txns)):
             if definition.holds(h, shown.witness(formula)) == TRUE:
                 raise DefectError(f"{definition.name} of {concrete.short()}: it holds after all")
@@ -138,18 +138,20 @@ def _exhausted(concrete: Concrete, definition: Definition, limits: Limits | None
 def _witnesses(definition: Definition, size: int) -> int:
     if definition.form == "history":
         return 1
-    sights = 2 ** (size * (size - 1) // 2) if definition.form == "vis" else 1
-    return int(factorial(size) * sights)
+    visibilities = 2 ** (size * (size - 1) // 2) if definition.form == "vis" else 1
+    return int(factorial(size) * visibilities)
 
 
-def _every_witness(definition: Definition, size: int) -> Iterator[Shown]:
+def _every_witness(definition: Definition, size: int) -> Iterator[ConcreteWitness]:
     if definition.form == "history":
-        yield Shown(definition.name, tuple(range(size)))
+        yield ConcreteWitness(definition.name, tuple(range(size)))
         return
     for order in permutations(range(size)):
         if definition.form == "co":
-            yield Shown(definition.name, order)
+            yield ConcreteWitness(definition.name, order)
             continue
         pairs = list(combinations(order, 2))
         for chosen in range(2 ** len(pairs)):
-            yield Shown(definition.name, order, frozenset(p for at, p in enumerate(pairs) if chosen >> at & 1))
+            yield ConcreteWitness(
+                definition.name, order, frozenset(p for at, p in enumerate(pairs) if chosen >> at & 1)
+            )

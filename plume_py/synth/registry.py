@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.levels import NAMES, parse_level
-from plume_py.synth.definition import Definition, told
+from plume_py.synth.definition import Definition, describe_error
 from plume_py.synth.formulas import DEFINITIONS
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
@@ -26,7 +26,7 @@ def definition(name: str, defined: Mapping[str, Definition] | None = None) -> De
         known = [*DEFINITIONS, *(defined or ())]
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE"
-        raise IsocheckError(f"'{shown(name)}' is not a level; {hint}")
+        raise IsocheckError(f"'{display(name)}' is not a level; {hint}")
     return DEFINITIONS[spelled]
 
 
@@ -50,26 +50,26 @@ def load_definitions(path: str) -> dict[str, Definition]:
     except BaseException as error:  # whatever the file does is the user's to mend
         line = getattr(error, "lineno", None)
         where = f"line {line}" if line else ""
-        raise InputError(told(error), where=where, hint="correct the file").in_source(path) from None
+        raise InputError(describe_error(error), where=where, hint="correct the file").in_source(path) from None
     found: dict[str, Definition] = {}
     for value in names.values():
         if isinstance(value, Definition) and found.setdefault(value.name, value) is not value:
-            problem = f"'{shown(str(value.name))}' is defined twice"
+            problem = f"'{display(str(value.name))}' is defined twice"
             raise InputError(problem, hint="give one of them another name").in_source(path)
     _reject(found, path)
     return found
 
 
-def _reject(found: Mapping[str, Definition], path: str) -> None:
-    if not found:
+def _reject(definitions: Mapping[str, Definition], path: str) -> None:
+    if not definitions:
         hint = "write: from plume_py.synth import level, then @level before a function of h and w"
         raise InputError("defines no level", hint=hint).in_source(path)
-    for name in found:
+    for name in definitions:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
-            problem = f"'{shown(str(name))}' is no name for a level"
+            problem = f"'{display(str(name))}' is no name for a level"
             raise InputError(problem, hint="use letters and digits").in_source(path)
         if name.upper() in _SPELLED or parse_level(name) is not None:
-            raise InputError(f"'{shown(name)}' is the name of a level already", hint="choose another").in_source(path)
+            raise InputError(f"'{display(name)}' is the name of a level already", hint="choose another").in_source(path)
 
 
 def definitions(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from plume_py.base.limits import Limits
 from plume_py.synth.definition import Definition
 from plume_py.synth.scope import Scope
-from plume_py.synth.search import Outcome, synthesize
+from plume_py.synth.synthesis import SynthesisResult, synthesize
 
 WORDS = {
     (True, True): "equivalent",
@@ -21,8 +21,8 @@ class Relationship:
 
     a: str
     b: str
-    only_a: Outcome
-    only_b: Outcome
+    only_a: SynthesisResult
+    only_b: SynthesisResult
 
     @property
     def word(self) -> str:

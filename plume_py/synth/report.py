@@ -8,11 +8,11 @@ import click
 from plume_py.base.terminal import Style
 from plume_py.report.json import plain as plain_result
 from plume_py.report.text import example
-from plume_py.synth.problem import Shown
-from plume_py.synth.search import Found, Outcome
+from plume_py.synth.problem import ConcreteWitness
+from plume_py.synth.synthesis import SeparatingHistory, SynthesisResult
 
 
-def title(outcome: Outcome) -> str:
+def title(outcome: SynthesisResult) -> str:
     """The problem in words."""
     parts = []
     if outcome.allow:
@@ -22,7 +22,7 @@ def title(outcome: Outcome) -> str:
     return "; ".join(parts) or "any history"
 
 
-def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> str:
+def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = True) -> str:
     """All that was found, or that there is nothing within the scope."""
     lines = [style(title(outcome), bold=True)]
     effort = f"{outcome.candidates} candidate{'' if outcome.candidates == 1 else 's'}, {outcome.seconds:.2f} s"
@@ -44,33 +44,33 @@ def text(outcome: Outcome, style: Style = click.style, explain: bool = True) -> 
     return "\n".join(lines)
 
 
-def _reasons(found: Found, outcome: Outcome, style: Style, explain: bool) -> Iterator[str]:
-    for shown in found.witnesses:
-        yield f"  {style(shown.level, fg='green')} {_order(found, shown)}"
-    for line in found.rechecked.lines:
+def _reasons(separating: SeparatingHistory, outcome: SynthesisResult, style: Style, explain: bool) -> Iterator[str]:
+    for shown in separating.witnesses:
+        yield f"  {style(shown.level, fg='green')} {_order(separating, shown)}"
+    for line in separating.rechecked.lines:
         yield f"  re-checked: {line}"
-    if explain and found.rechecked.result is not None:
-        for violation in found.rechecked.result.violations:
+    if explain and separating.rechecked.result is not None:
+        for violation in separating.rechecked.result.violations:
             yield ""
             yield from example(violation, style)
 
 
-def _order(found: Found, shown: Shown) -> str:
-    name = found.concrete.name
-    order = " < ".join(map(name, shown.order))
-    if shown.sees is None:
+def _order(separating: SeparatingHistory, witness: ConcreteWitness) -> str:
+    name = separating.concrete.name
+    order = " < ".join(map(name, witness.order))
+    if witness.sees is None:
         return f"by the commit order {order}"
     sees = []
-    for t in shown.order:
-        seen = [name(a) for a in shown.order if (a, t) in shown.sees]
+    for t in witness.order:
+        seen = [name(a) for a in witness.order if (a, t) in witness.sees]
         if seen:
             sees.append(f"{name(t)} sees {' '.join(seen)}")
     return f"by the arbitration order {order}; {', '.join(sees) or 'nobody sees anyone'}"
 
 
-def native(found: Found) -> dict[str, Any]:
+def native(separating: SeparatingHistory) -> dict[str, Any]:
     """The history as a native document."""
-    concrete = found.concrete
+    concrete = separating.concrete
     sessions: dict[int, list[dict[str, Any]]] = {}
     for t in concrete.by_session():
         txn: dict[str, Any] = {"id": concrete.name(t), "ops": [list(op) for op in concrete.ops(t)]}
@@ -80,15 +80,15 @@ def native(found: Found) -> dict[str, Any]:
     return {"initial": 0, "sessions": list(sessions.values())}
 
 
-def _shown(found: Found, shown: Shown) -> dict[str, Any]:
-    name = found.concrete.name
-    told: dict[str, Any] = {"level": shown.level, "order": [name(t) for t in shown.order]}
-    if shown.sees is not None:
-        told["sees"] = {name(t): [name(a) for a in shown.order if (a, t) in shown.sees] for t in shown.order}
+def _witness(separating: SeparatingHistory, witness: ConcreteWitness) -> dict[str, Any]:
+    name = separating.concrete.name
+    told: dict[str, Any] = {"level": witness.level, "order": [name(t) for t in witness.order]}
+    if witness.sees is not None:
+        told["sees"] = {name(t): [name(a) for a in witness.order if (a, t) in witness.sees] for t in witness.order}
     return told
 
 
-def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
+def plain(outcome: SynthesisResult, reason: str | None = None) -> dict[str, Any]:
     """For programs; ``found`` is null if the search was cut short before anything was found, for this ``reason``."""
     return {
         "allow": list(outcome.allow),
@@ -104,7 +104,7 @@ def plain(outcome: Outcome, reason: str | None = None) -> dict[str, Any]:
         "histories": [
             {
                 "history": native(found),
-                "witnesses": [_shown(found, shown) for shown in found.witnesses],
+                "witnesses": [_witness(found, shown) for shown in found.witnesses],
                 "rechecked": list(found.rechecked.lines),
                 "check": None if found.rechecked.result is None else plain_result(found.rechecked.result),
             }

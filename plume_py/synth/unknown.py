@@ -11,10 +11,11 @@ from itertools import pairwise
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal, TotalOrder
 from plume_py.base.override import override
+from plume_py.history.model import INITIAL
 from plume_py.levels import RUNNABLE
-from plume_py.synth.concrete import Concrete, Txn
+from plume_py.synth.concrete import Concrete, ConcreteTxn
 from plume_py.synth.scope import Program, Scope
-from plume_py.synth.view import INITIAL, View
+from plume_py.synth.view import View
 
 
 class Unknown(View):
@@ -149,17 +150,17 @@ class Unknown(View):
 
     # -- what was found ------------------------------------------------------------------------------------------
 
-    def found(self) -> Concrete:
+    def solution(self) -> Concrete:
         """The history in the last solution."""
         value = self.formula.value
         txns, names = [], []
         for t in self.txns:
             reads = [(x, u) for x in self.keys for u in range(INITIAL, t) if value(self._reads[t, x, u])]
             if t in self._orders:
-                reads = self._orders[t].found(reads)
+                reads = self._orders[t].solution(reads)
             writes = tuple(x for x in self.keys if value(self._writes[t, x]))
             level, name = self._origin(t)
-            txns.append(Txn(self._sessions.found(t), tuple(reads), writes, level))
+            txns.append(ConcreteTxn(self._sessions.solution(t), tuple(reads), writes, level))
             names.append(name)
         return Concrete(tuple(txns), tuple(names) if self.programs is not None else ())
 
@@ -223,7 +224,7 @@ class _Sessions:
         """Are a and b of one session?"""
         return self.formula.any_of(self.formula.all_of(pair) for pair in zip(self._of[a], self._of[b], strict=False))
 
-    def found(self, t: int) -> int:
+    def solution(self, t: int) -> int:
         """Its session in the last solution."""
         return next(s for s, literal in enumerate(self._of[t]) if self.formula.value(literal))
 
@@ -240,7 +241,7 @@ class _ReadOrder:
         """Does the read a, as (key, writer), come before the read b?"""
         return self._order.before(self._number[a], self._number[b])
 
-    def found(self, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    def solution(self, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """The reads in the order of the last solution."""
-        place = {number: at for at, number in enumerate(self._order.found())}
+        place = {number: at for at, number in enumerate(self._order.solution())}
         return sorted(reads, key=lambda read: place[self._number[read]])

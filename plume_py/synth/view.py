@@ -9,10 +9,8 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
+from plume_py.history.model import INITIAL
 from plume_py.synth.relation import Relation
-
-# The writer of what nobody wrote: it precedes everyone and has written every key.
-INITIAL = -1
 
 
 class View(ABC):

@@ -4,8 +4,8 @@ Nothing is shared with the engine: the history is taken as people write it, ever
 rule stands here as the levels define it.
 """
 
-from plume_py.verify.claims import Entry, Witness, read_claim
+from plume_py.verify.claims import HistoryClaim, WitnessClaim, read_claim
 from plume_py.verify.violations import judge_entry, verify_entry
 from plume_py.verify.witness import verify_witness
 
-__all__ = ["Entry", "Witness", "judge_entry", "read_claim", "verify_entry", "verify_witness"]
+__all__ = ["HistoryClaim", "WitnessClaim", "judge_entry", "read_claim", "verify_entry", "verify_witness"]

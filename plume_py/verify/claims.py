@@ -10,7 +10,7 @@ Id = str | int
 Level = Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"]
 
 
-class Witness(msgspec.Struct, kw_only=True):
+class WitnessClaim(msgspec.Struct, kw_only=True):
     """A commit order, as ``--witness`` writes it; for declared levels, with the level of each place in it."""
 
     level: Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared"]
@@ -58,7 +58,7 @@ class LevelClaim(msgspec.Struct):
     ok: bool | None
 
 
-class Entry(msgspec.Struct, kw_only=True):
+class HistoryClaim(msgspec.Struct, kw_only=True):
     """What a report says about one history."""
 
     history: str
@@ -67,15 +67,15 @@ class Entry(msgspec.Struct, kw_only=True):
     error: str | None = None
 
 
-def read_claim(data: bytes) -> Witness | list[Entry]:
+def read_claim(data: bytes) -> WitnessClaim | list[HistoryClaim]:
     """A witness, or the entries of a report (JSON or JSON Lines); ValueError says what is wrong."""
     try:
         document = msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return [msgspec.json.decode(line, type=Entry) for line in data.splitlines() if line.strip()]
+        return [msgspec.json.decode(line, type=HistoryClaim) for line in data.splitlines() if line.strip()]
     if not isinstance(document, dict):
         raise ValueError("a JSON object is expected")
     if "order" in document:
-        return msgspec.convert(document, Witness)
+        return msgspec.convert(document, WitnessClaim)
     results = document.get("results", [document])
-    return msgspec.convert(results, list[Entry])
+    return msgspec.convert(results, list[HistoryClaim])

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History, Op, Transaction
 from plume_py.verify.lists import START, Lists
 
 
-class Told:
+class HistoryFacts:
     """What a history tells by itself: who wrote, who read what from whom, and which reads are wrong in themselves.
 
     Transactions are numbered as they stand. A transaction counts if it committed, or if its outcome is unknown and a
@@ -114,7 +114,7 @@ class Told:
 
     def name(self, t: int) -> str:
         """A transaction for people."""
-        return "the initial state" if t == START else shown(self.txns[t].id)
+        return "the initial state" if t == START else display(self.txns[t].id)
 
     def before(self, t: int) -> set[int]:
         """The direct predecessors of t by SO and WR."""

@@ -80,9 +80,9 @@ class Lists:
             read.flaws += [("f", u) for u in self._cut_short(read.key, part) if (TORN, u) not in read.flaws]
         clean = [(self.extension(read), read) for read in self.reads if read.clean]
         longest: dict[Atom, List] = {}
-        for told, read in sorted(clean, key=lambda pair: -len(pair[0])):
-            first = longest.setdefault(read.key, told)
-            if told is first or contradict(told, first):
+        for facts, read in sorted(clean, key=lambda pair: -len(pair[0])):
+            first = longest.setdefault(read.key, facts)
+            if facts is first or contradict(facts, first):
                 self.orders.setdefault(read.key, []).append(read)
 
     def extension(self, read: ListRead) -> List:

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.history.atoms import Atom
-from plume_py.verify.facts import Told
+from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import START
 
 CLOSED = ("TCC", "PSI")
@@ -20,107 +20,107 @@ FIRST_WINS = ("PSI", "SI")
 SNAPSHOT = ("PC", "SI")
 STRONG = ("PC", "PSI", "SI", "SER")
 
-# A sight: the first so many of the order, and, by session, the last one that is seen.
-Sight = tuple[int, dict[int, int]]
-NOTHING: Sight = (0, {})
+# What is visible: the first so many of the order, and, by session, the last one that is seen.
+Visible = tuple[int, dict[int, int]]
+NOTHING: Visible = (0, {})
 
 
-class Replay:
+class OrderReplay:
     """Transactions placed one after the other, each judged when it is placed."""
 
-    def __init__(self, told: Told, level: Callable[[int], str], only: set[int] | None = None) -> None:
+    def __init__(self, facts: HistoryFacts, level: Callable[[int], str], only: set[int] | None = None) -> None:
         """With ``only``, the history is cut down to these transactions; reads from others are left out."""
-        self.told, self.level, self.only = told, level, only
-        self.pasts = any(level(t) in CLOSED for t in told.live if only is None or t in only)
+        self.facts, self.level, self.only = facts, level, only
+        self.pasts = any(level(t) in CLOSED for t in facts.live if only is None or t in only)
         self.order: list[int] = []
         self.place: dict[int, int] = {START: -1}
-        self.sight: dict[int, Sight] = {}
+        self.visible: dict[int, Visible] = {}
         self.writers: defaultdict[Atom, list[int]] = defaultdict(list)  # places, ascending
-        self.wrote_sight: dict[Atom, Sight] = {}  # what the writers of a key have seen, and themselves
+        self.writers_saw: dict[Atom, Visible] = {}  # what the writers of a key have seen, and themselves
 
     def reads(self, t: int) -> list[tuple[Atom, int]]:
         """What t read from whom."""
-        found = self.told.reads[t]
+        found = self.facts.reads[t]
         return found if self.only is None else [(x, t1) for x, t1 in found if t1 == START or t1 in self.only]
 
     def direct(self, t: int) -> set[int]:
         """Its session predecessor and those it read from."""
         found = {t1 for _, t1 in self.reads(t) if t1 != START}
-        previous = self.told.previous.get(t)
+        previous = self.facts.previous.get(t)
         while previous is not None and self.only is not None and previous not in self.only:
-            previous = self.told.previous.get(previous)
+            previous = self.facts.previous.get(previous)
         return found if previous is None else found | {previous}
 
     def put(self, t: int) -> list[str]:
         """Place t; what is wrong with that."""
         level = self.level(t)
-        sight = self._sight(t, level)
+        visible = self._visible(t, level)
         problems = [
-            f"{self.told.name(t)} read {shown(x)} from {self.told.name(t1)}, but {level} wants it to see "
-            f"{self.told.name(t2)}, which wrote {shown(x)} too and stands later in the order"
-            for x, t1, t2 in self._judged(t, level, sight)
+            f"{self.facts.name(t)} read {display(x)} from {self.facts.name(t1)}, but {level} wants it to see "
+            f"{self.facts.name(t2)}, which wrote {display(x)} too and stands later in the order"
+            for x, t1, t2 in self._judged(t, level, visible)
             if self.place[t2] > self.place[t1]
         ]
         self.place[t] = len(self.order)
         self.order.append(t)
-        self.sight[t] = sight
+        self.visible[t] = visible
         mine = self._with(NOTHING, t)
-        for x in self.told.wrote[t]:
+        for x in self.facts.wrote[t]:
             self.writers[x].append(self.place[t])
-            self.wrote_sight[x] = _joined(self.wrote_sight.get(x, NOTHING), mine)
+            self.writers_saw[x] = _joined(self.writers_saw.get(x, NOTHING), mine)
         return problems
 
-    def take_back(self, t: int, wrote_sight: dict[Atom, Sight | None]) -> None:
-        """Undo the last ``put``, of t; ``wrote_sight`` is what stood there before for what it wrote."""
+    def take_back(self, t: int, writers_saw: dict[Atom, Visible | None]) -> None:
+        """Undo the last ``put``, of t; ``writers_saw`` is what stood there before for what it wrote."""
         self.order.pop()
-        del self.place[t], self.sight[t]
-        for x, sight in wrote_sight.items():
+        del self.place[t], self.visible[t]
+        for x, visible in writers_saw.items():
             self.writers[x].pop()
-            if sight is None:
-                del self.wrote_sight[x]
+            if visible is None:
+                del self.writers_saw[x]
             else:
-                self.wrote_sight[x] = sight
+                self.writers_saw[x] = visible
 
     def seen_places(self, t: int) -> set[int]:
         """Whom t sees, as places in the order."""
-        level, (prefix, past) = self.level(t), self.sight[t]
+        level, (prefix, past) = self.level(t), self.visible[t]
         if level in ("RC", "RA"):
-            session = {a for a in self.order if a < t and self.told.session[a] == self.told.session[t]}
+            session = {a for a in self.order if a < t and self.facts.session[a] == self.facts.session[t]}
             return {self.place[a] for a in self.direct(t) | session}
         seen = set(range(prefix))
         if level in CLOSED:
-            seen |= {at for at, a in enumerate(self.order) if past.get(self.told.session[a], START) >= a}
+            seen |= {at for at, a in enumerate(self.order) if past.get(self.facts.session[a], START) >= a}
         return seen
 
-    def _with(self, sight: Sight, t: int) -> Sight:
-        """``sight``, and t, and all that t sees."""
-        prefix, past = self.sight[t]
+    def _with(self, visible: Visible, t: int) -> Visible:
+        """``visible``, and t, and all that t sees."""
+        prefix, past = self.visible[t]
         if self.level(t) == "SER":
             prefix = self.place[t] + 1
         if self.pasts:
-            session = self.told.session[t]
+            session = self.facts.session[t]
             past = {**past, session: max(past.get(session, START), t)}
-        return _joined(sight, (prefix, past))
+        return _joined(visible, (prefix, past))
 
-    def _sight(self, t: int, level: str) -> Sight:
+    def _visible(self, t: int, level: str) -> Visible:
         if level == "SER":
             return len(self.order), {}
         direct = self.direct(t)
-        sight = NOTHING
+        visible = NOTHING
         if self.pasts:
             for a in direct:
-                sight = self._with(sight, a)
+                visible = self._with(visible, a)
         if level in SNAPSHOT:
             last = max((self.place[a] + 1 for a in direct), default=0)
             if level == "SI":
-                last = max([last, *(self.writers[x][-1] + 1 for x in self.told.wrote[t] if self.writers[x])])
-            sight = max(last, sight[0]), sight[1]
+                last = max([last, *(self.writers[x][-1] + 1 for x in self.facts.wrote[t] if self.writers[x])])
+            visible = max(last, visible[0]), visible[1]
         elif level == "PSI":
-            for x in self.told.wrote[t]:
-                sight = _joined(sight, self.wrote_sight.get(x, NOTHING))
-        return sight
+            for x in self.facts.wrote[t]:
+                visible = _joined(visible, self.writers_saw.get(x, NOTHING))
+        return visible
 
-    def _judged(self, t: int, level: str, sight: Sight) -> Iterator[tuple[Atom, int, int]]:
+    def _judged(self, t: int, level: str, visible: Visible) -> Iterator[tuple[Atom, int, int]]:
         """(x, t1, the newest t2 that must be seen, or START) for each read."""
         before: set[int] = set()
         known = self.direct(t) if level == "RA" else set()
@@ -129,29 +129,29 @@ class Replay:
                 yield x, t1, self._newest_of(x, before)
                 before.add(t1)
             elif level == "RA":
-                session = [w for w in self.told.writers.get(x, {}).get(self.told.session[t], ()) if w in self.place]
+                session = [w for w in self.facts.writers.get(x, {}).get(self.facts.session[t], ()) if w in self.place]
                 yield x, t1, self._newest_of(x, known | set(session))
             else:
-                yield x, t1, self._newest_seen(x, level, sight)
+                yield x, t1, self._newest_seen(x, level, visible)
 
     def _newest_of(self, x: Atom, among: set[int]) -> int:
-        writers = (w for w in among if w != START and x in self.told.wrote[w])
+        writers = (w for w in among if w != START and x in self.facts.wrote[w])
         return max(writers, key=self.place.__getitem__, default=START)
 
-    def _newest_seen(self, x: Atom, level: str, sight: Sight) -> int:
-        prefix, past = sight
+    def _newest_seen(self, x: Atom, level: str, visible: Visible) -> int:
+        prefix, past = visible
         places = self.writers[x]
         at = bisect_left(places, prefix)
         newest = self.order[places[at - 1]] if at else START
         if level in CLOSED:
             for later in reversed(places[at:]):
                 w = self.order[later]
-                if past.get(self.told.session[w], START) >= w:
+                if past.get(self.facts.session[w], START) >= w:
                     return w
         return newest
 
 
-def _joined(one: Sight, other: Sight) -> Sight:
+def _joined(one: Visible, other: Visible) -> Visible:
     if not one[1] or not other[1]:
         return max(one[0], other[0]), one[1] or other[1]
     past = dict(one[1])
@@ -161,22 +161,22 @@ def _joined(one: Sight, other: Sight) -> Sight:
     return max(one[0], other[0]), past
 
 
-def all_orders_fail(told: Told, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
+def all_orders_fail(facts: HistoryFacts, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
     """Do these transactions alone leave no commit order? None if there are too many orders to try.
 
     Those that share neither session nor key, directly or by others, do not meet in any axiom: such groups are tried one
     after the other. Each may use all of the budget.
     """
-    answers = [_group_fails(told, level, group, budget) for group in _groups(told, only)]
+    answers = [_group_fails(facts, level, group, budget) for group in _groups(facts, only)]
     return True if True in answers else None if None in answers else False
 
 
-def _groups(told: Told, only: set[int]) -> list[set[int]]:
+def _groups(facts: HistoryFacts, only: set[int]) -> list[set[int]]:
     """Transactions that are linked by sessions and keys."""
     members: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
     for t in only:
-        members["session", told.session[t]].append(t)
-        for x in {*told.wrote[t], *(x for x, _ in told.reads[t])}:
+        members["session", facts.session[t]].append(t)
+        for x in {*facts.wrote[t], *(x for x, _ in facts.reads[t])}:
             members["key", x].append(t)
     linked: dict[int, set[int]] = {t: {t} for t in only}
     for several in members.values():
@@ -188,13 +188,13 @@ def _groups(told: Told, only: set[int]) -> list[set[int]]:
     return list({id(group): group for group in linked.values()}.values())
 
 
-def _group_fails(told: Told, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
+def _group_fails(facts: HistoryFacts, level: Callable[[int], str], only: set[int], budget: int) -> bool | None:
     """Depth first, without recursion: ``untried[n]`` are those that may still stand in place n."""
-    replay = Replay(told, level, only)
+    replay = OrderReplay(facts, level, only)
     before = {t: replay.direct(t) for t in only}
-    for a, b in _told_orders(told, only):
+    for a, b in _list_orders(facts, only):
         before[b].add(a)
-    placed: list[tuple[int, dict[Atom, Sight | None]]] = []
+    placed: list[tuple[int, dict[Atom, Visible | None]]] = []
     untried = [[t for t in sorted(only, reverse=True) if not before[t]]]
     while untried:
         if len(placed) == len(untried):
@@ -206,7 +206,7 @@ def _group_fails(told: Told, level: Callable[[int], str], only: set[int], budget
         if budget < 0:
             return None
         t = untried[-1].pop()
-        placed.append((t, {x: replay.wrote_sight.get(x) for x in told.wrote[t]}))
+        placed.append((t, {x: replay.writers_saw.get(x) for x in facts.wrote[t]}))
         if not replay.put(t):
             if len(placed) == len(only):
                 return False
@@ -215,12 +215,12 @@ def _group_fails(told: Told, level: Callable[[int], str], only: set[int], budget
     return True
 
 
-def _told_orders(told: Told, only: set[int]) -> Iterator[tuple[int, int]]:
+def _list_orders(facts: HistoryFacts, only: set[int]) -> Iterator[tuple[int, int]]:
     """What lists tell about the order of these transactions; whom they do not show comes after all that they show."""
-    for x in {x for t in only for x in told.wrote[t]}:
-        for read in told.lists.orders.get(x, ()):
-            writers = told.lists.writers(read)
+    for x in {x for t in only for x in facts.wrote[t]}:
+        for read in facts.lists.orders.get(x, ()):
+            writers = facts.lists.writers(read)
             kept = [t for t in writers if t in only]
             yield from pairwise(kept)
             late = only.difference(writers) if kept else ()
-            yield from ((kept[-1], t) for t in late if x in told.wrote[t])
+            yield from ((kept[-1], t) for t in late if x in facts.wrote[t])

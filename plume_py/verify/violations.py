@@ -4,19 +4,19 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
-from plume_py.verify.claims import Entry, Id, ShownClaim, StepClaim, ViolationClaim
-from plume_py.verify.facts import Told
+from plume_py.verify.claims import HistoryClaim, Id, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import DUPLICATE, START, TORN, contradict
 from plume_py.verify.strong import STRONG, all_orders_fail
 
 INITIAL = "(initial state)"  # how reports call it; no transaction may have this id
 CAUSAL = {"SO", "WR"}
 LISTS = (DUPLICATE, TORN, "incompatible-order", "version-order-cycle")
-# The level whose premise a pattern is about; patterns of single reads and lists spoil every level but CI.
+# The level whose premise a pattern is about; patterns of single reads and lists break every level but CI.
 LEVEL_OF = {
     **dict.fromkeys((*"abcdefghi", *LISTS), "RC"),
     "j": "CI",
@@ -51,20 +51,20 @@ def need(condition: object, problem: str) -> None:
         raise RefutedError(problem)
 
 
-def verify_entry(history: History, entry: Entry) -> list[str]:
+def verify_entry(history: History, entry: HistoryClaim) -> list[str]:
     """What is not proved of a report's verdicts of "violated"; that a level holds is for a witness to show."""
     verdict = judge_entry(history, entry)
     return verdict.refuted + verdict.undecided
 
 
-def judge_entry(history: History, entry: Entry) -> Verdict:
+def judge_entry(history: History, entry: HistoryClaim) -> Verdict:
     """The same, with what is wrong apart from what is too large to tell."""
-    told = Told(history)
+    facts = HistoryFacts(history)
     verdict = Verdict()
     for number, claim in enumerate(entry.violations, 1):
-        name = f"violation {number} ({shown(claim.tap)})"
+        name = f"violation {number} ({display(claim.tap)})"
         try:
-            Case(told, claim).check()
+            ClaimCheck(facts, claim).check()
         except RefutedError as error:
             verdict.refuted.append(f"{name}: {error}")
         except UndecidedError as error:
@@ -79,22 +79,22 @@ def judge_entry(history: History, entry: Entry) -> Verdict:
     return verdict
 
 
-class Case:
+class ClaimCheck:
     """One counterexample on trial. Its ids mean the transactions that it shows, known by id and place."""
 
-    def __init__(self, told: Told, claim: ViolationClaim) -> None:
-        self.told, self.claim = told, claim
+    def __init__(self, facts: HistoryFacts, claim: ViolationClaim) -> None:
+        self.facts, self.claim = facts, claim
         self.number: dict[Id, int] = {}
         for txn in claim.transactions:
-            need(txn.id not in self.number and txn.id != INITIAL, f"the id {shown(txn.id)} is ambiguous")
+            need(txn.id not in self.number and txn.id != INITIAL, f"the id {display(txn.id)} is ambiguous")
             self.number[txn.id] = self._look_up(txn)
 
     def _look_up(self, claim: ShownClaim) -> int:
         """The transaction that a report shows, which must be as shown."""
-        told, name = self.told, shown(claim.id)
-        found = [t for t in told.called.get(claim.id, ()) if told.history.place(t) == claim.place]
-        need(len(found) == 1, f"there is no transaction {name} at {shown(claim.place)}")
-        txn = told.txns[found[0]]
+        facts, name = self.facts, display(claim.id)
+        found = [t for t in facts.called.get(claim.id, ()) if facts.history.place(t) == claim.place]
+        need(len(found) == 1, f"there is no transaction {name} at {display(claim.place)}")
+        txn = facts.txns[found[0]]
         ops = [(kind, x, tuple(v) if isinstance(v, list) else v) for kind, x, v in claim.ops]
         rest = iter([tuple(op) for op in txn.ops])
         need(all(op in rest for op in ops), f"{name} has other operations than shown")
@@ -108,7 +108,7 @@ class Case:
         if tap in STRONG_PATTERNS:
             self._check_orders()
             return
-        need(LEVEL_OF.get(tap) == level, f"this is not a pattern of {shown(level)}")
+        need(LEVEL_OF.get(tap) == level, f"this is not a pattern of {display(level)}")
         if tap in (*"abcdef", DUPLICATE, TORN):
             self._check_flaw()
         elif tap == "incompatible-order":
@@ -127,15 +127,15 @@ class Case:
         levels = {self._transaction(txn.id): txn.level or level for txn in self.claim.transactions}
         need(set(levels.values()) <= {"RC", "RA", "TCC", *STRONG}, "a transaction without a level is shown")
         need(level == "declared" or set(levels.values()) == {level}, "its transactions run at other levels")
-        answer = all_orders_fail(self.told, lambda t: levels.get(t, level), set(levels), ORDERS)
+        answer = all_orders_fail(self.facts, lambda t: levels.get(t, level), set(levels), ORDERS)
         if answer is None:
             raise UndecidedError(f"its {len(levels)} transactions have too many orders to try them all")
-        need(answer, f"its transactions have a commit order that keeps {shown(level)}")
+        need(answer, f"its transactions have a commit order that keeps {display(level)}")
 
     def _transaction(self, name: Id | None) -> int:
-        need(name in self.number, f"{shown(name)} is not among the transactions shown")
+        need(name in self.number, f"{display(name)} is not among the transactions shown")
         t = self.number[name]  # type: ignore[index]
-        need(t in self.told.reads, f"{shown(name)} did not commit, or is the initial state")
+        need(t in self.facts.reads, f"{display(name)} did not commit, or is the initial state")
         return t
 
     def _source(self, name: Id) -> int:
@@ -149,34 +149,36 @@ class Case:
             need(steps[0].relation == "WR" and steps[0].key == x, "its step is not the read in question")
             source = steps[0].source
             found = self._flawed(steps[0].target, x)
-            need(found, f"no read of {shown(x)} by {shown(steps[0].target)} is like that")
-            need(source in self.number and self.number[source] in found, f"{shown(source)} did not write what was read")
+            need(found, f"no read of {display(x)} by {display(steps[0].target)} is like that")
+            need(
+                source in self.number and self.number[source] in found, f"{display(source)} did not write what was read"
+            )
             return
         names = list(self.number)
         need(1 <= len(names) <= 2, "one reader is expected, or a reader and a writer")
-        readers = [name for name in names if self.number[name] in self.told.reads]
+        readers = [name for name in names if self.number[name] in self.facts.reads]
         others = {name: {self.number[other] for other in names if other != name} for name in names}
         need(
             any((found := self._flawed(name, x)) and others[name] <= found for name in readers),
-            f"no read of {shown(x)} by {shown(names[0])} is like that",
+            f"no read of {display(x)} by {display(names[0])} is like that",
         )
 
     def _flawed(self, reader: Id, x: Atom) -> set[int | None]:
         """Whose writes the reads of x concern that show the pattern; None: nobody's."""
-        flaws = self.told.flaws.get(self._transaction(reader), [])
+        flaws = self.facts.flaws.get(self._transaction(reader), [])
         return {t1 for pattern, y, t1 in flaws if pattern == self.claim.tap and y == x}
 
     def _check_lists(self) -> None:
         """Of the orders that lists told those who are shown, two are no beginnings of each other."""
         need(len(self.claim.keys) == 1, "one list is expected")
         x = self.claim.keys[0]
-        lists = self.told.lists
+        lists = self.facts.lists
         reads = [read for name in self.number for read in lists.clean_reads(self._transaction(name), x)]
         orders = [lists.extension(read) for read in reads]
         longest = max(orders, key=len, default=())
         need(
             any(contradict(order, longest) for order in orders),
-            f"the reads of {shown(x)} that are shown do not contradict each other",
+            f"the reads of {display(x)} that are shown do not contradict each other",
         )
 
     def _check_two_sources(self) -> None:
@@ -194,7 +196,7 @@ class Case:
         need(steps, "it has no steps")
         if len(steps) > 1 or steps[0].target != INITIAL:
             for step, following in zip(steps, steps[1:] + steps[:1], strict=True):
-                need(step.target == following.source, f"no step leads on from {shown(step.target)}")
+                need(step.target == following.source, f"no step leads on from {display(step.target)}")
                 need(step.source != INITIAL, "nothing precedes the initial state")
         forced, others = kinds.count("CM"), set(kinds) - {"CM"}
         if tap == "g":
@@ -208,53 +210,58 @@ class Case:
 
     def _check_step(self, step: StepClaim) -> None:
         """A step is true in the history, or forced by the level."""
-        told, name = self.told, f"{shown(step.source)} -{shown(step.relation)}-> {shown(step.target)}"
+        facts, name = self.facts, f"{display(step.source)} -{display(step.relation)}-> {display(step.target)}"
         if step.relation == "CM":
             self._check_forced(step, name)
             return
         need(step.relation in ("SO", "WR", "WW"), f"{name} is not a step that this level knows")
         a, b = self._source(step.source), self._transaction(step.target)
         if step.relation == "SO":
-            true = told.session[a] == told.session[b] and START < a < b
+            true = facts.session[a] == facts.session[b] and START < a < b
         elif step.relation == "WR":
-            true = (step.key, a) in told.reads[b] and self._is_value(step, a, b)
+            true = (step.key, a) in facts.reads[b] and self._is_value(step, a, b)
         else:
-            true = self._is_told(step.key, a, b, self._transaction(step.reader))
-        need(true, f"{name} is not so in the history" + (f" (key {shown(step.key)})" if step.key is not None else ""))
+            true = self._is_listed(step.key, a, b, self._transaction(step.reader))
+        need(true, f"{name} is not so in the history" + (f" (key {display(step.key)})" if step.key is not None else ""))
 
     def _is_value(self, step: StepClaim, a: int, b: int) -> bool:
         """Did b read just this from a? Of a list it is the last element before b's own, or null if there is none."""
         if step.value is msgspec.UNSET or (a == START and step.value is None):
             return True
-        return (b, step.key, a, step.value) in self.told.saw
+        return (b, step.key, a, step.value) in self.facts.saw
 
-    def _is_told(self, x: Atom, a: int, b: int, reader: int) -> bool:
+    def _is_listed(self, x: Atom, a: int, b: int, reader: int) -> bool:
         """Does a list that was read show a's append to x before b's, or a's and not b's?"""
-        for read in self.told.lists.clean_reads(reader, x):
-            order = self.told.lists.writers(read)
-            if a in order and x in self.told.wrote[b] and b not in order[: order.index(a) + 1]:
+        for read in self.facts.lists.clean_reads(reader, x):
+            order = self.facts.lists.writers(read)
+            if a in order and x in self.facts.wrote[b] and b not in order[: order.index(a) + 1]:
                 return True
         return False
 
     def _check_forced(self, step: StepClaim, name: str) -> None:
         """t2 -CM-> t1: t3 read x from t1, t2 wrote x too, and the evidence is the level's premise for t2 and t3."""
-        told, x = self.told, step.key
+        facts, x = self.facts, step.key
         t2, t1, t3 = self._transaction(step.source), self._source(step.target), self._transaction(step.reader)
-        need((x, t1) in told.reads[t3], f"{name}: {told.name(t3)} did not read {shown(x)} from {told.name(t1)}")
-        need(x in told.wrote[t2] and t2 not in (t1, t3), f"{name}: {told.name(t2)} is not another writer of {shown(x)}")
+        need((x, t1) in facts.reads[t3], f"{name}: {facts.name(t3)} did not read {display(x)} from {facts.name(t1)}")
+        need(
+            x in facts.wrote[t2] and t2 not in (t1, t3),
+            f"{name}: {facts.name(t2)} is not another writer of {display(x)}",
+        )
         for inner in step.evidence:
             need(inner.relation in CAUSAL, f"{name}: its evidence is not SO or WR")
             self._check_step(inner)
         ends = [step.source, *(inner.target for inner in step.evidence)]
         starts = [*(inner.source for inner in step.evidence), step.reader]
-        need(ends == starts, f"{name}: its evidence does not lead from {told.name(t2)} to {told.name(t3)}")
+        need(ends == starts, f"{name}: its evidence does not lead from {facts.name(t2)} to {facts.name(t3)}")
         level, evidence = self.claim.level, step.evidence
         if level != "TCC":
             need(len(evidence) == 1, f"{name}: {level} wants its evidence to be one step")
         if level == "RC":
-            earlier = told.reads[t3][: _last(told.reads[t3], (x, t1))]
+            earlier = facts.reads[t3][: _last(facts.reads[t3], (x, t1))]
             need(evidence[0].relation == "WR", f"{name}: RC wants its evidence to be a read")
-            need((evidence[0].key, t2) in earlier, f"{name}: {told.name(t3)} did not read from {told.name(t2)} before")
+            need(
+                (evidence[0].key, t2) in earlier, f"{name}: {facts.name(t3)} did not read from {facts.name(t2)} before"
+            )
 
 
 def _last(items: list[tuple[Atom, int]], item: tuple[Atom, int]) -> int:

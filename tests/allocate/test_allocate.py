@@ -186,8 +186,8 @@ def test_kernels_compiled_and_not_agree() -> None:
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_refused_level_has_a_history(name) -> None:
     answer = answer_allocation(Workload([], [], list(BENCHMARKS[name])))
-    assert {answer.levels[g] for g in answer.dangers} == set(answer.levels) - {"RA"}
-    for danger in answer.dangers.values():
+    assert {answer.levels[g] for g in answer.critical} == set(answer.levels) - {"RA"}
+    for danger in answer.critical.values():
         assert danger.history is not None
         levels = check(danger.history, ["declared", "SER"]).levels
         assert levels["declared"].ok and levels["SER"].ok is False
@@ -281,7 +281,7 @@ def test_reads_that_differ_are_no_robust_run() -> None:
     """At READ COMMITTED one transaction may read two versions of a cell, which no search of read sets shows."""
     twice, writer = Program("A", (), (read("k"), read("k"))), Program("W", (), (write("k"),))
     answer = answer_robustness(Workload([twice(), writer()]), {"*": "RC"}, catalogue="postgresql").answer
-    assert answer.ok is None and answer.danger is not None and not answer.danger.decided
+    assert answer.ok is None and answer.critical is not None and not answer.critical.decided
 
 
 def test_a_history_at_read_committed_decides_nothing() -> None:

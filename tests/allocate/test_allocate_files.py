@@ -7,9 +7,9 @@ from paths import EXAMPLES
 
 from plume_py.allocate import Workload, read, update, write
 from plume_py.allocate.driver import answer_allocation
-from plume_py.allocate.files import encode_programs, encode_workload, load_workload, parse_workload
 from plume_py.allocate.sql import load_sql
 from plume_py.allocate.templates import BENCHMARKS, draw
+from plume_py.allocate.workload_files import encode_programs, encode_workload, load_workload, parse_workload
 from plume_py.base.errors import InputError
 
 

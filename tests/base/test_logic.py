@@ -61,7 +61,7 @@ def test_orders_are_the_permutations() -> None:
         order = TotalOrder(formula, 4)
         found = set()
         while formula.solve():
-            found.add(sequence := tuple(order.found()))
+            found.add(sequence := tuple(order.solution()))
             formula.require(*(-order.before(a, b) for a, b in pairwise(sequence)))
         assert found == set(permutations(range(4)))
 

@@ -11,10 +11,11 @@ import pytest
 from paths import ROOT
 
 import plume_py
-from plume_py.checking.result import INITIAL, Ends, Result, Step, Violation
+from plume_py.checking.result import Ends, Result, Step, Violation
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
+from plume_py.history.model import INITIAL_ID
 from plume_py.levels import NAMES
 from plume_py.levels.patterns import PATTERNS, Kind
 from plume_py.report import dot, html_data, sarif, text
@@ -102,7 +103,7 @@ def test_how_the_steps_end() -> None:
         if ends is Ends.CLOSED:
             assert all(a.target == b.source for a, b in zip(steps, (*steps[1:], steps[0]), strict=True)), result.history
         elif ends is Ends.BEFORE_START:
-            assert steps[-1].target == INITIAL
+            assert steps[-1].target == INITIAL_ID
         single = violation.pattern.kind in (Kind.READ, Kind.REREAD, Kind.LIST)
         assert single == (ends is Ends.OPEN) == bool(violation.culprits)
     assert seen == set(Ends)
@@ -126,7 +127,7 @@ def check_places(violation: Violation) -> None:
             (step.source, source, step.relation == "RW"),
             (step.target, target, step.relation == "WR"),
         ):
-            assert (op is None) == (end == INITIAL), violation
+            assert (op is None) == (end == INITIAL_ID), violation
             assert op is None or (op[1] == step.key and (op[0] == "r") == reads), violation
         if step.relation == "WR" and source is not None:
             assert source[2] == step.value

@@ -89,8 +89,8 @@ def test_planted_patterns_are_where_it_says(tmp_path, name):
 
 
 def test_ranges_and_repetitions_add_up():
-    assert module.wanted(("a..c=1, b=2", "b=1")) == {"a": 1, "b": 4, "c": 1}
-    assert module.wanted(()) == {}
+    assert module.pattern_counts(("a..c=1, b=2", "b=1")) == {"a": 1, "b": 4, "c": 1}
+    assert module.pattern_counts(()) == {}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_ranges_and_repetitions_add_up():
 )
 def test_bad_injections(wish):
     with pytest.raises(IsocheckError, match="--inject"):
-        module.wanted((wish,))
+        module.pattern_counts((wish,))
 
 
 @pytest.mark.parametrize(

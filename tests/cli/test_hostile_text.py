@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from program import PATIENCE
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.text import one_line, shown, visible, wrapped
+from plume_py.base.text import display, one_line, visible, wrapped
 from plume_py.cli.main import cli, exit_code_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -45,7 +45,7 @@ def plain(atoms):
 @pytest.mark.parametrize("atom", ATOMS)
 def test_single_atoms(atom):
     harmless(visible(atom))
-    harmless(shown(atom))
+    harmless(display(atom))
     for room in range(60, 80):
         harmless("\n".join(wrapped("  ", "w" * room + " " + visible(atom) + " " + visible(atom), "  ")))
 

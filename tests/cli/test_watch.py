@@ -329,7 +329,7 @@ def test_reads_that_wait_for_their_writers_are_undecided_when_stopped(start, pat
 def test_a_second_signal_ends_at_once():
     with Stop() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        assert stop.asked
+        assert stop.is_requested
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

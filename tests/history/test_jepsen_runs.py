@@ -9,7 +9,7 @@ from plume_py.base.errors import InputError
 from plume_py.cli.main import cli
 from plume_py.history.load import load
 from plume_py.scan.find import find
-from plume_py.scan.settings import Settings, Task
+from plume_py.scan.settings import ScanTask, Settings
 from plume_py.scan.task import check_one
 
 OPERATION = "{:type %s, :process 0, :f :txn, :value [[:append 1 1] [:r 1 [1]]], :index %d}\n"
@@ -78,7 +78,7 @@ def test_a_scan_finds_each_run_once(tmp_path):
     run(store, "4", ["history.edn", "history.txt"])
     found = find([str(store), str(store / "latest"), str(store / "*/latest")])
     assert sorted(os.path.relpath(task.path, store) for task in found) == [f"my-test/{n}" for n in "1234"]
-    outcomes = {task.path[-1]: check_one(Task(0, task.path, 0, False), Settings()).outcome for task in found}
+    outcomes = {task.path[-1]: check_one(ScanTask(0, task.path, 0, False), Settings()).outcome for task in found}
     assert outcomes == {"1": "holds", "2": "holds", "3": "unreadable", "4": "holds"}
 
 

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from paths import EXAMPLES
 
 from plume_py.cli.main import cli
-from plume_py.infer.bounded.search import Bounded
-from plume_py.infer.driver import Options, check_together, infer
+from plume_py.infer.bounded.bounded_search import Bounded
+from plume_py.infer.driver import InferOptions, check_together, infer
 from plume_py.infer.language.load import load
 from plume_py.infer.run.replay import replay
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
@@ -25,7 +25,7 @@ def run(*args):
 
 
 def levels(app, store, rows=2):  # and as many steps
-    result = infer(load(app), STORES[store], (), Options(rows=rows, steps=rows))
+    result = infer(load(app), STORES[store], (), InferOptions(rows=rows, steps=rows))
     return {txn.name: txn.weakest.level.name for txn in result.transactions}
 
 
@@ -53,7 +53,7 @@ def test_the_explorer_needs_no_solver(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     for name in ("bounded", "symbolic", "prove", "abstract"):
         monkeypatch.delitem(sys.modules, f"plume_py.infer.{name}", raising=False)
-    result = infer(load("counters"), STORES["mysql"], (), Options(engine="explore"))
+    result = infer(load("counters"), STORES["mysql"], (), InferOptions(engine="explore"))
     assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
 
 
@@ -62,7 +62,7 @@ def test_without_solver_one_line_says_what_to_install(monkeypatch):
     from plume_py.base.errors import IsocheckError
 
     with pytest.raises(IsocheckError, match=r"pip install 'plume-py\[infer\]'"):
-        infer(load("counters"), STORES["mysql"], (), Options(engine="z3"))
+        infer(load("counters"), STORES["mysql"], (), InferOptions(engine="z3"))
 
 
 def test_without_sqlglot_one_line_says_what_to_install(monkeypatch):
@@ -142,7 +142,7 @@ def test_postgresql_serializable_watches_only_its_own_kind():
     """Counting before locking needs SERIALIZABLE; then the partner, safe at RC by itself, needs it too."""
     result = infer(load(str(EXAMPLES / "booking.sql")), STORES["postgresql"])
     assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
-    together = check_together(result, Options())
+    together = check_together(result, InferOptions())
     assert {name: level.name for name, level in together.levels.items()} == dict.fromkeys(together.levels, "SER")
     assert together.raised == {"lock_then_count": "RC"}
     assert together.troubles
@@ -154,7 +154,10 @@ def test_locking_is_worth_less_under_a_snapshot():
     answers = {verdict.level.name: verdict.answer for verdict in result.transactions[0].levels}
     assert answers == {"RC": "no violation found", "SI": "violated", "SER": "no violation found"}
     explored = infer(
-        load(str(EXAMPLES / "booking.sql")), STORES["mixiso-levels"], ("lock_then_count",), Options(rows=2, steps=1)
+        load(str(EXAMPLES / "booking.sql")),
+        STORES["mixiso-levels"],
+        ("lock_then_count",),
+        InferOptions(rows=2, steps=1),
     )
     assert {v.level.name: v.answer for v in explored.transactions[0].levels} == answers
 
@@ -262,7 +265,7 @@ def test_the_explorer_says_when_it_cannot_try_everything(tmp_path):
         f"CREATE TABLE t ({columns});\n-- transaction: f\nDELETE FROM t;\n"
         "-- invariant: i: NOT EXISTS (SELECT 1 FROM t WHERE c0 < 0)\n"
     )
-    result = infer(load(str(path)), STORES["mysql"], (), Options(engine="explore", steps=0, rows=1, seconds=20))
+    result = infer(load(str(path)), STORES["mysql"], (), InferOptions(engine="explore", steps=0, rows=1, seconds=20))
     assert {verdict.answer for verdict in result.transactions[0].levels} == {"undecided"}
 
 

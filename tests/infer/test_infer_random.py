@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from plume_py.infer.bounded.search import UNKNOWN, Bounded
+from plume_py.infer.bounded.bounded_search import UNKNOWN, Bounded
 from plume_py.infer.embed import App, Id, Int, by, else_, for_each, if_, require
 from plume_py.infer.language.wellformed import validate
 from plume_py.infer.proof.prove import prove
-from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.explorer import Explorer
 from plume_py.infer.run.replay import replay
 from plume_py.infer.stores import ALONE, STORES
 

@@ -8,7 +8,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.collect.managed import SERVERS
 from plume_py.infer.language.load import load
-from plume_py.infer.run.server import STORE_OF, Load, Server, vectors
+from plume_py.infer.run.server import STORE_OF, Load, SqlServer, vectors
 from plume_py.infer.stores import STORES
 
 
@@ -24,7 +24,7 @@ def test_a_real_server_agrees(kind):
     needs(kind)
     program = load("counters")
     weak, *_, strong = STORES[STORE_OF[kind]].levels
-    with Server(program, kind) as server:
+    with SqlServer(program, kind) as server:
         for seed in range(10):
             lost = server.run({"read_and_write": weak, "in_place": weak}, Load(seconds=0.5, seed=seed))
             assert lost.commits and not lost.problems
@@ -74,7 +74,7 @@ def test_texts_stay_texts(kind, tmp_path):
     needs(kind)
     (tmp_path / "texts.sql").write_text(TEXTS)
     program = load(str(tmp_path / "texts.sql"))
-    with Server(program, kind) as server:
+    with SqlServer(program, kind) as server:
         outcome = server.run({"f": STORES[STORE_OF[kind]].levels[-1]}, Load(seconds=0.2))
         connection = server.adapter.connect()
         server.reset(cursor := connection.cursor)

@@ -6,7 +6,7 @@ from paths import EXAMPLES
 from plume_py.base.errors import InputError
 from plume_py.base.sql.access import accesses
 from plume_py.base.sql.files import parse
-from plume_py.infer.driver import Options, infer
+from plume_py.infer.driver import InferOptions, infer
 from plume_py.infer.language import ir
 from plume_py.infer.language.from_sql import translate
 from plume_py.infer.language.load import load
@@ -78,7 +78,7 @@ def test_what_the_database_enforces_cannot_break():
         "-- invariant: refers: NOT EXISTS (SELECT 1 FROM q WHERE NOT EXISTS (SELECT 1 FROM p WHERE p.k = q.a))\n"
     )
     for constraint, expected in (("", ["SER", "SER"]), ("REFERENCES p (k)", ["RC", "RC"])):
-        result = infer(validate(translate(parse(text.format(constraint)))), STORES["mysql"], (), Options(steps=1))
+        result = infer(validate(translate(parse(text.format(constraint)))), STORES["mysql"], (), InferOptions(steps=1))
         assert [txn.weakest.level.name for txn in result.transactions] == expected
 
 

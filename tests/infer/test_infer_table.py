@@ -2,10 +2,10 @@
 
 import pytest
 
-from plume_py.infer.bounded.search import NONE, VIOLATED, Bounded
+from plume_py.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
 from plume_py.infer.language.load import load
 from plume_py.infer.proof.prove import prove
-from plume_py.infer.run.explore import Explorer
+from plume_py.infer.run.explorer import Explorer
 from plume_py.infer.run.replay import replay
 from plume_py.infer.stores import STORES
 

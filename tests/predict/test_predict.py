@@ -374,12 +374,12 @@ def test_the_rules_refuse_what_is_against_them(seed: int) -> None:
         for prediction in predict(history, "RC", boundary=boundary, count=3).predictions:
             run = prediction.run
             assert recheck(history, run) == []
-            t = rng.choice(list(run.kept))
-            missing = replace(run, kept={s: end for s, end in run.kept.items() if s != t})
-            later = [s for s in run.kept if s > t and history.txn_session[s] == history.txn_session[t]]
+            t = rng.choice(list(run.prefix))
+            missing = replace(run, prefix={s: end for s, end in run.prefix.items() if s != t})
+            later = [s for s in run.prefix if s > t and history.txn_session[s] == history.txn_session[t]]
             if later or t in run.sources.values():
                 assert recheck(history, missing)
-            assert recheck(history, replace(run, kept={**run.kept, t: run.kept[t] - 1}))
+            assert recheck(history, replace(run, prefix={**run.prefix, t: run.prefix[t] - 1}))
             if prediction.changes:
                 unbounded = replace(run, ends=(-1,) * len(run.ends))
                 assert recheck(history, unbounded)

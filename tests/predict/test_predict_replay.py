@@ -9,12 +9,13 @@ from oracle import Facts, satisfies
 from plume_py import check
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
+from plume_py.history.model import INITIAL
 from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.explore import explore
+from plume_py.predict.store.exploration import explore
 from plume_py.predict.store.legality import CheckedRules, SerialRules, WeakRules, rules_for
-from plume_py.predict.store.program import PROGRAMS, Step, Workload, observed_run, program, run
+from plume_py.predict.store.program import PROGRAMS, PlannedTransaction, SeededProgram, observed_run, program, run
 from plume_py.predict.store.replay import replay
-from plume_py.predict.store.store import INITIAL, Conflict, Latest, RandomLegal, Rollback, Store
+from plume_py.predict.store.store import Conflict, Latest, RandomLegal, Rollback, Store
 
 
 def test_reads_and_writes() -> None:
@@ -164,7 +165,7 @@ def test_rules_refuse_levels_that_they_do_not_judge() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_are_deterministic_and_serial(name: str) -> None:
-    workload = Workload(program(name), 3)
+    workload = SeededProgram(program(name), 3)
     first, again = observed_run(workload), observed_run(workload)
     assert list(first) == list(again)
     assert check(first, "SER").ok
@@ -180,7 +181,7 @@ def test_programs_are_about_as_large_as_the_published_ones() -> None:
         "wikipedia": (1067.7, 55.1, 9.9),
     }
     for name, expected in published.items():
-        histories = [observed_run(Workload(program(name), seed)) for seed in range(10)]
+        histories = [observed_run(SeededProgram(program(name), seed)) for seed in range(10)]
         reads = sum(int((h.op_kind == 0).sum()) for h in histories) / 10
         writes = sum(int((h.op_kind == 1).sum()) for h in histories) / 10
         commits = sum(h.transactions for h in histories) / 10
@@ -193,7 +194,7 @@ def test_predictions_come_true(name: str) -> None:
     """Strict predictions do not diverge unless a transaction aborts; Voter under TCC has none."""
     found = 0
     for seed, level in product(range(3), ("TCC", "RC")):
-        workload = Workload(program(name), seed)
+        workload = SeededProgram(program(name), seed)
         observed = observed_run(workload)
         outcome = predict(observed, level)
         assert name != "voter" or bool(outcome.ok) == (level == "TCC")
@@ -224,11 +225,14 @@ class Withdrawal:
                 raise Rollback
             txn.write("balance", balance - 30)
 
-        return [[Step("Deposit", deposit), Step("Deposit", deposit)], [Step("Withdraw", withdraw)]]
+        return [
+            [PlannedTransaction("Deposit", deposit), PlannedTransaction("Deposit", deposit)],
+            [PlannedTransaction("Withdraw", withdraw)],
+        ]
 
 
 def test_a_prediction_that_aborts_does_not_come_true() -> None:
-    workload = Workload(Withdrawal(), 0)
+    workload = SeededProgram(Withdrawal(), 0)
     seed = next(s for s in range(100) if [r.id[:2] for r in run(workload, seed=s).records] == ["s1", "s2", "s1"])
     observed = run(workload, seed=seed).history()
     assert predict(observed, "TCC", exact=True).ok is True

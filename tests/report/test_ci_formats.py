@@ -15,7 +15,8 @@ import pytest
 from paths import ROOT
 
 import plume_py
-from plume_py.checking.result import INITIAL, Ends, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.checking.result import Ends, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.history.model import INITIAL_ID
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import github, junit, sarif
 
@@ -223,7 +224,7 @@ def test_sarif_places_and_steps(tmp_path):
     assert related["message"]["text"] == "w (session 0): w(x, 1)"
     stops = found["codeFlows"][0]["threadFlows"][0]["locations"]
     assert [stop["nestingLevel"] for stop in stops] == [0, 1]
-    assert stops[0]["location"]["message"]["text"].startswith(f"w -CM-> {INITIAL}: ")
+    assert stops[0]["location"]["message"]["text"].startswith(f"w -CM-> {INITIAL_ID}: ")
 
 
 def test_sarif_without_lines_has_no_region():
@@ -357,7 +358,7 @@ def test_github_line_and_proof(tmp_path):
     (kind, properties, message), (_, about, verdicts) = commands(lined_result(tmp_path))
     assert kind == "error"
     assert properties == {"file": "h.jsonl", "line": "3", "title": "TAP-k FracturedReadCO"}
-    assert f"\n    1. w -CM-> {INITIAL}: " in message
+    assert f"\n    1. w -CM-> {INITIAL_ID}: " in message
     assert about == {"file": "h.jsonl", "title": "isocheck"}
     assert verdicts == "RA violated: TAP-k (2 transactions, 2 operations, 1 sessions)"
 

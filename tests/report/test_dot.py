@@ -15,7 +15,7 @@ from paths import HISTORIES
 
 import plume_py
 from plume_py.base.errors import IsocheckError
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.checking.result import Ends, Result, ShownTransaction, Step, Violation
 from plume_py.levels import WEAK
 from plume_py.levels.patterns import PATTERNS
@@ -151,7 +151,7 @@ def test_hostile_text_does_not_change_the_graph(text: str) -> None:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_drawn_as_text(text: str, tmp_path: Path) -> None:
     svg, plain = (drawn(dot.render(hostile(t), t), tmp_path) for t in (text, "plain"))
-    spelled = shown(text, dot.LIMIT)
+    spelled = display(text, dot.LIMIT)
     # A version of Graphviz that does not halve them shows two backslashes.
     assert spelled in re.sub(r"\\+", r"\\", words(svg)).replace("\xa0", " ") or not spelled
     assert {element.tag for element in svg.iter()} == {element.tag for element in plain.iter()}

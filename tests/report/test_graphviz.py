@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.report.graphviz import FORMATS, MONO, Graph, Markup, bold, cell, draw, font, lines, table, text
 
 PACKAGE = ROOT / "plume_py"
@@ -71,7 +71,7 @@ def test_text_is_drawn_as_it_is(words: str, tmp_path: Path) -> None:
     # Some versions of Graphviz do not halve backslashes, and blanks do not break.
     drawn = [re.sub(r"\\+", r"\\", said).replace("\xa0", " ") for said in drawn]
     if words.strip():
-        assert drawn.count(re.sub(r"\\+", r"\\", shown(words, 600))) == 8
+        assert drawn.count(re.sub(r"\\+", r"\\", display(words, 600))) == 8
 
 
 @needs_dot

@@ -20,7 +20,7 @@ from plume_py.base.memory import SMALLEST, share_of_machine
 from plume_py.cli.main import cli
 from plume_py.cli.scan import _engine
 from plume_py.scan.process import WorkerProcess
-from plume_py.scan.settings import Settings, Task
+from plume_py.scan.settings import ScanTask, Settings
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
 STALE = '{"initial":0,"sessions":[[{"ops":[["w","%s",1]]},{"ops":[["r","%s",0]]}]]}'
@@ -173,7 +173,7 @@ def tasks_around(path, tmp_path):
     (tmp_path / "before.json").write_text(SMALL)
     (tmp_path / "after.json").write_text(STALE % ("x", "x"))
     paths = [tmp_path / "before.json", path, tmp_path / "after.json"]
-    return [Task(i, str(p), p.stat().st_size) for i, p in enumerate(paths)]
+    return [ScanTask(i, str(p), p.stat().st_size) for i, p in enumerate(paths)]
 
 
 def test_a_worker_that_dies_twice_is_undecided_and_nobody_else(endless, tmp_path):

@@ -13,7 +13,7 @@ from paths import ROOT
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.cli.main import cli
 from plume_py.scan.find import find
-from plume_py.scan.settings import SKIPPED, Settings, Task
+from plume_py.scan.settings import SKIPPED, ScanTask, Settings
 from plume_py.scan.task import check_one
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
@@ -34,7 +34,7 @@ def names(tmp_path, *paths):
 
 
 def outcome(path, named=False, **settings):
-    return check_one(Task(0, str(path), 0, named), Settings(**settings))
+    return check_one(ScanTask(0, str(path), 0, named), Settings(**settings))
 
 
 def test_a_folder_that_is_one_history_counts_as_one(tmp_path):

@@ -18,7 +18,7 @@ from plume_py.scan.page import document
 from plume_py.scan.report import render
 from plume_py.scan.results import Reader
 from plume_py.scan.run import Tally
-from plume_py.scan.settings import Answer, Settings, Task, spell_bytes
+from plume_py.scan.settings import ScanTask, Settings, TaskAnswer, spell_bytes
 from plume_py.scan.shape import shape_of
 from plume_py.scan.summary import summed_up
 from plume_py.scan.task import _answer
@@ -33,7 +33,7 @@ def made_line(path, violations=(), ok=True, seconds=0.1, digest="d", size=10, er
     verdicts = {} if error else {"RA": LevelVerdict(False if taps else ok, taps, None if ok is not None else "why")}
     result = Result(path, "json", 1, 2, 3, verdicts, tuple(violations), dict.fromkeys(taps, 2), error=error,
                     seconds={"load": seconds, "check": seconds})  # fmt: skip
-    return _answer(Task(0, path, size), Settings(), result, digest, Settings().key()).payload
+    return _answer(ScanTask(0, path, size), Settings(), result, digest, Settings().key()).payload
 
 
 def written(path, *made):
@@ -158,7 +158,7 @@ def test_many_folders_are_summed_up_by_those_above(tmp_path, monkeypatch):
 
 def test_hostile_texts_are_harmless_on_the_terminal(tmp_path):
     tally = Tally(30, 100)
-    tally.count(Task(0, "skip\x1b[31m", 1), Answer(0, "skipped", b"not a history"))
+    tally.count(ScanTask(0, "skip\x1b[31m", 1), TaskAnswer(0, "skipped", b"not a history"))
     printed = render(hostile_summary(tmp_path), tally)
     assert all(character.isprintable() or character == "\n" for character in printed)
     assert max(map(len, printed.split("\n"))) < 400
@@ -199,7 +199,7 @@ def test_progress():
     assert "at work" in progress_line(tally)
     tally.started -= 10
     for i in range(250):
-        tally.count(Task(i, f"{i}", 10), Answer(i, "violated" if i % 5 == 0 else "holds", b""))
+        tally.count(ScanTask(i, f"{i}", 10), TaskAnswer(i, "violated" if i % 5 == 0 else "holds", b""))
     text = progress_line(tally)
     assert text.startswith("250/1,000 (25%)  25/s  0:30 left  200 holds, 50 violated")
 

@@ -8,7 +8,7 @@ from synth_histories import every_history, verdicts
 from plume_py import check
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
-from plume_py.synth import INITIAL, Program, Scope, level, search, synthesize
+from plume_py.synth import INITIAL, Program, Scope, level, synthesis, synthesize
 from plume_py.synth.problem import TRICKS, without
 from plume_py.synth.recheck import DefectError, recheck
 from plume_py.synth.registry import definition
@@ -221,7 +221,7 @@ def test_what_was_found_before_time_ran_out_is_kept(monkeypatch):
         Three.left -= 1
         return checked
 
-    monkeypatch.setattr(search, "recheck", judged)
+    monkeypatch.setattr(synthesis, "recheck", judged)
     outcome = synthesize(["RA"], ["TCC"], Scope(3, 2, 2), count=10, limits=Three())
     assert len(outcome.found) == 3
     assert outcome.stopped == "stopped"

@@ -8,13 +8,13 @@ import pytest
 from synth_histories import plain, random_concrete, verdicts
 
 from plume_py.base.logic import FALSE, TRUE, Formula
-from plume_py.synth.concrete import Concrete, Given, Txn
+from plume_py.history.model import INITIAL
+from plume_py.synth.concrete import Concrete, ConcreteTxn, ConcreteView
 from plume_py.synth.formulas import DEFINITIONS
-from plume_py.synth.problem import Shown, witness_of
+from plume_py.synth.problem import ConcreteWitness, witness_of
 from plume_py.synth.recheck import _every_witness, _witnesses
 from plume_py.synth.registry import checker_level
 from plume_py.synth.relation import Relation
-from plume_py.synth.view import INITIAL
 
 KNOWN = [name for name in DEFINITIONS if checker_level(name) and name != "declared"]
 
@@ -60,7 +60,7 @@ def test_other_levels_by_all_witnesses(name):
     for _ in range(60):
         concrete = random_concrete(rng, txns=(2, 3))
         with Formula() as formula:
-            h = Given(formula, concrete)
+            h = ConcreteView(formula, concrete)
             every = _every_witness(definition, len(concrete.txns))
             expected = any(definition.holds(h, shown.witness(formula)) == TRUE for shown in every)
         seen.add(expected)
@@ -74,19 +74,21 @@ def test_all_witnesses_are_counted_right():
         assert len(every) == len(set(every)) == _witnesses(DEFINITIONS[name], 3)
 
 
-LOST_UPDATE = Concrete((Txn(0, ((0, INITIAL),), (0,)), Txn(1, ((0, INITIAL),), (0,))))
+LOST_UPDATE = Concrete((ConcreteTxn(0, ((0, INITIAL),), (0,)), ConcreteTxn(1, ((0, INITIAL),), (0,))))
 
 
 def test_a_witness_must_be_well_formed():
     """A commit order that contradicts the sessions, or a visibility outside arbitration, shows nothing."""
-    chain = Concrete((Txn(0, (), (0,)), Txn(0, (), (0,))))
+    chain = Concrete((ConcreteTxn(0, (), (0,)), ConcreteTxn(0, (), (0,))))
     with Formula() as formula:
-        h = Given(formula, chain)
-        assert DEFINITIONS["SER"].holds(h, Shown("", (0, 1)).witness(formula)) == TRUE
-        assert DEFINITIONS["SER"].holds(h, Shown("", (1, 0)).witness(formula)) == FALSE
-        assert DEFINITIONS["RA@vis"].holds(h, Shown("", (0, 1), frozenset({(0, 1)})).witness(formula)) == TRUE
-        assert DEFINITIONS["RA@vis"].holds(h, Shown("", (0, 1), frozenset()).witness(formula)) == FALSE
-        assert DEFINITIONS["RA@vis"].holds(h, Shown("", (1, 0), frozenset({(0, 1)})).witness(formula)) == FALSE
+        h = ConcreteView(formula, chain)
+        assert DEFINITIONS["SER"].holds(h, ConcreteWitness("", (0, 1)).witness(formula)) == TRUE
+        assert DEFINITIONS["SER"].holds(h, ConcreteWitness("", (1, 0)).witness(formula)) == FALSE
+        assert DEFINITIONS["RA@vis"].holds(h, ConcreteWitness("", (0, 1), frozenset({(0, 1)})).witness(formula)) == TRUE
+        assert DEFINITIONS["RA@vis"].holds(h, ConcreteWitness("", (0, 1), frozenset()).witness(formula)) == FALSE
+        assert (
+            DEFINITIONS["RA@vis"].holds(h, ConcreteWitness("", (1, 0), frozenset({(0, 1)})).witness(formula)) == FALSE
+        )
 
 
 def test_lost_update_by_hand():

@@ -19,7 +19,7 @@ from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.levels.patterns import TAPS
 from plume_py.report.json import document, line
-from plume_py.verify import Witness, read_claim, verify_entry, verify_witness
+from plume_py.verify import WitnessClaim, read_claim, verify_entry, verify_witness
 
 WEAK = ["CI", "RC", "RA", "TCC"]
 LEVEL_OF = {tap.id: tap.level for tap in TAPS.values()}
@@ -77,7 +77,7 @@ def witness_of(history, level, folder):
     path = folder / "witness.json"
     write_witness(history, level, str(path))
     claim = read_claim(path.read_bytes())
-    assert isinstance(claim, Witness) and claim.level == level
+    assert isinstance(claim, WitnessClaim) and claim.level == level
     return claim
 
 
@@ -154,7 +154,7 @@ def test_every_order_of_tiny_histories_is_judged_as_the_definitions_say(make):
             for level in WEAK[1:]:
                 obeys = _static(facts, level)
                 expected = extends and all(obeys(place, t) for t in order)
-                claim = Witness(level=level, order=[f"T{t + 1}" for t in order])
+                claim = WitnessClaim(level=level, order=[f"T{t + 1}" for t in order])
                 assert (verify_witness(history, claim) == []) == expected, (seed, level, order)
                 judged[expected] += 1
     assert min(judged.values()) > 50
@@ -169,7 +169,7 @@ def test_orders_that_lack_or_repeat_or_invent_transactions(tmp_path):
         ([*good, "T99"], "T99 is not a transaction that counts"),
         ([], "is missing"),
     ):
-        problems = verify_witness(history, Witness(level="TCC", order=order))
+        problems = verify_witness(history, WitnessClaim(level="TCC", order=order))
         assert problem in problems[0]
 
 
@@ -178,7 +178,7 @@ def test_swaps_that_break_an_axiom_are_refuted():
     sessions = [[[("w", "x", 1), ("w", "y", 1)]], [[("w", "x", 2)]], [[("r", "x", 2), ("r", "y", 1)]]]
     history = built([[("committed", ops) for ops in session] for session in sessions])
     verdict = {
-        (level, order): verify_witness(history, Witness(level=level, order=order.split()))
+        (level, order): verify_witness(history, WitnessClaim(level=level, order=order.split()))
         for level in WEAK[1:]
         for order in ("T1 T2 T3", "T2 T1 T3")
     }

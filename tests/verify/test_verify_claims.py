@@ -7,7 +7,7 @@ from test_verify import built, run
 from test_verify_lists import START, append, claim_of, committed, read, refuted, showing, shown, step
 
 from plume_py.verify import judge_entry, violations
-from plume_py.verify.claims import Entry
+from plume_py.verify.claims import HistoryClaim
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +176,7 @@ def test_a_claim_of_many_transactions_is_answered():
     assert refuted(history, "cycle", everyone, level="SI")
     together = built([[("committed", [("w", "x", i + 1)])] for i in range(30)] + [[("committed", [("r", "x", 99)])]])
     claim = claim_of(shown(together, *(f"T{i + 1}" for i in range(30))), "cycle", (), ["x"], "SER")
-    entry = Entry(history="h", levels={}, violations=[claim])
+    entry = HistoryClaim(history="h", levels={}, violations=[claim])
     assert judge_entry(together, entry).refuted  # any order will do
 
 

@@ -10,10 +10,10 @@ import pytest
 from replay_naive import INITIAL, LEVELS, Naive, closure, random_lists
 from test_verify import built
 
-from plume_py.verify import Witness, verify_entry, verify_witness
-from plume_py.verify.claims import Entry, LevelClaim, ShownClaim, StepClaim, ViolationClaim
-from plume_py.verify.facts import Told
-from plume_py.verify.violations import Case, RefutedError
+from plume_py.verify import WitnessClaim, verify_entry, verify_witness
+from plume_py.verify.claims import HistoryClaim, LevelClaim, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.facts import HistoryFacts
+from plume_py.verify.violations import ClaimCheck, RefutedError
 
 START = "(initial state)"
 LEVEL_OF = {"j": "CI", "k": "RA", "l": "RA", "m": "TCC", "n": "TCC"}
@@ -57,12 +57,14 @@ def claim_of(transactions, tap, steps, keys, level):
 def refuted(history, tap, names, *steps, keys=("x",), level=None):
     """What ``verify`` says against one violation."""
     claim = claim_of(shown(history, *names.split()), tap, steps, keys, level)
-    return verify_entry(history, Entry(history="h", levels={claim.level: LevelClaim(ok=False)}, violations=[claim]))
+    return verify_entry(
+        history, HistoryClaim(history="h", levels={claim.level: LevelClaim(ok=False)}, violations=[claim])
+    )
 
 
 def showing(history, order):
     """The levels that an order is confirmed for."""
-    return {level for level in LEVELS if not verify_witness(history, Witness(level=level, order=order.split()))}
+    return {level for level in LEVELS if not verify_witness(history, WitnessClaim(level=level, order=order.split()))}
 
 
 # Witnesses are replayed
@@ -139,11 +141,11 @@ def test_a_value_appended_twice_by_one_transaction():
 
 def test_what_is_wrong_is_told_in_a_line():
     history = committed(append("x", 1), append("x", 2), read("x", 1, 2))
-    assert verify_witness(history, Witness(level="RC", order=["T2", "T1", "T3"])) == [
+    assert verify_witness(history, WitnessClaim(level="RC", order=["T2", "T1", "T3"])) == [
         "T3 read list x as [1 2], which is not what the order makes of it"
     ]
     history = committed(append("x", 1) + read("x", 1), append("x", 2))
-    assert verify_witness(history, Witness(level="RC", order=["T2", "T1"])) == [
+    assert verify_witness(history, WitnessClaim(level="RC", order=["T2", "T1"])) == [
         "T1 read list x as [1], which lacks what comes just before its own appends in the order"
     ]
 
@@ -183,7 +185,7 @@ class Claims:
 
     def __init__(self, sessions):
         self.history, self.naive = built(sessions), Naive(sessions)
-        self.told = Told(self.history)
+        self.history_facts = HistoryFacts(self.history)
         self.names = {t: f"T{t + 1}" for t in self.naive.live} | {INITIAL: START}
         self.shown = {t: next(shown(self.history, self.names[t])) for t in self.naive.live}
         self.keys = {op[1] for _, ops in self.naive.txns for op in ops}
@@ -192,7 +194,7 @@ class Claims:
         """What is said against a violation that shows everyone."""
         claim = claim_of(self.shown.values() if only is None else [self.shown[only]], tap, steps, [x], level)
         try:
-            Case(self.told, claim).check()
+            ClaimCheck(self.history_facts, claim).check()
         except RefutedError as error:
             return str(error)
         return ""

@@ -44,7 +44,7 @@ class TotalOrder:
             return FALSE
         return self._pairs[a, b] if a < b else -self._pairs[b, a]
 
-    def found(self) -> list[int]:
+    def solution(self) -> list[int]:
         """The order in the last solution."""
         ahead = [sum(self.formula.value(self.before(b, a)) for b in range(self.size)) for a in range(self.size)]
         return sorted(range(self.size), key=ahead.__getitem__)

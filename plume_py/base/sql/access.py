@@ -11,7 +11,7 @@ READ, INSERT, UPDATE, DELETE = "read", "insert", "update", "delete"
 
 
 @dataclass(frozen=True)
-class Access:
+class TableAccess:
     """One access to a table.
 
     ``equal`` are the columns that the condition fixes, each with the text of its value; ``by_key`` says that these
@@ -32,12 +32,12 @@ class Access:
     unbounded: bool = False
 
 
-def accesses(stmt: Statement, file: File) -> list[Access]:
+def accesses(stmt: Statement, file: File) -> list[TableAccess]:
     """The accesses of a statement in order, those of its subqueries and of blocks inside it included."""
     return list(_accesses(stmt, file))
 
 
-def _accesses(stmt: Statement, file: File) -> Iterator[Access]:
+def _accesses(stmt: Statement, file: File) -> Iterator[TableAccess]:
     if isinstance(stmt, Select):
         yield from _selects(stmt.tree, file, stmt.line, stmt.for_update)
     elif isinstance(stmt, Assign):
@@ -64,27 +64,27 @@ def _accesses(stmt: Statement, file: File) -> Iterator[Access]:
         yield _access(DELETE, stmt.table, _names(file.table(stmt.table)), stmt.where, file, stmt.line)
 
 
-def _insert(stmt: Insert, file: File) -> Iterator[Access]:
+def _insert(stmt: Insert, file: File) -> Iterator[TableAccess]:
     table = file.table(stmt.table)
     names = stmt.columns or _names(table)
     for row in stmt.rows:
         yield from _inside(list(row), file, stmt.line)
         equal = tuple((name, value.sql()) for name, value in zip(names, row, strict=False))
         by_key = _by_key(table, equal)
-        yield Access(INSERT, stmt.table, _names(table) or names, (), equal, by_key, stmt.line, exact=by_key)
+        yield TableAccess(INSERT, stmt.table, _names(table) or names, (), equal, by_key, stmt.line, exact=by_key)
 
 
 def _access(
     kind: str, name: str, columns: tuple[str, ...], where: Any, file: File, line: int, lock: bool = False
-) -> Access:
+) -> TableAccess:
     table = file.table(name)
     equal = equalities(where, table, _outside(where, file))
     by_key = _by_key(table, equal)
     exact = by_key and table is not None and len(_conjuncts(where)) == len(table.primary_key)
-    return Access(kind, name, columns, _columns([where], table), equal, by_key, line, lock, exact)
+    return TableAccess(kind, name, columns, _columns([where], table), equal, by_key, line, lock, exact)
 
 
-def _selects(tree: Any, file: File, line: int, lock: bool = False) -> Iterator[Access]:
+def _selects(tree: Any, file: File, line: int, lock: bool = False) -> Iterator[TableAccess]:
     if _complex(tree):
         yield from _mentioned(tree, file, line, lock)
         return
@@ -116,7 +116,7 @@ def _is_plain(node: Any) -> bool:
     return isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not node.args.get("joins")
 
 
-def _mentioned(tree: Any, file: File, line: int, lock: bool) -> Iterator[Access]:
+def _mentioned(tree: Any, file: File, line: int, lock: bool) -> Iterator[TableAccess]:
     """Every table that occurs anywhere in a query, with all its rows and columns."""
     exp = engine().exp
     views = {str(view.alias).lower() for view in tree.find_all(exp.CTE)}
@@ -124,7 +124,7 @@ def _mentioned(tree: Any, file: File, line: int, lock: bool) -> Iterator[Access]
     for name in sorted(names):
         if name not in views or file.table(name) is not None:
             columns = _names(file.table(name))
-            yield Access(READ, name, columns, columns, (), False, line, lock, unbounded=True)
+            yield TableAccess(READ, name, columns, columns, (), False, line, lock, unbounded=True)
 
 
 def _is_plain_name(node: Any, line: int) -> bool:
@@ -133,7 +133,7 @@ def _is_plain_name(node: Any, line: int) -> bool:
     return True
 
 
-def _inside(trees: Any, file: File, line: int) -> Iterator[Access]:
+def _inside(trees: Any, file: File, line: int) -> Iterator[TableAccess]:
     """The subqueries of expressions."""
     exp = engine().exp
     for tree in trees if isinstance(trees, list) else [trees]:

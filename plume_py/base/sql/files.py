@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from plume_py.base.errors import InputError
-from plume_py.base.sql.model import Assertion, Condition, File, If, Loop, Param, Rollback, SqlTransaction, Statement
+from plume_py.base.sql.model import (
+    Assertion,
+    Condition,
+    File,
+    If,
+    Loop,
+    Param,
+    RollbackStatement,
+    SqlTransaction,
+    Statement,
+)
 from plume_py.base.sql.schema import table, type_of
 from plume_py.base.sql.statements import first_rows, select, simple
 from plume_py.base.sql.syntax import condition, tokens, wrong
@@ -186,7 +196,7 @@ class _Parser:
             elif self.word() in ("BEGIN", "COMMIT", "START", "DECLARE") or (self.word() == "END" and not ends):
                 self.skip()
             elif self.word() == "ROLLBACK":
-                found.append(Rollback(self.line(), "ROLLBACK"))
+                found.append(RollbackStatement(self.line(), "ROLLBACK"))
                 self.skip()
             elif self.word() == "IF":
                 found.append(self.choice(depth))

@@ -106,7 +106,7 @@ class Assign(Statement):
 
 
 @dataclass(frozen=True)
-class Rollback(Statement):
+class RollbackStatement(Statement):
     """The transaction gives up."""
 
 

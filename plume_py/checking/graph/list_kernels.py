@@ -23,18 +23,18 @@ FROM_ABORTED = -3
 def chain_appends(c: ListColumns, stamp, first):
     """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
 
-    following[o] is the next one or -1, left[o] how many come after o; version_op[v] is the first operation that appends
+    following[o] is the next one or -1, remaining[o] how many come after o; version_op[v] is the first operation that appends
     v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
     """
     op_kind, op_key, op_version, txn_start = c.op_kind, c.op_key, c.op_version, c.txn_start
-    following, left = c.following, c.left
+    following, remaining = c.following, c.remaining
     for t in range(len(txn_start) - 1):
         for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
             if op_kind[o] != 3:
                 continue
             x = op_key[o]
             following[o] = first[x] if stamp[x] == t else -1
-            left[o] = left[first[x]] + 1 if stamp[x] == t else 0
+            remaining[o] = remaining[first[x]] + 1 if stamp[x] == t else 0
             stamp[x] = t
             first[x] = o
             c.version_op[op_version[o]] = o
@@ -71,7 +71,7 @@ def own_appends(c: ListColumns, stamp, first):
 
 def extent(c, i):
     """How long list i is with all appends of its reader, if it shows any."""
-    later = c.left[c.own_first[i]] + 1 - c.own_count[i] if c.own_count[i] else 0
+    later = c.remaining[c.own_first[i]] + 1 - c.own_count[i] if c.own_count[i] else 0
     return c.starts[i + 1] - c.starts[i] + later
 
 
@@ -200,7 +200,7 @@ def agrees(c, i, references):
     own = c.own_first[i]
     where = at[c.op_version[own]] if own >= 0 else -1
     if c.own_count[i]:
-        last = where + c.left[own]
+        last = where + c.remaining[own]
         if where != length or last >= size or owners[base + last] != c.txn[i]:
             return -1
         for k in range(c.own_count[i]):

@@ -81,7 +81,7 @@ def _columns(history: History, judged: Int8s, source: Int32s) -> ListColumns:
         writer=history.version_writer,
         source=source,
         following=np.empty(operations, np.int32),
-        left=np.empty(operations, np.int32),
+        remaining=np.empty(operations, np.int32),
         version_op=np.full(versions, -1, np.int32),
         times=np.zeros(versions, np.int32),
         opens=np.zeros(versions, np.uint8),

@@ -8,9 +8,18 @@ from plume_py.base import accel
 from plume_py.checking.graph import reads_kernels
 from plume_py.checking.graph.lists import EXAMPLES, ListFindings, by_pattern, read_lists
 from plume_py.checking.graph.records import Columns, ExternalReads, Findings, Versions, Writers
-from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int8s, Int32s, Int64s
-
-INITIAL = reads_kernels.INITIAL
+from plume_py.history.model import (
+    ABORTED,
+    COMMITTED,
+    INITIAL,
+    NOBODY,
+    READ_LIST,
+    UNKNOWN,
+    History,
+    Int8s,
+    Int32s,
+    Int64s,
+)
 
 LETTERS = "abcdefj"
 

@@ -8,8 +8,9 @@
 import numpy as np
 
 from plume_py.checking.graph.records import Columns, ExternalReads, Findings, Versions, Writers
+from plume_py.history.model import INITIAL
 
-INITIAL, THIN_AIR, ABORTED = -1, -2, -3
+THIN_AIR, ABORTED = -2, -3
 
 # Rows of ``counts`` and ``examples``: one per pattern letter a b c d e f j.
 A, B, C, D, E, F, J = 0, 1, 2, 3, 4, 5, 6

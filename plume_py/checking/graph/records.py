@@ -173,7 +173,7 @@ class ListColumns(NamedTuple):
     writer: Int32s
     source: Int32s
     following: Int32s
-    left: Int32s
+    remaining: Int32s
     version_op: Int32s
     times: Int32s
     opens: Int8s

@@ -13,36 +13,36 @@ class Part:
     """What is left of a history. Transactions, sessions, keys and versions keep their numbers; operations do not."""
 
     analysis: Analysis
-    kept: Int64s | None = None  # the operations of the whole that are left; None: all
+    origins: Int64s | None = None  # what its operations are in the whole; None: the same
 
     def without(self, gone: Bools) -> "Part":
         """Leave out these operations, which must be reads."""
-        kept = np.flatnonzero(~gone) if self.kept is None else self.kept[~gone]
-        return Part(Analysis(without_operations(self.analysis.history, gone), self.analysis.clock), kept)
+        origins = np.flatnonzero(~gone) if self.origins is None else self.origins[~gone]
+        return Part(Analysis(without_operations(self.analysis.history, gone), self.analysis.clock), origins)
 
     def number_in_whole(self, o: int) -> int:
         """Which operation of the whole history operation ``o`` of what is left is."""
-        return o if self.kept is None else int(self.kept[o])
+        return o if self.origins is None else int(self.origins[o])
 
 
 def without_operations(history: History, gone: Bools) -> History:
     """The same history without these operations."""
-    kept = ~gone
-    before = np.zeros(len(kept) + 1, np.int64)
-    np.cumsum(kept, out=before[1:])
-    lists = None if history.lists is None else _without(history.lists, kept, before)
+    keep = ~gone
+    before = np.zeros(len(keep) + 1, np.int64)
+    np.cumsum(keep, out=before[1:])
+    lists = None if history.lists is None else _without(history.lists, keep, before)
     return replace(
         history,
-        op_kind=history.op_kind[kept],
-        op_key=history.op_key[kept],
-        op_version=history.op_version[kept],
+        op_kind=history.op_kind[keep],
+        op_key=history.op_key[keep],
+        op_version=history.op_version[keep],
         txn_start=before[history.txn_start],
         lists=lists,
     )
 
 
-def _without(lists: ListReads, kept: Bools, before: Int64s) -> ListReads:
-    stays = kept[lists.ops]
+def _without(lists: ListReads, keep: Bools, before: Int64s) -> ListReads:
+    stays = keep[lists.ops]
     sizes = np.diff(lists.starts)
     starts = np.zeros(int(np.count_nonzero(stays)) + 1, np.int64)
     np.cumsum(sizes[stays], out=starts[1:])

@@ -19,7 +19,7 @@ from plume_py.history.formats import text_kernels as kernels
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.formats.json_native import HINT, Operation
 from plume_py.history.formats.jsonl_native import Header
-from plume_py.history.formats.text import PROBLEMS
+from plume_py.history.formats.plume_text import PROBLEMS
 from plume_py.history.source import HEAD, Source
 from plume_py.levels import NAMES, parse_level
 
@@ -238,7 +238,7 @@ class PlumeText:
                     last.ops += arrival.ops  # type: ignore[operator]  # a list, as _runs made it
                     continue
                 if arrival.id is not None and not self._ids.add(arrival.id):  # type: ignore[arg-type]
-                    raise _told_again(arrival)
+                    raise _duplicate(arrival)
                 if last is not None:
                     batch.append(last)
                 self._open[arrival.session] = arrival  # type: ignore[index]
@@ -333,7 +333,7 @@ def _problem(piece: Piece, problem: int, at: int) -> InputError:
     return InputError(f"{what}: {text!r}", where=f"line {line}", hint=hint)
 
 
-def _told_again(arrival: Arrival) -> InputError:
+def _duplicate(arrival: Arrival) -> InputError:
     return InputError(
         f"transaction {arrival.id} came before: another session has that id, or its own session had gone on",
         where=f"line {arrival.line}",

@@ -22,7 +22,6 @@ from plume_py.checking.stream.table_kernels import (
     IMPLICIT_READS,
     IN_ORDER,
     INIT_TXN,
-    INITIAL,
     INITIAL_CODE,
     INITIAL_WRITTEN,
     KEY,
@@ -61,6 +60,7 @@ from plume_py.checking.stream.table_kernels import (
     WRITES,
     WRITTEN,
 )
+from plume_py.history.model import INITIAL
 
 
 def take_all(m, first, last, kinds, keys, values, ends, sessions, statuses, patient):
@@ -122,7 +122,7 @@ def take(m, t):
         if judges.has_layer(m, layer):
             reach.finish_row(m, layer, t)
     for level in range(RC, TCC + 1):
-        if m.asked[level] and not judges.has_layer(m, level):
+        if m.levels[level] and not judges.has_layer(m, level):
             orders.append(m, level, t)
     if m.txn[t, STATUS] == UNKNOWN:
         m.n[UNKNOWN_OPS] += end - begin

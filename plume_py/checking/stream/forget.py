@@ -26,22 +26,22 @@ FORGOTTEN = -5  # the source of a read whose writer is gone
 def forget(m: State, window: int) -> tuple[State, Int64s]:
     """Smaller tables, without what may go; and which transactions are left, oldest first."""
     txns = int(m.n[tables.TXNS])
-    rows = {layer: _known_rows(m, layer) for layer in range(LAYERS) if layer == 0 or m.asked[layer]}
+    rows = {layer: _known_rows(m, layer) for layer in range(LAYERS) if layer == 0 or m.levels[layer]}
     unsettled = _unsettled(m, rows[0])
     keep = unsettled | ~_overwritten(m, rows[0])
     keep[max(0, txns - window) :] = True
     if m.n[tables.INIT_TXN] >= 0:
         keep[m.n[tables.INIT_TXN]] = True
     keep[_sources(m, keep & unsettled)] = True
-    kept = np.flatnonzero(keep)
-    return _smaller(m, kept, rows), kept
+    survivors = np.flatnonzero(keep)
+    return _smaller(m, survivors, rows), survivors
 
 
 def _known_rows(m: State, layer: int) -> Int32s:
     """What each transaction knows, late news included: a node of a tree tells what holds from its position on."""
     rows = m.row[layer, : int(m.n[tables.TXNS])].copy()
     for s in range(int(m.n[tables.SESSIONS])):
-        if m.told[layer, s]:
+        if m.has_late[layer, s]:
             members = _members(m, s)
             rows[members] = np.maximum(rows[members], np.maximum.accumulate(m.late[layer, members], axis=0))
     return rows
@@ -77,7 +77,7 @@ def _overwritten(m: State, rows: Int32s) -> Bools:
     np.maximum.at(newest, key, owner)
     by = newest[key]
     safe = (by != owner) & (rows[by, session[owner]] >= position[owner])
-    if m.asked[judges.RA]:  # which looks at what the own session wrote, besides
+    if m.levels[judges.RA]:  # which looks at what the own session wrote, besides
         here = key * sessions + session[owner]
         _, index = np.unique(here, return_inverse=True)
         last = np.zeros(len(here), np.int64)
@@ -94,14 +94,14 @@ def _sources(m: State, readers: Bools) -> Int32s:
     return np.asarray(sources[sources >= 0])
 
 
-def _smaller(m: State, kept: Int64s, rows: dict[int, Int32s]) -> State:
+def _smaller(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
     """The tables with these transactions only, all of them numbered anew."""
     sessions = int(m.n[tables.SESSIONS])
-    asked = [bool(level) for level in m.asked]
+    levels = [bool(level) for level in m.levels]
     initial = int(m.n[tables.INITIAL_CODE]) if m.n[tables.HAS_INITIAL] else None
-    small = new_state(asked, initial, bool(m.n[tables.INIT_TXN] >= 0))
-    lengths = m.txn[kept + 1, tables.FIRST_OP] - m.txn[kept, tables.FIRST_OP]
-    small = with_room(small, len(kept), int(np.sum(lengths)), sessions)
+    small = new_state(levels, initial, bool(m.n[tables.INIT_TXN] >= 0))
+    lengths = m.txn[survivors + 1, tables.FIRST_OP] - m.txn[survivors, tables.FIRST_OP]
+    small = with_room(small, len(survivors), int(np.sum(lengths)), sessions)
     for entry in (tables.IMPLICIT_READS, tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.ORDERED, len(m.n))):
         small.n[entry] = m.n[entry]
     small.broken[:] = m.broken
@@ -109,17 +109,17 @@ def _smaller(m: State, kept: Int64s, rows: dict[int, Int32s]) -> State:
     for s in range(sessions):
         small.session[s] = tables.new_list(handle)
     number = np.full(len(rows[0]) + 1, FORGOTTEN, np.int32)
-    number[kept] = np.arange(len(kept))
-    _copy_transactions(m, small, handle, kept, number)
-    _copy_orders(m, small, kept, rows)
+    number[survivors] = np.arange(len(survivors))
+    _copy_transactions(m, small, handle, survivors, number)
+    _copy_orders(m, small, survivors, rows)
     feed.reindex(handle)
     return small
 
 
-def _copy_transactions(m: State, small: State, handle: Any, kept: Int64s, number: Int32s) -> None:
+def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, number: Int32s) -> None:
     """Transactions, their operations, and their reads, which keep their order."""
     at_op = at_read = 0
-    for t, old in enumerate(kept.tolist()):
+    for t, old in enumerate(survivors.tolist()):
         ops = slice(int(m.txn[old, tables.FIRST_OP]), int(m.txn[old + 1, tables.FIRST_OP]))
         first_read = int(m.txn[old, tables.FIRST_READ])
         reads = m.read[first_read : int(m.txn[old + 1, tables.FIRST_READ])].copy()
@@ -137,8 +137,8 @@ def _copy_transactions(m: State, small: State, handle: Any, kept: Int64s, number
         reads[:, tables.SAME] += np.where(reads[:, tables.SAME] >= 0, at_read - first_read, 0)
         small.read[at_read : at_read + len(reads)] = reads
         at_op, at_read = at_op + length, at_read + len(reads)
-    small.txn[len(kept), [tables.FIRST_OP, tables.FIRST_READ]] = at_op, at_read
-    small.n[[tables.TXNS, tables.OPS, tables.READS]] = len(kept), at_op, at_read
+    small.txn[len(survivors), [tables.FIRST_OP, tables.FIRST_READ]] = at_op, at_read
+    small.n[[tables.TXNS, tables.OPS, tables.READS]] = len(survivors), at_op, at_read
 
 
 def _copy_version(m: State, small: State, handle: Any, x: int, v: int, number: Int32s) -> tuple[int, int]:
@@ -153,15 +153,15 @@ def _copy_version(m: State, small: State, handle: Any, x: int, v: int, number: I
     return key, version
 
 
-def _copy_orders(m: State, small: State, kept: Int64s, rows: dict[int, Int32s]) -> None:
+def _copy_orders(m: State, small: State, survivors: Int64s, rows: dict[int, Int32s]) -> None:
     """Positions count only those that are left, and so do the rows."""
     sessions = int(m.n[tables.SESSIONS])
     for s in range(sessions):
         members = _members(m, s)
-        left = np.isin(members, kept)
+        left = np.isin(members, survivors)
         rank = np.concatenate(([0], np.cumsum(left))).astype(np.int32)
-        mine = np.flatnonzero(m.txn[kept, tables.SESSION] == s)
-        small.txn[mine, tables.POSITION] = rank[m.txn[kept[mine], tables.POSITION]]
+        mine = np.flatnonzero(m.txn[survivors, tables.SESSION] == s)
+        small.txn[mine, tables.POSITION] = rank[m.txn[survivors[mine], tables.POSITION]]
         for layer, known in rows.items():
-            small.row[layer, : len(kept), s] = rank[known[kept, s]]
+            small.row[layer, : len(survivors), s] = rank[known[survivors, s]]
             small.now[layer, :sessions, s] = rank[m.now[layer, :sessions, s]]

@@ -24,7 +24,6 @@ from plume_py.checking.stream.table_kernels import (
     FIRST_READ,
     HEADS,
     IN_ORDER,
-    INITIAL,
     KEY,
     LAST,
     LAST_READ,
@@ -56,6 +55,7 @@ from plume_py.checking.stream.table_kernels import (
     TXNS,
     WRITES,
 )
+from plume_py.history.model import INITIAL
 
 # Kinds of events: a pattern of a single read (its letter's place in "abcdefj"), and those of the graph.
 B, C, D, E, F, J = 1, 2, 3, 4, 5, 6
@@ -92,7 +92,7 @@ def note(m, kind, level, a, b, r, i):
 
 def has_layer(m, layer):
     """Is this layer kept?"""
-    return layer == CAUSAL or (m.asked[layer] and not m.n[ORDERED + layer])
+    return layer == CAUSAL or (m.levels[layer] and not m.n[ORDERED + layer])
 
 
 def become_live(m, t):
@@ -118,7 +118,7 @@ def judge(m, t):
             m.txn[p, SEEN] = t
             judge_source(m, t, p, r, first, last)
         judge_session(m, t, r)
-        if m.asked[TCC]:
+        if m.levels[TCC]:
             judge_causal(m, t, r)
     if m.n[OUT_OF_ORDER]:
         catch_up(m)
@@ -142,13 +142,13 @@ def judge_late(m, t, r):
     """What a read means to each level, beside the other reads of its transaction."""
     judge_pairs(m, t, r)
     judge_session(m, t, r)
-    if m.asked[TCC]:
+    if m.levels[TCC]:
         judge_causal(m, t, r)
 
 
 def judge_source(m, t, p, r, first, last):
     """t first read from p with read r: what p wrote must be seen by the later reads (RC), or all reads (RA)."""
-    if not m.asked[RC] and not m.asked[RA]:
+    if not m.levels[RC] and not m.levels[RA]:
         return
     if m.txn[p + 1, FIRST_OP] - m.txn[p, FIRST_OP] > 2 * (last - first):
         for q in range(first, last):
@@ -168,15 +168,15 @@ def judge_pair(m, t2, r, q):
     """Read r is from t2, which wrote what read q of the same transaction saw from another."""
     if m.read[q, SOURCE] < INITIAL or m.read[q, SOURCE] == t2:
         return
-    if m.asked[RC] and r < q:
+    if m.levels[RC] and r < q:
         force(m, RC, t2, q)
-    if m.asked[RA]:
+    if m.levels[RA]:
         force(m, RA, t2, q)
 
 
 def judge_session(m, t, r):
     """Read atomic, for what the own session wrote before t."""
-    if m.asked[RA]:
+    if m.levels[RA]:
         slot = tables.find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], False)
         t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1) if slot >= 0 else -1
         if t2 >= 0:
@@ -282,12 +282,12 @@ def leave_order(m, level):
 def learn_of(m, t, p, r):
     """The late edge p -> t, at every level; the causal order comes last, since the layers build on it."""
     for level in range(RC, TCC + 1):
-        if m.asked[level] and not settle_edge(m, level, p, t):
+        if m.levels[level] and not settle_edge(m, level, p, t):
             note(m, FORCED_CYCLE, level, p, t, r, -1)
     m.n[NEWS] = 0
     if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
         note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
-    elif m.asked[TCC]:
+    elif m.levels[TCC]:
         for i in range(m.n[NEWS]):
             for position in range(m.news[i, 3] + 1, m.news[i, 4] + 1):
                 t2 = tables.at_position(m, m.news[i, 2], position)
@@ -315,7 +315,7 @@ def become_visible(m, t2, s, position):
 
 def judge_pairs(m, t, r):
     """RC and RA: a read r beside the other reads of its transaction, each of which may be the one that is judged."""
-    if not m.asked[RC] and not m.asked[RA]:
+    if not m.levels[RC] and not m.levels[RA]:
         return
     p = m.read[r, SOURCE]
     x = m.op[m.read[r, OP], KEY]
@@ -334,11 +334,11 @@ def activate(m, u):
     catch_up(m)
     become_live(m, u)
     s, position = m.txn[u, SESSION], m.txn[u, POSITION]
-    if m.asked[RA]:
+    if m.levels[RA]:
         for o in range(m.txn[u, FIRST_OP], m.txn[u + 1, FIRST_OP]):
             if m.op_kind[o] & LAST:
                 judge_own_session(m, u, m.op[o, KEY], s, position)
-    if m.asked[TCC]:
+    if m.levels[TCC]:
         for b in range(m.n[SESSIONS]):
             first = position + 1 if b == s else reach.first_after(m, CAUSAL, u, b)
             if first > 0:

@@ -17,9 +17,9 @@ from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.batch import Arrived, Arriving, Batch, code_of, make_batch
 from plume_py.checking.stream.codes import StreamCoder
 from plume_py.checking.stream.forget import forget
-from plume_py.checking.stream.lists import ListOrders
+from plume_py.checking.stream.list_orders import ListOrders
+from plume_py.checking.stream.names import TransactionNames
 from plume_py.checking.stream.proof import Event, Excerpt, Involved, Judge
-from plume_py.checking.stream.roster import Roster
 from plume_py.checking.stream.state import LAYERS, new_state, with_room
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import Atom
@@ -88,9 +88,9 @@ class Monitor:
             self._state.n[tables.IN_ORDER] = 0
         self._lists = ListOrders()
         self._sessions: dict[Hashable, int] = {}
-        self._roster = Roster()
+        self._names = TransactionNames()
         self._raw_lists: list[tuple[int, Int64s]] = []
-        self._shown: dict[str, list[Violation]] = {}
+        self._examples: dict[str, list[Violation]] = {}
         self._looked = np.zeros(len(WEAK), np.int64)
         self._seconds = 0.0
 
@@ -141,7 +141,7 @@ class Monitor:
             try:
                 with no_collector():
                     batch = make_batch(some, self._sessions, self._coder, self._initial)
-                    self._roster.enter(some)
+                    self._names.enter(some)
             except InputError as error:
                 yield from self._one_by_one(some, error)
                 continue
@@ -170,11 +170,11 @@ class Monitor:
 
     def _forget(self, window: int) -> None:
         before = self._state
-        self._state, kept = forget(before, window)
-        self._forgotten += int(before.n[tables.TXNS]) - len(kept)
+        self._state, survivors = forget(before, window)
+        self._forgotten += int(before.n[tables.TXNS]) - len(survivors)
         self._forgotten_ops += int(before.n[tables.OPS] - self._state.n[tables.OPS])
-        self._roster.keep(kept, int(before.n[tables.TXNS]))
-        self._forget_at = len(kept) + max(window, 1)
+        self._names.keep(survivors, int(before.n[tables.TXNS]))
+        self._forget_at = len(survivors) + max(window, 1)
 
     def close(self) -> Result:
         """The final verdict; reads that are still pending are from nobody."""
@@ -199,8 +199,8 @@ class Monitor:
             transactions=self.transactions,
             operations=self.operations,
             levels={level: self._own_verdict(level) for level in self.levels},
-            violations=tuple(violation for shown in self._shown.values() for violation in shown),
-            counts={tap: len(shown) for tap, shown in self._shown.items()},
+            violations=tuple(violation for shown in self._examples.values() for violation in shown),
+            counts={tap: len(shown) for tap, shown in self._examples.items()},
             counts_exact=False,
             notes=notes,
             seconds={"check": self._seconds},
@@ -208,7 +208,7 @@ class Monitor:
 
     def _own_verdict(self, level: str) -> LevelVerdict:
         if level not in self.holding:
-            return LevelVerdict(False, tuple(tap for tap in forbidden_at(level) if tap in self._shown))
+            return LevelVerdict(False, tuple(tap for tap in forbidden_at(level) if tap in self._examples))
         if self.pending and (level in RUNNABLE or self._forgotten):
             gone = "were forgotten or " if self._forgotten else ""
             return LevelVerdict(None, reason=f"{self.pending:,} reads saw values that {gone}nobody wrote")
@@ -222,7 +222,7 @@ class Monitor:
         """Everything that has arrived, as a history."""
         m = self._state
         txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
-        lines = self._roster.lines[:txns]
+        lines = self._names.lines[:txns]
         keys, key_atoms = self._coder.table(m.key_code[: int(m.n[tables.KEYS])])
         elements = [codes for _, codes in self._raw_lists]
         versions = int(m.n[tables.VERSIONS])
@@ -247,7 +247,7 @@ class Monitor:
             initial_declared=self._declared,
             txn_line=np.array(lines, np.int32) if any(lines) else None,
             lists=lists,
-            txn_label=Labels(tuple(map(self._roster.name, range(txns)))),
+            txn_label=Labels(tuple(map(self._names.name, range(txns)))),
             session_label=Labels(tuple(self._session_names())),
         )
         return assemble(raw, "stream", self._init_txn)
@@ -278,7 +278,7 @@ class Monitor:
         last = len(batch.session)
         if batch.lists:
             last = done + 1
-        patient = bool(np.all(self._looked[m.asked == 1] >= LOOKED_INTO)) and bool(np.all(m.broken[m.asked == 1]))
+        patient = bool(np.all(self._looked[m.levels == 1] >= LOOKED_INTO)) and bool(np.all(m.broken[m.levels == 1]))
         first = int(m.n[tables.TXNS])
         columns = batch.kinds, batch.keys, batch.values, batch.start, batch.session, batch.status
         taken = int(feed.take_all(self._tables, done, last, *columns, patient))
@@ -310,13 +310,13 @@ class Monitor:
         """The counterexamples in the transactions behind an event that were not shown often enough yet."""
         involved = Involved(self._state, self._tables, self._lists).collect(event)
         excerpt = Excerpt(self._state, self._lists, self._coder, self._code, event)
-        part = excerpt.history(involved, self._roster.name, self._session_names(), self._roster.lines)
+        part = excerpt.history(involved, self._names.name, self._session_names(), self._names.lines)
         result = check(part, self.levels, max_examples=EXAMPLES)
-        number = {self._roster.name(t): t for t in involved}
+        number = {self._names.name(t): t for t in involved}
         judge = Judge(self._state, self._tables, self._lists, self._coder, number)
         fresh = []
         for violation in judge.true_ones(result.violations, event):
-            shown = self._shown.setdefault(violation.tap, [])
+            shown = self._examples.setdefault(violation.tap, [])
             if len(shown) < self._max_examples and violation not in shown:
                 shown.append(violation)
                 fresh.append(violation)
@@ -336,9 +336,9 @@ class Monitor:
             v = event.b
             x = int(m.version[v, tables.VERSION_KEY])
             both = (int(m.version[v, column]) for column in (tables.WRITER, tables.SECOND))
-            written = " and ".join(f"{self._roster.name(t)!s:.60} ({self._place(t)})" for t in both)
+            written = " and ".join(f"{self._names.name(t)!s:.60} ({self._place(t)})" for t in both)
             raise InputError(
-                f"ambiguous read: {self._roster.name(event.a)!s:.60} read value "
+                f"ambiguous read: {self._names.name(event.a)!s:.60} read value "
                 f"{self._coder.spell(int(m.version_value[v]))!r:.60} of key "
                 f"{self._coder.spell(int(m.key_code[x]))!r:.60}, which two transactions wrote: {written}",
                 where=self._place(event.a),
@@ -346,8 +346,8 @@ class Monitor:
             )
 
     def _place(self, t: int) -> str:
-        if self._roster.lines[t]:
-            return f"line {self._roster.lines[t]}"
+        if self._names.lines[t]:
+            return f"line {self._names.lines[t]}"
         txn = self._state.txn[t]
         return f"sessions[{txn[tables.SESSION]}][{txn[tables.POSITION] - 1}]"
 

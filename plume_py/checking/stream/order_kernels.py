@@ -30,7 +30,7 @@ from plume_py.checking.stream.table_kernels import (
     STEPS,
 )
 
-AFTER, BEFORE = 0, 1  # rows of ``m.found``
+AFTER, BEFORE = 0, 1  # rows of ``m.affected``
 
 
 def append(m, level, t):
@@ -61,7 +61,7 @@ def visit(m, level, row, count, t, low, high):
     if m.mark[t] == m.n[STAMP] or m.place[level, t] < low or m.place[level, t] > high:
         return count
     m.mark[t] = m.n[STAMP]
-    m.found[row, count] = t
+    m.affected[row, count] = t
     return count + 1
 
 
@@ -70,7 +70,7 @@ def find_after(m, level, v, u, high):
     count = visit(m, level, AFTER, 0, v, 0, high)
     done = 0
     while done < count:
-        t = m.found[AFTER, done]
+        t = m.affected[AFTER, done]
         done += 1
         if t == u:
             return -1
@@ -95,7 +95,7 @@ def find_before(m, level, u, low):
     count = visit(m, level, BEFORE, 0, u, low, high)
     done = 0
     while done < count:
-        t = m.found[BEFORE, done]
+        t = m.affected[BEFORE, done]
         done += 1
         if m.txn[t, POSITION] > 1:
             previous = tables.at_position(m, m.txn[t, SESSION], m.txn[t, POSITION] - 1)
@@ -117,15 +117,15 @@ def rearrange(m, level, after, leading):
     by_place(m, level, BEFORE, leading)
     i = j = 0
     for k in range(leading + after):  # all places, ascending
-        if j == after or (i < leading and m.place[level, m.found[BEFORE, i]] < m.place[level, m.found[AFTER, j]]):
-            m.places[k] = m.place[level, m.found[BEFORE, i]]
+        if j == after or (i < leading and m.place[level, m.affected[BEFORE, i]] < m.place[level, m.affected[AFTER, j]]):
+            m.free_places[k] = m.place[level, m.affected[BEFORE, i]]
             i += 1
         else:
-            m.places[k] = m.place[level, m.found[AFTER, j]]
+            m.free_places[k] = m.place[level, m.affected[AFTER, j]]
             j += 1
     for k in range(leading + after):
-        t = m.found[BEFORE, k] if k < leading else m.found[AFTER, k - leading]
-        m.place[level, t] = m.places[k]
+        t = m.affected[BEFORE, k] if k < leading else m.affected[AFTER, k - leading]
+        m.place[level, t] = m.free_places[k]
 
 
 def by_place(m, level, row, count):
@@ -135,10 +135,10 @@ def by_place(m, level, row, count):
         gap = 3 * gap + 1
     while gap > 0:
         for i in range(gap, count):
-            t = m.found[row, i]
+            t = m.affected[row, i]
             j = i
-            while j >= gap and m.place[level, m.found[row, j - gap]] > m.place[level, t]:
-                m.found[row, j] = m.found[row, j - gap]
+            while j >= gap and m.place[level, m.affected[row, j - gap]] > m.place[level, t]:
+                m.affected[row, j] = m.affected[row, j - gap]
                 j -= gap
-            m.found[row, j] = t
+            m.affected[row, j] = t
         gap //= 3

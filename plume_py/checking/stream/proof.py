@@ -17,7 +17,7 @@ from plume_py.checking.stream import judge_kernels as judges
 from plume_py.checking.stream import reach_kernels as reach
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.codes import StreamCoder
-from plume_py.checking.stream.lists import CONTRADICTING_LISTS, WRONG_LIST, ListOrders
+from plume_py.checking.stream.list_orders import CONTRADICTING_LISTS, WRONG_LIST, ListOrders
 from plume_py.checking.stream.state import State
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import READ_LIST, STATUS_NAMES, History

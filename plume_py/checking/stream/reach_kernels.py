@@ -5,7 +5,7 @@ for two sessions it is a step function. ``m.row[layer, t]`` holds it as it was w
 about transactions that are in the past already, is kept apart: as updates "from position i on at least so many", in a
 Fenwick tree of maxima whose node for position i is stored in the row of the transaction at i. A late edge thus costs a
 few steps and not one for each transaction after it, and as long as nothing is late no tree is looked at (``m.most`` has
-the largest update per pair of sessions, ``m.told`` says whether a session has any). ``m.now`` is what each session
+the largest update per pair of sessions, ``m.has_late`` says whether a session has any). ``m.now`` is what each session
 knows at its present end.
 
 Layer 0 is the causal order; layers 1, 2, 3 are what RC, RA, TCC make of it by force.
@@ -65,7 +65,7 @@ def all_known(m, layer, t, into):
     for b in range(sessions):
         scratch[into, b] = row[layer, t, b]
     s = m.txn[t, SESSION]
-    if not m.told[layer, s]:
+    if not m.has_late[layer, s]:
         return
     position = m.txn[t, POSITION]
     while position > 0:
@@ -111,7 +111,7 @@ def copy_layer(m, layer):
             if m.late[CAUSAL, t, b] > 0:
                 m.late[layer, t, b] = m.late[CAUSAL, t, b]
     for s in range(m.n[SESSIONS]):
-        m.told[layer, s] = m.told[CAUSAL, s]
+        m.has_late[layer, s] = m.has_late[CAUSAL, s]
         for b in range(m.n[SESSIONS]):
             m.most[layer, s, b] = m.most[CAUSAL, s, b]
             m.now[layer, s, b] = m.now[CAUSAL, s, b]
@@ -174,7 +174,7 @@ def tell(m, layer, c, b, position):
             if scratch[SOURCE_ROW, d] > scratch[TARGET_ROW, d]:
                 note_news(m, b, position, d, scratch[TARGET_ROW, d], scratch[SOURCE_ROW, d])
     m.n[LATE_UPDATES] += 1
-    m.told[layer, b] = 1
+    m.has_late[layer, b] = 1
     sessions, end = m.n[SESSIONS], tables.length_of(m, b)
     for d in range(sessions):
         m.most[layer, b, d] = max(m.most[layer, b, d], scratch[SOURCE_ROW, d])

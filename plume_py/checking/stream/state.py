@@ -27,7 +27,7 @@ class State(NamedTuple):
     """All tables; the columns are named in ``table_kernels``."""
 
     n: Int64s  # how many there are of everything
-    asked: Int8s  # CI, RC, RA, TCC
+    levels: Int8s  # CI, RC, RA, TCC
     broken: Int8s
     txn: Int32s
     op_kind: Int8s
@@ -48,19 +48,19 @@ class State(NamedTuple):
     late: Int32s
     most: Int32s
     now: Int32s  # what each session knows by now
-    told: Int8s
+    has_late: Int8s
     scratch: Int32s
     news: Int32s
     place: Int32s
     mark: Int32s
-    found: Int32s
-    places: Int32s
+    affected: Int32s
+    free_places: Int32s
     edge: Int32s
     event: Int32s
 
 
-def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> State:
-    """Empty tables for the levels asked (CI, RC, RA, TCC)."""
+def new_state(levels: "list[bool]", initial: int | None, init_first: bool) -> State:
+    """Empty tables for the levels in question (CI, RC, RA, TCC)."""
     count = np.zeros(40, np.int64)
     count[tables.HAS_INITIAL] = initial is not None
     count[tables.INITIAL_CODE] = 0 if initial is None else initial
@@ -70,7 +70,7 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
     txns, ops, sessions = FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS
     return State(
         n=count,
-        asked=np.array(asked, np.uint8),
+        levels=np.array(levels, np.uint8),
         broken=np.zeros(4, np.uint8),
         txn=_rows(txns + 1, 10),
         op_kind=np.zeros(ops, np.uint8),
@@ -91,13 +91,13 @@ def new_state(asked: "list[bool]", initial: int | None, init_first: bool) -> Sta
         late=np.zeros((LAYERS, txns, sessions), np.int32),
         most=np.zeros((LAYERS, sessions, sessions), np.int32),
         now=np.zeros((LAYERS, sessions, sessions), np.int32),
-        told=np.zeros((LAYERS, sessions), np.uint8),
+        has_late=np.zeros((LAYERS, sessions), np.uint8),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
         place=_rows(LAYERS, txns),
         mark=np.zeros(txns, np.int32),
-        found=_rows(2, txns),
-        places=np.zeros(txns, np.int32),
+        affected=_rows(2, txns),
+        free_places=np.zeros(txns, np.int32),
         edge=_rows(txns, 7),
         event=_rows(EVENTS, 6),
     )
@@ -141,7 +141,7 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
     row, late = (np.zeros((LAYERS, txns, sessions), np.int32) for _ in range(2))
     for layer in range(LAYERS):
         # what was never touched is not to be touched
-        if layer == 0 or (m.asked[layer] and not m.n[tables.ORDERED + layer]):
+        if layer == 0 or (m.levels[layer] and not m.n[tables.ORDERED + layer]):
             row[layer, :used, :columns] = m.row[layer, :used]
         if np.any(m.most[layer]):
             late[layer, :used, :columns] = m.late[layer, :used]
@@ -150,22 +150,22 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
     most, now = (np.zeros((LAYERS, sessions, sessions), np.int32) for _ in range(2))
     most[:, :columns, :columns] = m.most
     now[:, :columns, :columns] = m.now
-    told = np.zeros((LAYERS, sessions), np.uint8)
-    told[:, :columns] = m.told
+    has_late = np.zeros((LAYERS, sessions), np.uint8)
+    has_late[:, :columns] = m.has_late
     return m._replace(
         txn=_longer(m.txn, txns + 1, used + 1),
         row=row,
         late=late,
         most=most,
         now=now,
-        told=told,
+        has_late=has_late,
         session=_longer(m.session, sessions, columns),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
         place=place,
         mark=_longer(m.mark, txns, used),
-        found=_rows(2, txns),
-        places=np.zeros(txns, np.int32),
+        affected=_rows(2, txns),
+        free_places=np.zeros(txns, np.int32),
     )
 
 

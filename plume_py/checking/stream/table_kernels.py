@@ -39,8 +39,8 @@ EDGE_FROM, EDGE_TO, EDGE_READ, EDGE_LIST, EDGE_LEVEL, NEXT_IN, NEXT_OUT = range(
 # Columns of ``m.lists``.
 OFFSET, LENGTH, CAPACITY = range(3)
 
-# ``SOURCE`` of a read, if it is not a transaction.
-INITIAL, ABORTED_SOURCE, WAITS = -1, -3, -4
+# ``SOURCE`` of a read, if it is neither a transaction nor INITIAL.
+ABORTED_SOURCE, WAITS = -3, -4
 
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
 

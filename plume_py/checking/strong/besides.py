@@ -15,7 +15,7 @@ from plume_py.checking.graph.without import Part
 from plume_py.checking.result import Violation
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.decide.engine import StrongEngine
-from plume_py.checking.strong.explain.violation import Explained, explain
+from plume_py.checking.strong.explain.counterexample import Explained, explain
 from plume_py.checking.strong.rest import Rest
 from plume_py.checking.violation import complete
 from plume_py.history.model import Int8s
@@ -43,14 +43,14 @@ class Besides:
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
 
-    def add(self, found: Explained) -> None:
+    def add(self, explained: Explained) -> None:
         """Keep a violation, unless there are enough of its pattern at its level: every broken level has one to show."""
-        tap, level = found.violation.tap, found.violation.level
+        tap, level = explained.violation.tap, explained.violation.level
         self.counts[tap] += 1
         if sum(each.tap == tap and each.level == level for each in self.violations) < self.examples:
-            self.violations.append(self._shown_whole(found))
+            self.violations.append(self._in_whole_history(explained))
 
-    def search(self, found: list[Explained], limits: Limits, healthy: HealthyPart | None = None) -> None:
+    def search(self, known: list[Explained], limits: Limits, healthy: HealthyPart | None = None) -> None:
         """Look for more, without what was found; where a weak level is broken, in the ``healthy`` part."""
         limits = self._for_a_while(limits)
         try:
@@ -60,13 +60,13 @@ class Besides:
                     return
                 self.rest = Rest(part)
             for _ in range(ROUNDS):
-                for each in found:
+                for each in known:
                     self._leave_out(each)
                 limits.check()
-                found = self._next(limits)
-                if not found:
+                known = self._next(limits)
+                if not known:
                     return
-                self.add(found[0])
+                self.add(known[0])
         except LimitError:
             return
 
@@ -75,9 +75,9 @@ class Besides:
         left = limits.seconds_left
         return Limits(enough if left is None else min(enough, left), limits.max_memory)
 
-    def _leave_out(self, found: Explained) -> None:
-        self.rest.leave_out_reads(found.transactions, found.keys)
-        if found.violation.tap == LOST_UPDATE and self.counts[LOST_UPDATE] >= self.examples:
+    def _leave_out(self, explained: Explained) -> None:
+        self.rest.leave_out_reads(explained.transactions, explained.keys)
+        if explained.violation.tap == LOST_UPDATE and self.counts[LOST_UPDATE] >= self.examples:
             self.rest.leave_out_contested()  # where there is one there often are hundreds
 
     def _next(self, limits: Limits) -> list[Explained]:
@@ -93,12 +93,12 @@ class Besides:
                 self.turns = deque(other for other in self.turns if other not in {level, *weaker_levels(level)})
         return []
 
-    def _shown_whole(self, found: Explained) -> Violation:
+    def _in_whole_history(self, explained: Explained) -> Violation:
         """With the operations of the whole history, of which the rest has only some."""
         writer = StepWriter(self.analysis)
-        writer.keys, writer.transactions = dict.fromkeys(found.keys), set(found.transactions)
-        argument = found.argument.renumbered(self.rest.part.number_in_whole)
-        old = found.violation
+        writer.keys, writer.transactions = dict.fromkeys(explained.keys), set(explained.transactions)
+        argument = explained.argument.renumbered(self.rest.part.number_in_whole)
+        old = explained.violation
         whole = complete(writer, old.tap, argument, old.level)
         levels = zip(whole.transactions, old.transactions, strict=True)
         return replace(whole, transactions=tuple(replace(new, level=seen.level) for new, seen in levels))

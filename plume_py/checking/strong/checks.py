@@ -10,7 +10,7 @@ from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Violation
 from plume_py.checking.strong.besides import Besides, HealthyPart
 from plume_py.checking.strong.decide.answer import Decision
 from plume_py.checking.strong.decide.engine import StrongEngine
-from plume_py.checking.strong.explain.violation import Explained, explain
+from plume_py.checking.strong.explain.counterexample import Explained, explain
 from plume_py.history.model import Int8s
 from plume_py.levels import STRONG, weaker_levels
 
@@ -24,20 +24,20 @@ class StrongVerdicts:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def strong_verdicts(analysis: Analysis, wanted: list[str], limits: Limits, examples: int) -> StrongVerdicts:
-    """Verdicts on PC, PSI, SI, SER, as far as wanted; TCC holds."""
+def strong_verdicts(analysis: Analysis, levels: list[str], limits: Limits, examples: int) -> StrongVerdicts:
+    """Verdicts on those of ``levels`` that are strong; TCC holds."""
     decisions: dict[str, Decision] = {}
     for level in STRONG:
-        if level in wanted:
+        if level in levels:
             above = [other for other in decisions if level in weaker_levels(other) and decisions[other].ok]
             decisions[level] = decisions[above[0]] if above else _decide(analysis, level, limits)
     found: list[Explained] = []
     for level in reversed(STRONG):
         # A counterexample of a weaker level speaks for this one, too.
-        if level in wanted and not any(_counts_against(level, each.violation) for each in found):
+        if level in levels and not any(_counts_against(level, each.violation) for each in found):
             found += _explained(analysis, decisions[level], level)
-    more = _with_more(analysis, tuple(wanted), found, limits, examples)
-    return _verdicts({level: decisions[level] for level in wanted}, found, more)
+    more = _with_more(analysis, tuple(levels), found, limits, examples)
+    return _verdicts({level: decisions[level] for level in levels}, found, more)
 
 
 def _decide(analysis: Analysis, level: str, limits: Limits) -> Decision:
@@ -88,20 +88,20 @@ def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> li
 
 
 def _with_more(
-    analysis: Analysis, levels: tuple[str, ...] | Int8s, found: list[Explained], limits: Limits, examples: int
+    analysis: Analysis, levels: tuple[str, ...] | Int8s, explained: list[Explained], limits: Limits, examples: int
 ) -> Besides:
     """What was found, and what else there is."""
     more = Besides(analysis, levels, examples)
-    for each in found:
+    for each in explained:
         more.add(each)
-    if found and examples:
+    if explained and examples:
         with analysis.timed("besides"):
-            more.search(found, limits)
+            more.search(explained, limits)
     return more
 
 
-def _verdicts(decisions: dict[str, Decision], found: list[Explained], more: Besides) -> StrongVerdicts:
-    violations = [*(each.violation for each in found), *more.violations]
+def _verdicts(decisions: dict[str, Decision], explained: list[Explained], more: Besides) -> StrongVerdicts:
+    violations = [*(each.violation for each in explained), *more.violations]
     verdicts = {}
     for level, decision in decisions.items():
         taps = () if decision.ok is not False else _taps(level, violations)

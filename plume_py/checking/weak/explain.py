@@ -4,19 +4,18 @@ from typing import TypeVar
 
 import numpy as np
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Extra
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
 from plume_py.checking.graph.paths import causal_path, cycle_path
-from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.checking.result import Step, Violation
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.violation import Argument, complete
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.list_examples import list_argument
-from plume_py.checking.weak.naming import Named, Triple
-from plume_py.history.model import READ_LIST
+from plume_py.checking.weak.naming import PatternCounts, Triple
+from plume_py.history.model import INITIAL, READ_LIST
 from plume_py.levels.patterns import TRIPLES, VERSION_CYCLE
 
 T = TypeVar("T")
@@ -27,7 +26,7 @@ TRIED = 24
 _LEVEL_OF = {letter: level for level, letters in TRIPLES.items() for letter in letters}
 
 
-def examples(weak: WeakLevels, named: Named, pattern: str, limit: int) -> list[Violation]:
+def examples(weak: WeakLevels, named: PatternCounts, pattern: str, limit: int) -> list[Violation]:
     """Up to ``limit`` instances of ``pattern``, the smallest first."""
     analysis = weak.analysis
     if limit == 0:
@@ -67,7 +66,7 @@ def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
     writer = StepWriter(analysis)
     level = _LEVEL_OF[pattern]
     forced = writer.forced_step(level, triple.t2, triple.r)
-    if triple.t1 == INITIAL_STATE:
+    if triple.t1 == INITIAL:
         return complete(writer, pattern, Argument([forced]))
     order = weak.commit_order(level)
     if pattern in "hkm":
@@ -112,11 +111,11 @@ def _single(analysis: Analysis, pattern: str, o: int) -> Violation:
     read = writer.read_text(o)
     why = {
         "a": f"{read}, which nobody wrote",
-        "b": f"{read} from {shown(history.txn_label[source]) if source >= 0 else ''}, which aborted",
+        "b": f"{read} from {display(history.txn_label[source]) if source >= 0 else ''}, which aborted",
         "c": f"{read}, which it wrote itself only afterwards",
-        "d": f"{read}, although it had itself written {shown(key)} before",
+        "d": f"{read}, although it had itself written {display(key)} before",
         "e": f"{read}, its own write, although it had overwritten it",
-        "f": f"{read}, which {shown(history.txn_label[source]) if source >= 0 else ''} overwrote before it committed",
+        "f": f"{read}, which {display(history.txn_label[source]) if source >= 0 else ''} overwrote before it committed",
     }[pattern]
     steps = []
     if source >= 0 and source != t and source != history.init_txn:

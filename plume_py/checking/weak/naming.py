@@ -15,11 +15,10 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.reads import INITIAL
 from plume_py.checking.graph.records import Cycles, Triples
 from plume_py.checking.weak import triples_kernels as kernels
 from plume_py.checking.weak.decide import WeakLevels
-from plume_py.history.model import Int32s
+from plume_py.history.model import INITIAL, Int32s
 from plume_py.levels.patterns import ORDERED, TRIPLES, VERSION_CYCLE
 
 # Candidates kept per name, for the choice of an example.
@@ -43,7 +42,7 @@ class Triple:
 
 
 @dataclass(frozen=True)
-class Named:
+class PatternCounts:
     """Counts of every pattern, and some triples of each that has them."""
 
     counts: dict[str, int]
@@ -51,7 +50,7 @@ class Named:
     exact: bool
 
 
-def name_patterns(weak: WeakLevels, strongest: str) -> Named:
+def name_patterns(weak: WeakLevels, strongest: str) -> PatternCounts:
     """Every pattern that counts against the levels up to ``strongest`` (RC, RA or TCC)."""
     analysis = weak.analysis
     counts = dict(analysis.reads.counts)
@@ -60,7 +59,7 @@ def name_patterns(weak: WeakLevels, strongest: str) -> Named:
     elif not analysis.version_ordering.acyclic:
         counts[VERSION_CYCLE] = 1
     found, triples, exact = _name_triples(weak, ORDERED.index(strongest) + 1)
-    return Named(counts | found, triples, exact)
+    return PatternCounts(counts | found, triples, exact)
 
 
 def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[str, list[Triple]], bool]:

@@ -100,12 +100,12 @@ class _Client(Connection):
         self._read: set[str] = set()
         self._snapshot = 0
         self._hidden: set[int] = set()
-        self._shown: list[tuple[str, Version]] = []  # dirty-reads: what others can see already
+        self._dirty: list[tuple[str, Version]] = []  # dirty-reads: what others can see already
 
     def begin(self, isolation: str) -> None:
         with self._store.lock:
             newest = len(self._store.committers) - 1
-            self._written, self._read, self._hidden, self._shown = {}, set(), set(), []
+            self._written, self._read, self._hidden, self._dirty = {}, set(), set(), []
             self._snapshot = newest
             if self._store.bug == "lost-session-order":
                 self._snapshot = max(0, newest - self._rng.randrange(REACH))
@@ -148,7 +148,7 @@ class _Client(Connection):
             with self._store.lock:
                 version: Version = (0, self._number, _copy(value))
                 self._store.versions[key].append(version)
-                self._shown.append((key, version))
+                self._dirty.append((key, version))
 
     def commit(self) -> None:
         store = self._store
@@ -187,7 +187,7 @@ class _Client(Connection):
         if self._store.bug != "dirty-reads":
             return
         with self._store.lock:
-            for key, version in self._shown:
+            for key, version in self._dirty:
                 versions = self._store.versions[key]
                 versions[:] = [other for other in versions if other is not version]
 

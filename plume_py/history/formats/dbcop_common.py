@@ -10,7 +10,7 @@ Version = int | None
 Operation = tuple[str, int | str, Version]
 
 
-class Txn(NamedTuple):
+class DbcopTxn(NamedTuple):
     """A transaction of a dbcop file; ``line`` is 0 where the format has no lines."""
 
     session: int
@@ -28,7 +28,7 @@ def surviving(events: Sequence[tuple[bool, int, int, bool]], committed: bool) ->
     return [("w" if write else "r", key, value) for write, key, value, ok in events if ok or (write and not committed)]
 
 
-def to_columns(sessions: int, txns: Sequence[Txn]) -> RawColumns:
+def to_columns(sessions: int, txns: Sequence[DbcopTxn]) -> RawColumns:
     """The raw columns of ``txns``, in which both version null and a version 0 that nobody wrote are initial reads."""
     wrote_zero = {key for txn in txns for kind, key, version in txn.ops if kind == "w" and version == 0}
     # 0 stands for the initial state, as everywhere in dbcop; only where it is also written to a key of which

@@ -8,7 +8,7 @@ import re
 
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
-from plume_py.history.formats.dbcop_common import Operation, Txn, to_columns
+from plume_py.history.formats.dbcop_common import DbcopTxn, Operation, to_columns
 from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
@@ -22,7 +22,7 @@ _EVENT = re.compile(r"\s*([A-Za-z0-9_]+)\s*(?::=\s*([0-9]+)|==\s*([0-9]+|\?))(?=
 def read(source: Source) -> RawColumns:
     """The raw columns of a dbcop text file."""
     session = 0
-    txns: list[Txn] = []
+    txns: list[DbcopTxn] = []
     for number, line in numbered_lines(source):
         text = line.partition("//")[0]
         if _SEPARATOR.fullmatch(text):
@@ -32,13 +32,13 @@ def read(source: Source) -> RawColumns:
     return to_columns(session + 1, txns)
 
 
-def _read_line(text: str, number: int, session: int, txns: list[Txn]) -> None:
+def _read_line(text: str, number: int, session: int, txns: list[DbcopTxn]) -> None:
     at = 0
     while at < len(text):
         match = _TXN.match(text, at)
         if match is None:
             raise InputError(f"not a transaction: {excerpt(text[at:])}", where=f"line {number}", hint=HINT)
-        txns.append(Txn(session, _events(match[1], number), not match[2], number))
+        txns.append(DbcopTxn(session, _events(match[1], number), not match[2], number))
         at = match.end()
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
-from plume_py.history.formats.dbcop_common import Operation, Txn, to_columns
+from plume_py.history.formats.dbcop_common import DbcopTxn, Operation, to_columns
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Source
 
@@ -20,7 +20,7 @@ Triple = tuple[Literal["r", "w"], Variable, Natural | None]
 HINT = 'an event is ["r", variable, version], ["w", variable, version] or {"Read"|"Write": {"variable", "version"}}'
 
 
-class Access(msgspec.Struct, gc=False):
+class DbcopEvent(msgspec.Struct, gc=False):
     """What an event of the tagged form reads or writes."""
 
     variable: Variable
@@ -30,27 +30,27 @@ class Access(msgspec.Struct, gc=False):
 class Tagged(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """An event of the tagged form: exactly one of the two."""
 
-    read: Access | None = msgspec.field(default=None, name="Read")
-    write: Access | None = msgspec.field(default=None, name="Write")
+    read: DbcopEvent | None = msgspec.field(default=None, name="Read")
+    write: DbcopEvent | None = msgspec.field(default=None, name="Write")
 
 
-class Transaction(msgspec.Struct, gc=False):
+class DbcopTransaction(msgspec.Struct, gc=False):
     """A transaction; unknown fields are ignored."""
 
     events: list[Triple | Tagged]
     committed: bool
 
 
-Sessions = list[list[Transaction]]
+Sessions = list[list[DbcopTransaction]]
 
 
-class Document(msgspec.Struct, gc=False):
+class DbcopDocument(msgspec.Struct, gc=False):
     """The wrapper; its parameters and times say nothing that the data does not."""
 
     data: Sessions
 
 
-_decoder: "msgspec.json.Decoder[Document | Sessions]" = msgspec.json.Decoder(Document | Sessions)
+_decoder: "msgspec.json.Decoder[DbcopDocument | Sessions]" = msgspec.json.Decoder(DbcopDocument | Sessions)
 
 
 def read(source: Source) -> RawColumns:
@@ -58,9 +58,9 @@ def read(source: Source) -> RawColumns:
     content = source.content()
     with no_collector():
         document = decode(_decoder, content, hint=HINT)
-        sessions, path = (document.data, "data") if isinstance(document, Document) else (document, "")
+        sessions, path = (document.data, "data") if isinstance(document, DbcopDocument) else (document, "")
         txns = [
-            Txn(s, _operations(txn.events, f"{path}[{s}][{t}]"), txn.committed)
+            DbcopTxn(s, _operations(txn.events, f"{path}[{s}][{t}]"), txn.committed)
             for s, session in enumerate(sessions)
             for t, txn in enumerate(session)
         ]

@@ -15,7 +15,7 @@ import re
 
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
-from plume_py.history.formats.dbcop_common import Txn, surviving, to_columns
+from plume_py.history.formats.dbcop_common import DbcopTxn, surviving, to_columns
 from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
@@ -51,7 +51,7 @@ class _Parser:
 
     def __init__(self) -> None:
         self.sessions = 0
-        self.txns: list[Txn] = []
+        self.txns: list[DbcopTxn] = []
         self.begun = 0
         self.events: list[tuple[bool, int, int, bool]] = []
         self.fields: list[int] = []  # of the open event
@@ -92,6 +92,6 @@ class _Parser:
         if match is None:
             return False
         committed = match[1] == "true"
-        self.txns.append(Txn(self.sessions - 1, surviving(self.events, committed), committed, self.begun))
+        self.txns.append(DbcopTxn(self.sessions - 1, surviving(self.events, committed), committed, self.begun))
         self.begun, self.events = 0, []
         return True

@@ -45,14 +45,14 @@ PROBLEMS = {
 }
 
 
-class Kind(StrEnum):
+class EdnKind(StrEnum):
     """A micro-operation: spelled as EDN has it, equal to what ``HistoryBuilder`` calls it."""
 
     READ = ":r"
     WRITE = ":w"
     APPEND = ":append"
 
-    def __new__(cls, keyword: str) -> "Kind":
+    def __new__(cls, keyword: str) -> "EdnKind":
         """The keyword's name is the string, the keyword is the value."""
         kind = str.__new__(cls, keyword[1:])
         kind._value_ = keyword
@@ -61,7 +61,7 @@ class Kind(StrEnum):
     __hash__ = str.__hash__
 
 
-class Operation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
+class EdnOperation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
     """An operation map; everything else in it is skipped."""
 
     type: str = ""
@@ -72,8 +72,8 @@ class Operation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
 
 
 DIALECT = Dialect(
-    msgspec.json.Decoder(Operation),
-    msgspec.json.Decoder(list[tuple[Kind, Key, Value]] | None),
+    msgspec.json.Decoder(EdnOperation),
+    msgspec.json.Decoder(list[tuple[EdnKind, Key, Value]] | None),
     ":",
     "{:type :ok, :process 0, :f :txn, :value [[:w :x 1] [:r :y nil]]}",
     lambda value: MARK_IN_JSON in value,

@@ -16,7 +16,7 @@ from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
 
-class Operation(msgspec.Struct, gc=False):
+class ElleOperation(msgspec.Struct, gc=False):
     """An operation; everything else in it is skipped."""
 
     type: str = ""
@@ -27,14 +27,14 @@ class Operation(msgspec.Struct, gc=False):
 
 
 DIALECT = Dialect(
-    msgspec.json.Decoder(Operation),
+    msgspec.json.Decoder(ElleOperation),
     msgspec.json.Decoder(list[tuple[Literal["r", "w", "append"], Key, Value]] | None),
     "",
     '{"type": "ok", "process": 0, "f": "txn", "value": [["w", "x", 1], ["r", "y", null]]}',
     re.compile(rb'"(?:[0-9#:\[\\-]|true"|false")').search,
 )
 
-_array = msgspec.json.Decoder(list[Operation])
+_array = msgspec.json.Decoder(list[ElleOperation])
 
 
 def read(source: Source) -> RawColumns:

@@ -16,7 +16,7 @@ from plume_py.history.source import Source
 
 HINT = "write READ KEY[key] Txn(session, index) From(session, index) or WRITE KEY[key] Txn(session, index)"
 
-INITIAL = (0, 0)
+INITIAL_TXN = (0, 0)
 
 _TXN = r"\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)"
 _EVENT = re.compile(rf"\s*(READ|WRITE)\s+KEY\[([^\[\]]*)\]\s+Txn{_TXN}(?:\s+From{_TXN})?\s*")
@@ -39,7 +39,7 @@ def read(source: Source) -> RawColumns:
     for number, line in numbered_lines(source):
         if line.strip():
             (session, index), op = _event(line, number)
-            if (session, index) != INITIAL:
+            if (session, index) != INITIAL_TXN:
                 txns = sessions.setdefault(session, {})
                 txns.setdefault(index, _Txn(number)).ops.append(op)
     builder = HistoryBuilder(None)
@@ -64,10 +64,10 @@ def _event(line: str, number: int) -> tuple[TxnId, tuple[str, str, str | None]]:
         raise InputError(f"a READ has a From, a WRITE has none: {excerpt(line)}", where=where, hint=HINT)
     if kind == "WRITE":
         return txn, ("w", key, _spell(txn))
-    if txn == INITIAL:
+    if txn == INITIAL_TXN:
         raise InputError("Txn(0, 0) is the initial state and cannot read", where=where, hint="give it another number")
     writer = natural(numbers[2], number), natural(numbers[3], number)
-    return txn, ("r", key, None if writer == INITIAL else _spell(writer))
+    return txn, ("r", key, None if writer == INITIAL_TXN else _spell(writer))
 
 
 def _spell(txn: TxnId) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.jepsen_values import Dialect, NotTransactionalError, Operation, Ops, Values
+from plume_py.history.formats.jepsen_values import Dialect, JepsenOperation, JepsenValues, NotTransactionalError, Ops
 
 # Operations of a history have indices of 64 bits.
 _MAX_INDEX = 2**63
@@ -20,7 +20,7 @@ _MAX_INDEX = 2**63
 _STATUS = {"ok": "committed", "fail": "aborted", "info": "unknown"}
 
 # An operation that has begun, and its line.
-Invocation = tuple[int, Operation]
+Invocation = tuple[int, JepsenOperation]
 
 
 class Pairing:
@@ -28,7 +28,7 @@ class Pairing:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._values = Values(dialect)
+        self._values = JepsenValues(dialect)
         self._builder = HistoryBuilder(None, fixed=True)
         self._invoke = dialect.mark + "invoke"
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
@@ -50,7 +50,7 @@ class Pairing:
             raise InputError("an operation that goes on after its line", hint="write each operation on one line")
         self.add(operations, lines)
 
-    def add(self, operations: Sequence[Operation], lines: Sequence[int]) -> None:
+    def add(self, operations: Sequence[JepsenOperation], lines: Sequence[int]) -> None:
         """Add operations, which stand on ``lines`` of the file."""
         invoke, running = self._invoke, self._running
         try:
@@ -96,7 +96,7 @@ class Pairing:
             raise self._no_clients()
         return self._builder.columns()
 
-    def _add_homeless(self, line: int, operation: Operation) -> None:
+    def _add_homeless(self, line: int, operation: JepsenOperation) -> None:
         """Without processes, a completion belongs to the first open invocation that does the same."""
         if operation.type == self._invoke:
             self._homeless.setdefault(self._shape(line, operation), deque()).append((line, operation))
@@ -111,7 +111,7 @@ class Pairing:
             self._homeless.pop(shape, None)
         self._complete(self._new_session(), line, operation, invocation)
 
-    def _shape(self, line: int, operation: Operation) -> str:
+    def _shape(self, line: int, operation: JepsenOperation) -> str:
         ops = self._done(line, operation, None, "unknown")
         return "null" if ops is None else repr([(str(op[0]), *op[1 : 2 if op[0] == "r" else 3]) for op in ops])
 
@@ -119,7 +119,9 @@ class Pairing:
         self._sessions += 1
         return f"T{self._sessions}"
 
-    def _complete(self, session: int | str, line: int, operation: Operation, invocation: Invocation | None) -> None:
+    def _complete(
+        self, session: int | str, line: int, operation: JepsenOperation, invocation: Invocation | None
+    ) -> None:
         status = self._status.get(operation.type)
         if status is None:
             raise self._bad_type(line, operation.type)
@@ -131,7 +133,7 @@ class Pairing:
             ops = self._values.known(operation, ops)
         self._builder.add(session, ops, status=status, line=line, index=operation.index)
 
-    def _done(self, line: int, operation: Operation, invocation: Invocation | None, status: str) -> Ops | None:
+    def _done(self, line: int, operation: JepsenOperation, invocation: Invocation | None, status: str) -> Ops | None:
         """What a completed operation did; where it does not say so itself, what it was asked to do."""
         ops = self._values.ops(line, operation)
         if ops is None and invocation is not None and (status != "committed" or self._values.is_register(operation)):
@@ -167,7 +169,7 @@ class Pairing:
                 )
         return InputError("not a list of operations", hint=f"an operation looks like {self._dialect.example}")
 
-    def _not_transactional(self, operations: Iterable[Operation], line: int) -> InputError:
+    def _not_transactional(self, operations: Iterable[JepsenOperation], line: int) -> InputError:
         clients = (op for op in operations if op.process is None or type(op.process) is int)
         names = list(dict.fromkeys(str(op.f) for op in clients if op.f is not None))
         return self._values.not_transactional(names, line)

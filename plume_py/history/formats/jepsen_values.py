@@ -27,7 +27,7 @@ _KINDS = ("r", "w", "append")
 _WORKLOADS = "isocheck reads list-append and rw-register histories, and registers with :read, :write and :cas"
 
 
-class Operation(Protocol):
+class JepsenOperation(Protocol):
     """One line of a history; a client's process is an integer."""
 
     type: str
@@ -62,7 +62,7 @@ class _BadMicroOpError(Exception):
     """A micro-operation that means nothing; its argument says why."""
 
 
-class Values:
+class JepsenValues:
     """Turns the values of one history's operations into operations of transactions."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -70,7 +70,7 @@ class Values:
         self._nil = "nil" if dialect.mark else "null"
         self._names_keys: bool | None = None  # do operations on registers say on which?
 
-    def ops(self, line: int, operation: Operation) -> Ops | None:
+    def ops(self, line: int, operation: JepsenOperation) -> Ops | None:
         """What an operation does, as far as its value says so; None if that is nil."""
         value = bytes(operation.value)
         try:
@@ -81,27 +81,27 @@ class Values:
             return self._look_closer(line, operation)
         return ops
 
-    def is_register(self, operation: Operation) -> bool:
+    def is_register(self, operation: JepsenOperation) -> bool:
         """Does it read, write or compare-and-set a single register?"""
         return self._register_op(operation) is not None
 
-    def of_nil(self, operation: Operation) -> Ops | None:
+    def of_nil(self, operation: JepsenOperation) -> Ops | None:
         """What an operation without a value does: only a register's read can do without."""
         return [("r", REGISTER, None)] if self._register_op(operation) == "read" else None
 
-    def known(self, operation: Operation, ops: Ops) -> Ops:
+    def known(self, operation: JepsenOperation, ops: Ops) -> Ops:
         """Without the reads of nil: what has not completed well does not say what it read, nor whether it compared."""
         compared = self._register_op(operation) == "cas"
         return [op for op in ops if op[0] != "r" or (op[2] is not None and not compared)]
 
-    def _register_op(self, operation: Operation) -> str | None:
+    def _register_op(self, operation: JepsenOperation) -> str | None:
         name = operation.f
         if not isinstance(name, str) or not name.startswith(self._dialect.mark):
             return None
         name = name[len(self._dialect.mark) :]
         return name if name in _REGISTER_OPS else None
 
-    def _look_closer(self, line: int, operation: Operation) -> Ops:
+    def _look_closer(self, line: int, operation: JepsenOperation) -> Ops:
         try:
             value = msgspec.json.decode(operation.value)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -123,7 +123,7 @@ class Values:
         except _BadMicroOpError as error:
             mark = self._dialect.mark
             raise InputError(
-                f"{error}: {shown(op, mark):.80}",
+                f"{error}: {spell(op, mark):.80}",
                 where=f"line {line}",
                 hint=f"isocheck knows [{mark}r k v], [{mark}w k v] and [{mark}append k v], and reads of lists, "
                 f"[{mark}r k [v v]]",
@@ -170,7 +170,7 @@ class Values:
 
     # --- registers
 
-    def _on_register(self, line: int, operation: Operation, value: object) -> Ops | None:
+    def _on_register(self, line: int, operation: JepsenOperation, value: object) -> Ops | None:
         """``:read v``, ``:write v`` and ``:cas [v v']`` of one register, or of register k as ``[k …]``."""
         name = self._register_op(operation)
         if name is None:
@@ -216,16 +216,16 @@ def _is_list_of_micro_ops(value: object) -> bool:
     )
 
 
-def shown(value: object, mark: str) -> str:
+def spell(value: object, mark: str) -> str:
     """A decoded value in the spelling of its format."""
     if not mark:
         return msgspec.json.encode(value).decode()
     if isinstance(value, list):
-        return f"[{' '.join(shown(item, mark) for item in value)}]"
+        return f"[{' '.join(spell(item, mark) for item in value)}]"
     if isinstance(value, dict):
         if SET in value:
-            return f"#{{{' '.join(shown(item, mark) for item in value[SET])}}}"
-        return f"{{{', '.join(f'{shown(k, mark)} {shown(v, mark)}' for k, v in value.items())}}}"
+            return f"#{{{' '.join(spell(item, mark) for item in value[SET])}}}"
+        return f"{{{', '.join(f'{spell(k, mark)} {spell(v, mark)}' for k, v in value.items())}}}"
     if isinstance(value, bool) or value is None:
         return {None: "nil", True: "true", False: "false"}[value]
     return str(value).removeprefix(MARK)

@@ -17,7 +17,7 @@ Operation = tuple[Literal["r", "w", "append"], Key, Value]
 HINT = 'see `isocheck formats`; an operation is ["r", key, value], ["w", key, value] or ["append", key, value]'
 
 
-class Txn(msgspec.Struct, gc=False):
+class NativeTxn(msgspec.Struct, gc=False):
     """A transaction of the native formats."""
 
     ops: list[Operation]
@@ -26,10 +26,10 @@ class Txn(msgspec.Struct, gc=False):
     id: int | str | None = None
 
 
-class Document(msgspec.Struct, gc=False):
+class NativeDocument(msgspec.Struct, gc=False):
     """The whole file; unknown fields are ignored."""
 
-    sessions: list[list[Txn]]
+    sessions: list[list[NativeTxn]]
     initial: Value | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -47,9 +47,9 @@ def begin(initial: Value | msgspec.UnsetType) -> HistoryBuilder:
     return HistoryBuilder(initial)
 
 
-_document = msgspec.json.Decoder(Document)
+_document = msgspec.json.Decoder(NativeDocument)
 _outline = msgspec.json.Decoder(Outline)
-_txn = msgspec.json.Decoder(Txn)
+_txn = msgspec.json.Decoder(NativeTxn)
 
 
 def read(source: Source) -> RawColumns:
@@ -71,7 +71,7 @@ def read(source: Source) -> RawColumns:
         return builder.columns()
 
 
-def _decoded(text: msgspec.Raw, content: Buffer) -> Txn:
+def _decoded(text: msgspec.Raw, content: Buffer) -> NativeTxn:
     """A transaction; what is wrong with it is told by its place in the whole file."""
     try:
         return _txn.decode(text)

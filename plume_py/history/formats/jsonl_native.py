@@ -8,12 +8,12 @@ from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import HINT, Txn, Value, begin
+from plume_py.history.formats.json_native import HINT, NativeTxn, Value, begin
 from plume_py.history.formats.jsonl_pending import pending_lines
 from plume_py.history.source import Source
 
 
-class Line(Txn, gc=False, kw_only=True):
+class NativeLine(NativeTxn, gc=False, kw_only=True):
     """A transaction that says to which session it belongs."""
 
     session: int | str
@@ -27,7 +27,7 @@ class Header(msgspec.Struct, gc=False):
     collected: Any = None
 
 
-_line = msgspec.json.Decoder(Line)
+_line = msgspec.json.Decoder(NativeLine)
 _header = msgspec.json.Decoder(Header)
 
 

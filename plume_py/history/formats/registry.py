@@ -50,7 +50,7 @@ FORMATS: dict[str, Format] = {
             "json_writer:write_lines",
             (".jsonl",),
         ),
-        Format("plume", "Plume, PolySI and IsoVista text", "text", "text_writer:write", (".txt",)),
+        Format("plume", "Plume, PolySI and IsoVista text", "plume_text", "text_writer:write", (".txt",)),
         Format(
             "dbcop", "dbcop bincode (history.bincode)", "dbcop_bincode", "dbcop_writer:write_bincode", (".bincode",)
         ),

@@ -194,7 +194,7 @@ def require_initial(
                 f"in {target} {initial!r} is the initial value, but here {initial!r} was written to key {key!r:.40} "
                 "whose initial state was read too"
             )
-    require_decision(history, find_init_txn(_left(history, lost_ops, hollow), "auto", False, fixed), target)
+    require_decision(history, find_init_txn(_as_written(history, lost_ops, hollow), "auto", False, fixed), target)
 
 
 def require_decision(history: History, again: int, target: str) -> None:
@@ -205,7 +205,7 @@ def require_decision(history: History, again: int, target: str) -> None:
         raise ConversionError(f"in {target} the first transaction would not be taken for the initial state")
 
 
-def _left(history: History, lost_ops: Bools | None, hollow: bool) -> History:
+def _as_written(history: History, lost_ops: Bools | None, hollow: bool) -> History:
     """What a format keeps of a history, as far as ``find_init_txn`` looks at it."""
     if lost_ops is None and hollow:
         return history

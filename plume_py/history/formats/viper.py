@@ -25,22 +25,22 @@ from plume_py.history.source import Source
 HINT = 'a line is {"value": [["r", key, value, flag], ["w", key, value, flag]]}'
 LOGS = r"J[0-9]+\.log"
 
-INITIAL = 0
+INITIAL_VALUE = 0
 
 
-class Line(msgspec.Struct, gc=False):
+class ViperLine(msgspec.Struct, gc=False):
     """A transaction; unknown fields are ignored."""
 
     value: list[list[Any]]
 
 
-_decoder = msgspec.json.Decoder(Line)
+_decoder = msgspec.json.Decoder(ViperLine)
 
 
 def read(source: Source) -> RawColumns:
     """The raw columns of a folder of Viper logs."""
     folder, names = _find_logs(source)
-    builder = HistoryBuilder(INITIAL, declared=False)
+    builder = HistoryBuilder(INITIAL_VALUE, declared=False)
     with no_collector():
         for name in names:
             with open_log(folder, name) as log:
@@ -70,7 +70,7 @@ def _read_log(log: Source, builder: HistoryBuilder, session: str) -> None:
             builder.add(session, ops, status="aborted" if aborted else "committed")
 
 
-def _decode(line: str, number: int) -> Line:
+def _decode(line: str, number: int) -> ViperLine:
     try:
         return decode(_decoder, line.encode(), first_line=number, hint=HINT)
     except InputError as error:
@@ -92,4 +92,4 @@ def _operation(op: list[Any], number: int) -> tuple[str, Atom, Atom]:
         raise InputError(f"not an operation: {op!r:.60}", where=where, hint=HINT)
     if kind == "w" and op[2] is None:
         raise InputError("a write without a value", where=where, hint=HINT)
-    return kind, op[1], INITIAL if op[2] is None else op[2]
+    return kind, op[1], INITIAL_VALUE if op[2] is None else op[2]

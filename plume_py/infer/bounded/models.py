@@ -35,7 +35,7 @@ def either(test: Term, then: Slot, other: Slot) -> Slot:
     return Slot(ite(test, then.present, other.present), columns)
 
 
-class Values:
+class ModelValues:
     """Values of terms in a model."""
 
     def __init__(self, model: z3.ModelRef, texts: Texts) -> None:
@@ -48,7 +48,7 @@ class Values:
             term = z3.is_true(found) if z3.is_bool(found) else found.as_long()
         return self.texts.text(term) if sort == "text" and not isinstance(term, str) else term
 
-    def arguments(self, txn: ir.Transaction, frame: Frame) -> dict[str, Any]:
+    def arguments(self, txn: ir.TransactionProgram, frame: Frame) -> dict[str, Any]:
         """The arguments of a call."""
         found: dict[str, Any] = {}
         for param in txn.params:

@@ -7,11 +7,11 @@ from typing import Any
 from plume_py.infer.bounded.symbolic import Base, Execution, Frame, Point, Slot, Snapshot, State, overlay
 from plume_py.infer.bounded.terms import Term, and_, equal, not_, or_
 from plume_py.infer.language import ir
-from plume_py.infer.stores import Level
+from plume_py.infer.stores import LevelModel
 
 
 @dataclass
-class Step:
+class PartnerCommit:
     """The commit of another transaction: which one, with what arguments, and what it wrote."""
 
     choice: Any
@@ -29,16 +29,16 @@ class Step:
 class Partners:
     """The part of the bounded search that is about partners; see ``Bounded`` for the rest."""
 
-    program: ir.Program
-    partners: dict[str, Level]
-    others_so_far: list[Step]
+    program: ir.Application
+    partners: dict[str, LevelModel]
+    others_so_far: list[PartnerCommit]
     states: list[State]
     _fresh: Callable[[str, str], Any]
     _add: Callable[[Term], None]
     _at: Callable[[Any, int], State]
-    _clash: Callable[[Execution, int, int, Slot, Step], Term]
+    _clash: Callable[[Execution, int, int, Slot, PartnerCommit], Term]
 
-    def _moments(self, level: Level, j: int) -> Base:
+    def _moments(self, level: LevelModel, j: int) -> Base:
         """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
         first: list[Any] = []
         last: list[Any] = [0]
@@ -69,7 +69,7 @@ class Partners:
         self._add(and_(moment >= earliest, moment <= latest))
         return moment
 
-    def _isolated(self, run: Execution, level: Level, j: int) -> Term:
+    def _isolated(self, run: Execution, level: LevelModel, j: int) -> Term:
         """What the level of a partner demands of the commits since its statements."""
         parts: list[Term] = []
         begin = run.points[0].moment if run.points else j
@@ -101,7 +101,7 @@ class Partners:
                         parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
         return and_(*parts)
 
-    def _is_watched(self, step: Step) -> Term:
+    def _is_watched(self, step: PartnerCommit) -> Term:
         numbers = [
             number
             for number, txn in enumerate(self.program.transactions, 1)

@@ -42,7 +42,7 @@ class _Count:
 
 
 @dataclass
-class Layout:
+class SlotLayout:
     """Slots of each table: those of the start, then those of each step, then those of the transaction in question."""
 
     steps: list[dict[int, list[int]]]
@@ -51,8 +51,8 @@ class Layout:
 
 
 def layout(
-    program: ir.Program, txn: ir.Transaction, bodies: list[tuple[ir.Stmt, ...]], rows: int, steps: int
-) -> Layout:
+    program: ir.Application, txn: ir.TransactionProgram, bodies: list[tuple[ir.Stmt, ...]], rows: int, steps: int
+) -> SlotLayout:
     """The slots for a search of at most ``rows`` rows at the start and ``steps`` commits of ``bodies``."""
     room: Room = {table.name: rows for table in program.tables}
     found = []
@@ -60,10 +60,10 @@ def layout(
         needed = [inserts(body, room) for body in bodies]
         found.append(_take(program, room, {t: max(n.get(t, 0) for n in needed) for t in room}))
     own = _take(program, room, inserts(txn.body, room))
-    return Layout(found, own, [room[table.name] for table in program.tables])
+    return SlotLayout(found, own, [room[table.name] for table in program.tables])
 
 
-def _take(program: ir.Program, room: Room, needed: Room) -> dict[int, list[int]]:
+def _take(program: ir.Application, room: Room, needed: Room) -> dict[int, list[int]]:
     taken = {}
     for i, table in enumerate(program.tables):
         begin = room[table.name]

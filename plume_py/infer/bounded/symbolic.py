@@ -10,7 +10,7 @@ from typing import Any
 
 from plume_py.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_, sum_
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Shape
+from plume_py.infer.run.evaluate import TableShape
 
 LIST = 2  # elements of a list argument, at most
 
@@ -27,7 +27,7 @@ State = tuple[tuple[Slot, ...], ...]
 
 
 @dataclass(frozen=True)
-class Bound:
+class SymbolicRow:
     """What a row variable stands for: a slot's number and columns as they were seen."""
 
     slot: Term
@@ -38,7 +38,7 @@ class Bound:
 class Set:
     """A set of rows that was read: for each slot, whether it is in, and its columns as they were seen."""
 
-    members: tuple[tuple[Term, Bound], ...]
+    members: tuple[tuple[Term, SymbolicRow], ...]
 
 
 Frame = dict[str, Any]
@@ -47,7 +47,7 @@ Frame = dict[str, Any]
 class Evaluator:
     """Expressions as terms."""
 
-    def __init__(self, shape: Shape, texts: Texts) -> None:
+    def __init__(self, shape: TableShape, texts: Texts) -> None:
         self.shape, self.texts = shape, texts
 
     def __call__(self, expr: ir.Expr, view: State, frame: Frame) -> Term:
@@ -62,7 +62,7 @@ class Evaluator:
             return equal(frame[expr.left].slot, frame[expr.right].slot)
         if isinstance(expr, ir.Query):
             return self._query(expr, view, frame)
-        assert isinstance(expr, ir.Op)
+        assert isinstance(expr, ir.Operation)
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
     def rows(self, query: ir.Query, view: State, frame: Frame) -> Iterator[tuple[Term, Frame]]:
@@ -95,9 +95,9 @@ class Evaluator:
         return best
 
 
-def everything(slots: tuple[Slot, ...]) -> tuple[tuple[Term, Bound], ...]:
+def everything(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
     """All rows of a table."""
-    return tuple((slot.present, Bound(number, slot.columns)) for number, slot in enumerate(slots))
+    return tuple((slot.present, SymbolicRow(number, slot.columns)) for number, slot in enumerate(slots))
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class Execution:
     def __init__(
         self,
         evaluate: Evaluator,
-        program: ir.Program,
+        program: ir.Application,
         frame: Frame,
         base: Base,
         slots: dict[int, list[int]],
@@ -215,7 +215,7 @@ class Execution:
         table = self.evaluate.shape.index[query.source]
         for number, slot in enumerate(view[table]):
             try:
-                match = self.evaluate(query.where, view, {**self.frame, query.var: Bound(number, slot.columns)})
+                match = self.evaluate(query.where, view, {**self.frame, query.var: SymbolicRow(number, slot.columns)})
             except KeyError:  # a nested query: its outer row is not bound here
                 match = True
             point.reads[table, number] = or_(point.reads.get((table, number), False), and_(slot.present, match))
@@ -243,7 +243,9 @@ class Execution:
         return and_(*(equal(left[declared.index(c)], right[declared.index(c)]) for c in declared.key))
 
 
-def _matches(run: Execution, stmt: Any, var: str, table: int, view: State, guard: Term) -> list[tuple[Term, Bound]]:
+def _matches(
+    run: Execution, stmt: Any, var: str, table: int, view: State, guard: Term
+) -> list[tuple[Term, SymbolicRow]]:
     found = []
     for there, bound in everything(view[table]):
         match = and_(there, run.evaluate(stmt.where, view, {**run.frame, var: bound})) if there is not False else False
@@ -259,7 +261,7 @@ def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
     run.live = and_(run.live, or_(not_(guard), or_(*(match for match, _ in found))))
     if not found:
         nothing = tuple(False if sort == "bool" else 0 for _, sort in run.program.tables[table].columns)
-        run.frame[stmt.row] = Bound(-1, nothing)
+        run.frame[stmt.row] = SymbolicRow(-1, nothing)
         return
     slot: Term = found[-1][1].slot
     columns = found[-1][1].columns
@@ -270,7 +272,7 @@ def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
     for match, bound in reversed(found[:-1]):
         slot = ite(match, bound.slot, slot)
         columns = tuple(ite(match, a, b) for a, b in zip(bound.columns, columns, strict=True))
-    run.frame[stmt.row] = Bound(slot, columns)
+    run.frame[stmt.row] = SymbolicRow(slot, columns)
 
 
 def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
@@ -341,11 +343,11 @@ def _delete(run: Execution, stmt: ir.Delete, guard: Term) -> None:
         run.write(point, table, bound.slot, and_(guard, match), Slot(False, bound.columns))
 
 
-def _restricted(run: Execution, name: str, found: list[tuple[Term, Bound]]) -> list[tuple[Term, Bound]]:
+def _restricted(run: Execution, name: str, matches: list[tuple[Term, SymbolicRow]]) -> list[tuple[Term, SymbolicRow]]:
     if not name:
-        return found
+        return matches
     members = {bound.slot: member for member, bound in run.frame[name].members}
-    return [(and_(match, members.get(bound.slot, False)), bound) for match, bound in found]
+    return [(and_(match, members.get(bound.slot, False)), bound) for match, bound in matches]
 
 
 _HANDLERS: dict[type, Callable[[Execution, Any, Term], None]] = {

@@ -5,11 +5,11 @@ from typing import Any
 from plume_py.base import sql
 from plume_py.base.sql.syntax import wrong
 from plume_py.infer.language import ir
-from plume_py.infer.language.ir import Const, Field, Op
+from plume_py.infer.language.ir import Const, Field, Operation
 from plume_py.infer.language.sql_expressions import Translator, is_aggregate
 
 
-def translate(file: sql.File) -> ir.Program:
+def translate(file: sql.File) -> ir.Application:
     """The program of a SQL file."""
     tables = tuple(_table(table, file) for table in file.tables)
     enforced = tuple(clause for table in file.tables for clause in _enforced(table, file))
@@ -24,7 +24,7 @@ def translate(file: sql.File) -> ir.Program:
     )
     transactions = tuple(_Body(file, txn).transaction() for txn in file.transactions)
     rows = tuple(row for insert in file.rows for row in _rows(file, insert))
-    return ir.Program(file.name, tables, transactions, invariant, enforced, rows=rows)
+    return ir.Application(file.name, tables, transactions, invariant, enforced, rows=rows)
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
@@ -33,7 +33,9 @@ def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value,
     empty = sql.SqlTransaction("", (), (), (), insert.line)
     for stmt in _Body(file, empty).insert(insert):
         assert isinstance(stmt, ir.Insert)
-        values = [value.args[0] if isinstance(value, Op) and value.op == "neg" else value for value in stmt.values]
+        values = [
+            value.args[0] if isinstance(value, Operation) and value.op == "neg" else value for value in stmt.values
+        ]
         row = []
         for value, inner in zip(stmt.values, values, strict=True):
             if not isinstance(inner, Const):
@@ -56,7 +58,7 @@ def _enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
     """UNIQUE, FOREIGN KEY and CHECK: what the database sees to."""
     found = []
     for columns in table.unique:
-        same = ir.conjunction([Op("=", (Field("b", c), Field("a", c))) for c in columns])
+        same = ir.conjunction([Operation("=", (Field("b", c), Field("a", c))) for c in columns])
         alone = ir.Query("forall", table.name, "b", same, ir.Same("b", "a"))
         name = f"unique {table.name}({', '.join(columns)})"
         ddl = ((table.name, f"UNIQUE ({', '.join(columns)})"),)
@@ -68,7 +70,7 @@ def _enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
         to = key.to or parent.primary_key
         if len(to) != len(key.columns):
             raise wrong(f"the foreign key to {key.table} has {len(key.columns)} columns for {len(to)}", key.line)
-        match = [Op("=", (Field("p", b), Field("c", a))) for a, b in zip(key.columns, to, strict=True)]
+        match = [Operation("=", (Field("p", b), Field("c", a))) for a, b in zip(key.columns, to, strict=True)]
         there = ir.Query("exists", parent.name, "p", ir.conjunction(match))
         name = f"foreign key {table.name}({', '.join(key.columns)})"
         ddl = ((table.name, f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {parent.name} ({', '.join(to)})"),)
@@ -91,11 +93,11 @@ class _Body:
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
         self.names = _assigned(txn.body)
 
-    def transaction(self) -> ir.Transaction:
+    def transaction(self) -> ir.TransactionProgram:
         """The transaction in the intermediate form."""
         assume = tuple(self.at(item.line).expr(item.tree) for item in self.txn.assume)
         params = tuple(ir.Param(param.name, _sort(param.type)) for param in self.txn.params)
-        return ir.Transaction(self.txn.name, params, self.block(self.txn.body), assume, self.txn.line)
+        return ir.TransactionProgram(self.txn.name, params, self.block(self.txn.body), assume, self.txn.line)
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> Translator:
         """A translator for a statement."""
@@ -129,7 +131,7 @@ class _Body:
             value = self.at(stmt.line).expr(stmt.value)
             self.learn((stmt.name,), stmt.line)
             return [ir.Let(stmt.line, (stmt.name,), (value,))]
-        if isinstance(stmt, sql.Rollback):
+        if isinstance(stmt, sql.RollbackStatement):
             return [ir.Require(stmt.line, Const(False))]
         if isinstance(stmt, sql.If):
             return [self.choice(stmt)]
@@ -250,7 +252,7 @@ def _assigned(body: tuple[sql.Statement, ...]) -> set[str]:
 
 
 def _ends(body: tuple[sql.Statement, ...]) -> bool:
-    return any(isinstance(stmt, sql.Rollback) for stmt in body)
+    return any(isinstance(stmt, sql.RollbackStatement) for stmt in body)
 
 
 def _sort(kind: str) -> ir.Sort:

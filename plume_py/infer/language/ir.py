@@ -49,7 +49,7 @@ class Field(Expr):
 
 
 @dataclass(frozen=True)
-class Op(Expr):
+class Operation(Expr):
     """``+ - * neg < <= = <> and or not ite``."""
 
     op: str
@@ -187,7 +187,7 @@ class Param:
 
 
 @dataclass(frozen=True)
-class Transaction:
+class TransactionProgram:
     """A named transaction. ``assume`` says which arguments its callers promise."""
 
     name: str
@@ -232,7 +232,7 @@ class Clause:
 
 
 @dataclass(frozen=True)
-class Scope:
+class SmallScope:
     """Small domains: rows per table, values per ``table.column`` and per ``transaction.argument``."""
 
     rows: dict[str, int] = field(default_factory=dict)
@@ -240,26 +240,26 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Program:
+class Application:
     """Tables, transactions, the invariant, and what the database enforces by itself."""
 
     name: str
     tables: tuple[Table, ...]
-    transactions: tuple[Transaction, ...]
+    transactions: tuple[TransactionProgram, ...]
     invariant: tuple[Clause, ...]
     enforced: tuple[Clause, ...] = ()
-    scope: Scope = field(default_factory=Scope)
+    scope: SmallScope = field(default_factory=SmallScope)
     rows: tuple[tuple[str, tuple[Value, ...]], ...] = ()  # tables and rows to begin with, for runs on servers
 
     def table(self, name: str) -> Table:
         """The table of this name."""
         return next(table for table in self.tables if table.name == name)
 
-    def transaction(self, name: str) -> Transaction:
+    def transaction(self, name: str) -> TransactionProgram:
         """The transaction of this name."""
         return next(txn for txn in self.transactions if txn.name == name)
 
-    def only(self, clauses: tuple[str, ...]) -> "Program":
+    def only(self, clauses: tuple[str, ...]) -> "Application":
         """The same program with some clauses of its invariant."""
         return replace(self, invariant=tuple(clause for clause in self.invariant if clause.name in clauses))
 
@@ -267,12 +267,12 @@ class Program:
 def conjunction(parts: Sequence[Expr]) -> Expr:
     """All of them."""
     real = [part for part in parts if part != TRUE]
-    return TRUE if not real else real[0] if len(real) == 1 else Op("and", tuple(real))
+    return TRUE if not real else real[0] if len(real) == 1 else Operation("and", tuple(real))
 
 
 def negation(part: Expr) -> Expr:
     """Not so."""
-    return Op("not", (part,))
+    return Operation("not", (part,))
 
 
 def children(node: object) -> Iterator["Expr | Stmt"]:
@@ -342,10 +342,10 @@ def pinned(where: Expr, var: str, table: Table) -> bool:
 
 def fixed(where: Expr, var: str) -> dict[str, Expr]:
     """The columns of a row that a condition fixes, and to what."""
-    parts = where.args if isinstance(where, Op) and where.op == "and" else (where,)
+    parts = where.args if isinstance(where, Operation) and where.op == "and" else (where,)
     found: dict[str, Expr] = {}
     for part in parts:
-        if isinstance(part, Op) and part.op == "=":
+        if isinstance(part, Operation) and part.op == "=":
             for side, other in (part.args, part.args[::-1]):
                 inside = any(isinstance(node, Field) and node.row == var for node in walk(other))
                 if isinstance(side, Field) and side.row == var and not inside:

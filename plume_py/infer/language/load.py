@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.infer.embed import App
-from plume_py.infer.language.ir import Program
+from plume_py.infer.language.ir import Application
 from plume_py.infer.language.wellformed import validate
 
 BUILT_IN = (
@@ -23,7 +23,7 @@ BUILT_IN = (
 )
 
 
-def load(name: str) -> Program:
+def load(name: str) -> Application:
     """A built-in application, or a file. A Python file is executed."""
     if name in BUILT_IN:
         from importlib import import_module
@@ -40,14 +40,14 @@ def load(name: str) -> Program:
         raise InputError("an expression is nested too deeply", hint="split it").in_source(name) from None
 
 
-def _sql(path: str) -> Program:
+def _sql(path: str) -> Application:
     from plume_py.base.sql.files import load as load_sql
     from plume_py.infer.language.from_sql import translate
 
     return translate(load_sql(path))
 
 
-def _python(path: str) -> Program:
+def _python(path: str) -> Application:
     try:
         found = runpy.run_path(path, run_name="isocheck_app")
     except InputError:

@@ -7,7 +7,7 @@ from plume_py.base import sql
 from plume_py.base.sql.statements import source
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
-from plume_py.infer.language.ir import Const, Expr, Field, Op
+from plume_py.infer.language.ir import Const, Expr, Field, Operation
 
 HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
 
@@ -63,12 +63,12 @@ class Translator:
             exp.Or: "or",
         }
         if type(node) in simple:
-            return Op(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
+            return Operation(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
         if isinstance(node, exp.GT | exp.GTE):
             op = "<" if isinstance(node, exp.GT) else "<="
-            return Op(op, (self.expr(node.expression), self.expr(node.this)))
+            return Operation(op, (self.expr(node.expression), self.expr(node.this)))
         if isinstance(node, exp.Not | exp.Neg):
-            return Op("not" if isinstance(node, exp.Not) else "neg", (self.expr(node.this),))
+            return Operation("not" if isinstance(node, exp.Not) else "neg", (self.expr(node.this),))
         if isinstance(node, exp.Paren):
             return self.expr(node.this)
         if isinstance(node, exp.Literal | exp.Boolean):
@@ -88,7 +88,7 @@ class Translator:
         if isinstance(node, exp.Between):
             value = self.expr(node.this)
             low, high = self.expr(node.args["low"]), self.expr(node.args["high"])
-            return Op("and", (Op("<=", (low, value)), Op("<=", (value, high))))
+            return Operation("and", (Operation("<=", (low, value)), Operation("<=", (value, high))))
         if isinstance(node, exp.In):
             return self._in(node)
         if isinstance(node, exp.Case):
@@ -224,9 +224,9 @@ class Translator:
             below, rows = self.inner(select)
             if len(select.expressions) != 1 or is_aggregate(select):
                 raise wrong("a SELECT after IN must have one column", self.line)
-            match = Op("=", (below.expr(select.expressions[0]), value))
+            match = Operation("=", (below.expr(select.expressions[0]), value))
             return ir.Query("exists", rows.table, rows.var, ir.conjunction([rows.where, match]))
-        return Op("or", tuple(Op("=", (value, self.expr(item))) for item in node.expressions))
+        return Operation("or", tuple(Operation("=", (value, self.expr(item))) for item in node.expressions))
 
     def _case(self, node: Any) -> Expr:
         if node.args.get("default") is None:
@@ -235,8 +235,8 @@ class Translator:
         for branch in reversed(node.args["ifs"]):
             test = self.expr(branch.this)
             if node.this is not None:
-                test = Op("=", (self.expr(node.this), test))
-            result = Op("ite", (test, self.expr(branch.args["true"]), result))
+                test = Operation("=", (self.expr(node.this), test))
+            result = Operation("ite", (test, self.expr(branch.args["true"]), result))
         return result
 
 

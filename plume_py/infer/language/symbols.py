@@ -8,7 +8,7 @@ from types import FrameType
 
 from plume_py.base.errors import InputError
 from plume_py.infer.language import ir
-from plume_py.infer.language.ir import Const, Expr, Field, Op
+from plume_py.infer.language.ir import Const, Expr, Field, Operation
 
 # The files between the application and an error in it.
 OURS = (__file__, str(Path(__file__).parent.with_name("embed.py")))
@@ -41,7 +41,7 @@ class E:
         self.node = node
 
     def _op(self, op: str, *others: object) -> "E":
-        return E(Op(op, (self.node, *(lift(other) for other in others))))
+        return E(Operation(op, (self.node, *(lift(other) for other in others))))
 
     def __add__(self, other: object) -> "E":
         return self._op("+", other)
@@ -111,7 +111,7 @@ def lift(value: object) -> Expr:
 
 def ite(condition: object, then: object, otherwise: object) -> E:
     """``then`` where the condition holds, else ``otherwise``."""
-    return E(Op("ite", (lift(condition), lift(then), lift(otherwise))))
+    return E(Operation("ite", (lift(condition), lift(then), lift(otherwise))))
 
 
 class Row:
@@ -139,6 +139,8 @@ def by(**equal: object) -> Where:
     """The condition that these columns have these values."""
 
     def where(row: Row) -> E:
-        return E(ir.conjunction([Op("=", (getattr(row, name).node, lift(value))) for name, value in equal.items()]))
+        return E(
+            ir.conjunction([Operation("=", (getattr(row, name).node, lift(value))) for name, value in equal.items()])
+        )
 
     return where

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Frame, Shape, compiled
+from plume_py.infer.run.evaluate import Frame, TableShape, compiled
 
 # The column that numbers the rows of a table without primary key on a server.
 HIDDEN = "isocheck_row"
@@ -25,7 +25,7 @@ class Sql:
     """Renders expressions; ``value`` gives what stands for a name or a column of a row that was read."""
 
     def __init__(
-        self, program: ir.Program, value: Callable[[ir.Expr], str | None] = lambda _: None, server: bool = False
+        self, program: ir.Application, value: Callable[[ir.Expr], str | None] = lambda _: None, server: bool = False
     ) -> None:
         self.program, self.value, self.server = program, value, server
         self._tables: dict[str, ir.Table] = {}
@@ -42,7 +42,7 @@ class Sql:
             return self._same(expr) if self.server else f"{expr.left} IS {expr.right}"
         if isinstance(expr, ir.Query):
             return self.query(expr, alias)
-        assert isinstance(expr, ir.Op)
+        assert isinstance(expr, ir.Operation)
         return self._operator(expr, [self.expr(arg, alias) for arg in expr.args])
 
     def _same(self, expr: ir.Same) -> str:
@@ -53,7 +53,7 @@ class Sql:
         table = self.program.table(name)
         return ", ".join([*table.names, *([] if table.key else [HIDDEN])]) if self.server else "*"
 
-    def _operator(self, expr: ir.Op, args: list[str]) -> str:
+    def _operator(self, expr: ir.Operation, args: list[str]) -> str:
         if expr.op == "not":
             return f"NOT {args[0]}" if args[0].startswith(("(", "EXISTS")) else f"NOT ({args[0]})"
         if expr.op == "neg":
@@ -63,19 +63,19 @@ class Sql:
         if expr.op in ("and", "or"):
             weaker = {"and": ("or",), "or": ()}[expr.op]
             parts = [
-                f"({text})" if isinstance(arg, ir.Op) and arg.op in weaker else text
+                f"({text})" if isinstance(arg, ir.Operation) and arg.op in weaker else text
                 for arg, text in zip(expr.args, args, strict=True)
             ]
             return f" {expr.op.upper()} ".join(parts)
         parts = [
-            f"({text})" if isinstance(arg, ir.Op) and arg.op not in ("*", "neg") and arg.op in _INFIX else text
+            f"({text})" if isinstance(arg, ir.Operation) and arg.op not in ("*", "neg") and arg.op in _INFIX else text
             for arg, text in zip(expr.args, args, strict=True)
         ]
-        if expr.op in ("+", "-") and isinstance(expr.args[0], ir.Op) and expr.args[0].op in ("+", "-"):
+        if expr.op in ("+", "-") and isinstance(expr.args[0], ir.Operation) and expr.args[0].op in ("+", "-"):
             parts[0] = args[0]
         elif expr.op in ("<", "<=", "=", "<>"):
             parts = [
-                f"({text})" if isinstance(arg, ir.Op) and arg.op in ("and", "or", "<", "<=", "=", "<>") else text
+                f"({text})" if isinstance(arg, ir.Operation) and arg.op in ("and", "or", "<", "<=", "=", "<>") else text
                 for arg, text in zip(expr.args, args, strict=True)
             ]
         return f"{parts[0]} {_INFIX[expr.op]} {parts[1]}"
@@ -168,7 +168,7 @@ def _spelled(expr: ir.Expr) -> str:
     return f"{expr.row}.{expr.column}"
 
 
-def values_in(shape: Shape, frame: Frame, server: bool = False) -> Sql:
+def values_in(shape: TableShape, frame: Frame, server: bool = False) -> Sql:
     """Renders with values in place of arguments, locals and columns of rows that were read."""
 
     def value(expr: ir.Expr) -> str | None:

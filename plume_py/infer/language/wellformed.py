@@ -7,7 +7,7 @@ _NUMBERS = ("int", "id")
 DEPTH = 150  # of an expression: every engine follows it by recursion
 
 
-def validate(program: ir.Program) -> ir.Program:
+def validate(program: ir.Application) -> ir.Application:
     """The program itself, or an error at the line of the first mistake."""
     if not program.transactions:
         raise InputError("the program has no transaction", hint="declare one with @app.txn, or -- transaction: in SQL")
@@ -25,7 +25,7 @@ def _wrong(problem: str, line: int, hint: str = "") -> InputError:
 class _Sorts:
     """The sorts of expressions."""
 
-    def __init__(self, program: ir.Program, line: int) -> None:
+    def __init__(self, program: ir.Application, line: int) -> None:
         self.program, self.line = program, line
         self.depth = 0
         self.names: dict[str, str] = {}
@@ -70,7 +70,7 @@ class _Sorts:
             return "bool"
         if isinstance(expr, ir.Query):
             return self._query(expr)
-        assert isinstance(expr, ir.Op)
+        assert isinstance(expr, ir.Operation)
         return self._operator(expr)
 
     def _query(self, query: ir.Query) -> str:
@@ -88,7 +88,7 @@ class _Sorts:
         self.need(query.value, "int", f"what {query.kind.upper()} is of")
         return "int"
 
-    def _operator(self, expr: ir.Op) -> str:
+    def _operator(self, expr: ir.Operation) -> str:
         if expr.op in ("and", "or", "not"):
             for arg in expr.args:
                 self.need(arg, "bool", f"a part of {expr.op.upper()}")
@@ -117,7 +117,7 @@ def _spoken(sort: str) -> str:
 class _Checker(_Sorts):
     """The statements of a transaction, in order."""
 
-    def __init__(self, program: ir.Program, txn: ir.Transaction) -> None:
+    def __init__(self, program: ir.Application, txn: ir.TransactionProgram) -> None:
         super().__init__(program, txn.line)
         self.txn = txn
         for param in txn.params:

@@ -14,7 +14,7 @@ import z3
 from plume_py.base.override import override
 from plume_py.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Shape
+from plume_py.infer.run.evaluate import TableShape
 
 Id = tuple[Term, ...]
 _numbers = count()
@@ -43,17 +43,17 @@ def applied(function: Any, params: list[Term]) -> Term:
 
 
 @dataclass(frozen=True)
-class Bound:
+class AbstractRow:
     """What a row variable stands for: an identity, and its columns as they were seen."""
 
     id: Id
     columns: dict[str, Term]
 
 
-class View:
+class AbstractState:
     """A state of the database."""
 
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: ir.Application) -> None:
         self.program = program
 
     def present(self, table: ir.Table, row: Id) -> Term:
@@ -68,15 +68,15 @@ class View:
         """The value of a sum, count, min or max."""
         raise NotImplementedError
 
-    def bound(self, table: ir.Table, row: Id) -> Bound:
+    def bound(self, table: ir.Table, row: Id) -> AbstractRow:
         """A row with all its columns."""
-        return Bound(row, {name: self.column(table, row, name) for name in table.names})
+        return AbstractRow(row, {name: self.column(table, row, name) for name in table.names})
 
 
-class Base(View):
+class Base(AbstractState):
     """A state about which only assumptions are known."""
 
-    def __init__(self, program: ir.Program, name: str) -> None:
+    def __init__(self, program: ir.Application, name: str) -> None:
         super().__init__(program)
         self.name = name
         self._present = {t.name: new_function(f"{name}.{t.name}", arity(t), "bool") for t in program.tables}
@@ -114,7 +114,7 @@ def arity(table: ir.Table) -> int:
 
 
 @dataclass
-class Change:
+class RowChange:
     """A write: which rows (``hits``), and what becomes of them. ``single`` is the row if it can only be one."""
 
     table: ir.Table
@@ -128,10 +128,10 @@ class Change:
     alike: dict[str, Term] = field(default_factory=dict)
 
 
-class Overlaid(View):
+class Overlaid(AbstractState):
     """A state with one write laid over it."""
 
-    def __init__(self, below: View, change: Change) -> None:
+    def __init__(self, below: AbstractState, change: RowChange) -> None:
         super().__init__(below.program)
         self.below, self.change = below, change
         self._unknown: dict[str, Any] = {}
@@ -159,7 +159,7 @@ class Overlaid(View):
         if change.times is not None and query.source == change.table.name and query.kind == "count" and is_plain(query):
             used = {node.column for node in ir.walk(query) if isinstance(node, ir.Field) and node.row == query.var}
             if used <= change.alike.keys():
-                inner = {**outer.frame, query.var: Bound((), change.alike)}
+                inner = {**outer.frame, query.var: AbstractRow((), change.alike)}
                 counts = and_(change.guard, outer.evaluate(query.where, None, inner))
                 return before + ite(counts, change.times, 0)
         nested = [node for node in ir.queries(query) if node is not query]
@@ -174,7 +174,7 @@ class Overlaid(View):
         return before + ite(change.guard, delta, 0)
 
 
-def _depends(query: ir.Query, change: Change) -> bool:
+def _depends(query: ir.Query, change: RowChange) -> bool:
     """Can the write change the value of the query?"""
     sources = {node.source for node in ir.queries(query)}
     if change.table.name not in sources:
@@ -194,7 +194,7 @@ def is_plain(query: ir.Query) -> bool:
 class Outer:
     """An evaluator with a frame, as seen from an aggregate: its free names are the parameters of the aggregate."""
 
-    evaluate: "Evaluator"
+    evaluate: "AbstractEvaluator"
     frame: dict[str, Any]
 
     def canonical(self, query: ir.Query) -> tuple[str, list[Term]]:
@@ -221,7 +221,7 @@ class Outer:
                 return f"{bound[node.row]}.{node.column}" if node.row in bound else free(node)
             if isinstance(node, ir.Arg | ir.Local):
                 return free(node)
-            if isinstance(node, ir.Op):
+            if isinstance(node, ir.Operation):
                 return f"{node.op}({','.join(spelled(arg) for arg in node.args)})"
             if isinstance(node, ir.Same):
                 return f"same({','.join(identity(row) for row in (node.left, node.right))})"
@@ -241,7 +241,7 @@ class Outer:
         sort = "bool" if query.kind in ("exists", "forall") else "int"
         return applied(new_function("unknown", len(params), sort), params)
 
-    def counted(self, query: ir.Query, view: View, function: Any) -> Any:
+    def counted(self, query: ir.Query, view: AbstractState, function: Any) -> Any:
         """A count is never negative, and where it is positive there is such a row, whatever the parameters."""
         free = {
             repr(node): node
@@ -253,7 +253,7 @@ class Outer:
             return z3.BoolVal(True)
         places = [fresh("p", "int") for _ in params]
         # The parameters come in the order in which the condition mentions them.
-        given = Evaluator(self.evaluate.shape, self.evaluate.texts, dict(zip(free, places, strict=True)))
+        given = AbstractEvaluator(self.evaluate.shape, self.evaluate.texts, dict(zip(free, places, strict=True)))
         table = view.program.table(query.source)
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
         where = given(query.where, view, {query.var: view.bound(table, row)})
@@ -262,7 +262,7 @@ class Outer:
         fact = z3.And(total >= 0, z3.Implies(total >= 1, some))
         return z3.ForAll(places, fact, patterns=[total]) if places else fact
 
-    def contribution(self, query: ir.Query, view: View, row: Id) -> Term:
+    def contribution(self, query: ir.Query, view: AbstractState, row: Id) -> Term:
         """What one row adds to a sum or count."""
         table = view.program.table(query.source)
         inner = {**self.frame, query.var: view.bound(table, row)}
@@ -275,23 +275,23 @@ class Outer:
 class RowSet:
     """A set of rows that was read: its condition in the view of that time."""
 
-    view: View
+    view: AbstractState
     table: ir.Table
     var: str
     where: ir.Expr
     frame: dict[str, Any]
 
 
-class Evaluator:
+class AbstractEvaluator:
     """Expressions as formulas, with quantifiers over rows."""
 
-    def __init__(self, shape: Shape, texts: Texts, given: dict[str, Term] | None = None) -> None:
-        self.shape, self.texts, self.given = shape, texts, given or {}
+    def __init__(self, shape: TableShape, texts: Texts, constants: dict[str, Term] | None = None) -> None:
+        self.shape, self.texts, self.constants = shape, texts, constants or {}
 
-    def __call__(self, expr: ir.Expr, view: View | None, frame: dict[str, Any]) -> Term:
+    def __call__(self, expr: ir.Expr, view: AbstractState | None, frame: dict[str, Any]) -> Term:
         """The value of an expression in a view."""
-        if self.given and repr(expr) in self.given:
-            return self.given[repr(expr)]
+        if self.constants and repr(expr) in self.constants:
+            return self.constants[repr(expr)]
         if isinstance(expr, ir.Const):
             return self.texts.number(expr.value) if isinstance(expr.value, str) else expr.value
         if isinstance(expr, ir.Arg | ir.Local):
@@ -302,10 +302,12 @@ class Evaluator:
             return same(frame[expr.left].id, frame[expr.right].id)
         if isinstance(expr, ir.Query):
             return self._query(expr, view, frame)
-        assert isinstance(expr, ir.Op)
+        assert isinstance(expr, ir.Operation)
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
-    def member(self, query: ir.Query, view: View | None, frame: dict[str, Any], row: Id) -> tuple[Term, dict[str, Any]]:
+    def member(
+        self, query: ir.Query, view: AbstractState | None, frame: dict[str, Any], row: Id
+    ) -> tuple[Term, dict[str, Any]]:
         """Is this row one that the query goes over? And the frame with it."""
         if query.is_local:
             rows = frame[query.source]
@@ -320,7 +322,7 @@ class Evaluator:
         inner = {**frame, query.var: seen}
         return and_(there, self(query.where, view, inner)), inner
 
-    def _query(self, query: ir.Query, view: View | None, frame: dict[str, Any]) -> Term:
+    def _query(self, query: ir.Query, view: AbstractState | None, frame: dict[str, Any]) -> Term:
         if query.is_local and not isinstance(frame[query.source], RowSet):
             if query.kind == "count" and query.where == ir.TRUE:
                 return frame[query.source].count  # the size of a list argument

@@ -13,21 +13,21 @@ import z3
 from plume_py.infer.bounded.terms import Term, Texts, and_, ite, not_, or_
 from plume_py.infer.language import ir
 from plume_py.infer.proof.abstract import (
+    AbstractEvaluator,
+    AbstractState,
     Base,
-    Change,
-    Evaluator,
     Id,
     Overlaid,
+    RowChange,
     RowSet,
-    View,
     arity,
     formula,
     fresh,
     new_function,
     same,
 )
-from plume_py.infer.run.evaluate import Shape
-from plume_py.infer.stores import Level
+from plume_py.infer.run.evaluate import TableShape
+from plume_py.infer.stores import LevelModel
 
 
 class OutOfReach(Exception):  # noqa: N818
@@ -65,15 +65,15 @@ class New:
 class Effects:
     """The effects of one transaction at one level."""
 
-    def __init__(self, program: ir.Program, txn: ir.Transaction, level: Level) -> None:
+    def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
         self.texts = Texts()
-        self.shape = Shape(program).of_transaction(txn)
-        self.evaluate = Evaluator(self.shape, self.texts)
+        self.shape = TableShape(program).of_transaction(txn)
+        self.evaluate = AbstractEvaluator(self.shape, self.texts)
         self.facts: list[Any] = []
         self.states = [self._state()]
         self.live: Term = True
-        self.changes: list[Change] = []
+        self.changes: list[RowChange] = []
         self.locks: list[Lock] = []
         self.frame: dict[str, Any] = {}
         self.inserted: list[New] = []
@@ -85,16 +85,16 @@ class Effects:
             self.add(self._clause(clause, state))
         return state
 
-    def _clause(self, clause: ir.Clause, view: View) -> Term:
-        shape = Shape(self.program).of_expression(clause.condition)
-        return Evaluator(shape, self.texts)(clause.condition, view, {})
+    def _clause(self, clause: ir.Clause, view: AbstractState) -> Term:
+        shape = TableShape(self.program).of_expression(clause.condition)
+        return AbstractEvaluator(shape, self.texts)(clause.condition, view, {})
 
     def add(self, fact: Term) -> None:
         """Assume this."""
         if fact is not True:
             self.facts.append(z3.BoolVal(False) if fact is False else fact)
 
-    def _overlaid(self, state: View, writes: int) -> View:
+    def _overlaid(self, state: AbstractState, writes: int) -> AbstractState:
         for change in self.changes[:writes]:
             state = Overlaid(state, change)
         return state
@@ -126,7 +126,7 @@ class Effects:
     _snapshot: Base | None = None
     _is_sure = False
 
-    def view(self, guard: Term, writing: bool = False) -> View:
+    def view(self, guard: Term, writing: bool = False) -> AbstractState:
         """What a statement sees: a state with the transaction's own writes."""
         return self._overlaid(self.now(writing, guard), len(self.changes))
 
@@ -167,7 +167,7 @@ class Effects:
         else:
             self.change(stmt, guard)
 
-    def value(self, expr: ir.Expr, view: View | None, guard: Term, before: Term = None) -> Term:
+    def value(self, expr: ir.Expr, view: AbstractState | None, guard: Term, before: Term = None) -> Term:
         """The value of an expression, with what is known of its aggregates."""
         for query in ir.queries(expr):
             if query.kind in ("count", "min", "max") and view is not None:
@@ -175,7 +175,7 @@ class Effects:
         found = self.evaluate(expr, view, self.frame)
         return found if before is None else ite(guard, found, before)
 
-    def describe(self, query: ir.Query, view: View) -> None:
+    def describe(self, query: ir.Query, view: AbstractState) -> None:
         """A count is positive iff there is a row; a minimum is attained, and nothing is below it."""
         names = {node.row for node in ir.walk(query) if isinstance(node, ir.Field)} - {query.var}
         if any(name not in self.frame for name in names) or [q for q in ir.queries(query) if q is not query]:
@@ -187,10 +187,10 @@ class Effects:
             return
         assert query.value is not None and query.default is not None
         least = query.kind == "min"
-        order = ir.Op("<=", (ir.Local("?"), query.value) if least else (query.value, ir.Local("?")))
+        order = ir.Operation("<=", (ir.Local("?"), query.value) if least else (query.value, ir.Local("?")))
         frame = {**self.frame, "?": total}
         self.add(self.evaluate(ir.Query("forall", query.source, query.var, query.where, order), view, frame))
-        attained = ir.conjunction([query.where, ir.Op("=", (query.value, ir.Local("?")))])
+        attained = ir.conjunction([query.where, ir.Operation("=", (query.value, ir.Local("?")))])
         self.add(
             z3.Implies(
                 formula(some),
@@ -249,14 +249,14 @@ class Effects:
             return lambda row: self.evaluate(value, view, {**frame, stmt.var: view.bound(table, row)})
 
         if isinstance(stmt, ir.Delete):
-            change = Change(table, hits, lambda row: False, {}, only, hits(only) if only else guard, None)
+            change = RowChange(table, hits, lambda row: False, {}, only, hits(only) if only else guard, None)
         else:
             columns = {column: new(value) for column, value in stmt.sets}
             affects = self._affected(table, columns)
             if affects is None or len(affects) > len(columns):  # the whole row is what it was when it was written
                 for column in table.names:
                     columns.setdefault(column, lambda row, c=column: view.column(table, row, c))
-            change = Change(table, hits, lambda row: True, columns, only, hits(only) if only else guard, affects)
+            change = RowChange(table, hits, lambda row: True, columns, only, hits(only) if only else guard, affects)
         self.lock(table, hits, True)
         self.changes.append(change)
 
@@ -289,7 +289,9 @@ class Effects:
         if self.level.write == "current":
             self.lock(table, lambda other: and_(guard, same(other, row)), True)
         columns = {name: _constant(value) for name, value in values.items()}
-        change = Change(table, lambda other: and_(guard, same(other, row)), lambda _: True, columns, row, guard, None)
+        change = RowChange(
+            table, lambda other: and_(guard, same(other, row)), lambda _: True, columns, row, guard, None
+        )
         self.changes.append(change)
 
     def loop(self, stmt: ir.ForEach, guard: Term) -> None:
@@ -335,7 +337,9 @@ class Effects:
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
         self.inserted.append(New(table, row, touched(*row), len(self.changes), is_many=True))
         self.changes.append(
-            Change(table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None, times, alike)
+            RowChange(
+                table, lambda r: and_(guard, touched(*r)), lambda _: True, columns, None, guard, None, times, alike
+            )
         )
 
     def _any_changes(self, stmt: ir.Update | ir.Delete, guard: Term) -> None:
@@ -353,7 +357,7 @@ class Effects:
 
         stays = isinstance(stmt, ir.Update)
         self.changes.append(
-            Change(
+            RowChange(
                 table,
                 lambda row: and_(guard, touched(*row), there(row)),
                 lambda _: stays,

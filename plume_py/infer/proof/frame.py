@@ -20,12 +20,12 @@ class TableFrame:
         return not (self.inserts and self.deletes)
 
 
-def frames(program: ir.Program) -> dict[str, TableFrame]:
+def frames(program: ir.Application) -> dict[str, TableFrame]:
     """The frame of each table."""
     return {table.name: _frame(program, table) for table in program.tables}
 
 
-def _frame(program: ir.Program, table: ir.Table) -> TableFrame:
+def _frame(program: ir.Application, table: ir.Table) -> TableFrame:
     inserts = deletes = False
     changed: set[str] = set()
     shrinking: set[str] = set()
@@ -42,10 +42,10 @@ def _frame(program: ir.Program, table: ir.Table) -> TableFrame:
     return TableFrame(inserts, deletes, frozenset(changed), frozenset(changed - shrinking))
 
 
-def _grows(column: str, value: ir.Expr, stmt: ir.Update, txn: ir.Transaction) -> bool:
+def _grows(column: str, value: ir.Expr, stmt: ir.Update, txn: ir.TransactionProgram) -> bool:
     """Is it ``column + something that is not negative``?"""
     own = ir.Field(stmt.var, column)
-    if not (isinstance(value, ir.Op) and value.op == "+" and own in value.args):
+    if not (isinstance(value, ir.Operation) and value.op == "+" and own in value.args):
         return False
     other = value.args[1] if value.args[0] == own else value.args[0]
     if isinstance(other, ir.Const):
@@ -55,9 +55,9 @@ def _grows(column: str, value: ir.Expr, stmt: ir.Update, txn: ir.Transaction) ->
 
 def _not_negative(promise: ir.Expr, value: ir.Expr) -> bool:
     """Does a promise of the callers say that the value is at least 0?"""
-    if isinstance(promise, ir.Op) and promise.op == "and":
+    if isinstance(promise, ir.Operation) and promise.op == "and":
         return any(_not_negative(part, value) for part in promise.args)
-    if not (isinstance(promise, ir.Op) and promise.op in ("<", "<=")):
+    if not (isinstance(promise, ir.Operation) and promise.op in ("<", "<=")):
         return False
     low, high = promise.args
     return high == value and isinstance(low, ir.Const) and isinstance(low.value, int) and low.value >= 0

@@ -12,14 +12,14 @@ import z3
 
 from plume_py.infer.bounded.terms import Term, not_, or_
 from plume_py.infer.language import ir
-from plume_py.infer.proof.abstract import Base, View, arity, formula, fresh
+from plume_py.infer.proof.abstract import AbstractState, Base, arity, formula, fresh
 from plume_py.infer.proof.effects import Effects, Element, Lock, New, OutOfReach
 from plume_py.infer.proof.frame import frames
-from plume_py.infer.stores import Level, under
+from plume_py.infer.stores import LevelModel, under
 
 
 @dataclass
-class Proof:
+class InvariantProof:
     """Which clauses were proved."""
 
     proved: tuple[str, ...]
@@ -31,17 +31,17 @@ class Proof:
         return not self.open
 
 
-def prove(program: ir.Program, name: str, level: Level, seconds: float = 10.0) -> Proof:
+def prove(program: ir.Application, name: str, level: LevelModel, seconds: float = 10.0) -> InvariantProof:
     """Try to prove each clause of the invariant for a transaction at a level."""
     prover = _Prover(program, under(program.transaction(name), level, program), level)
     proved, left = list[str](), list[str]()
     try:
         prover.run()
     except OutOfReach:
-        return Proof((), tuple(clause.name for clause in program.invariant))
+        return InvariantProof((), tuple(clause.name for clause in program.invariant))
     for clause in program.invariant:
         (proved if prover.follows(clause, seconds) else left).append(clause.name)
-    return Proof(tuple(proved), tuple(left))
+    return InvariantProof(tuple(proved), tuple(left))
 
 
 class _Prover(Effects):
@@ -73,7 +73,7 @@ class _Prover(Effects):
         for clause in self.program.enforced:
             self.add(self._clause(clause, self.final))
 
-    def _absent(self, new: New, view: View) -> None:
+    def _absent(self, new: New, view: AbstractState) -> None:
         absent = or_(not_(new.guard), not_(view.present(new.table, new.row)))
         self.add(z3.ForAll(list(new.row), absent) if new.is_many else absent)
 
@@ -132,4 +132,4 @@ class _Prover(Effects):
         return bool(solver.check() == z3.unsat)
 
 
-__all__ = ["Proof", "prove"]
+__all__ = ["InvariantProof", "prove"]

@@ -5,7 +5,7 @@ from itertools import combinations, combinations_with_replacement, islice, produ
 from typing import Any, TypeVar
 
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Evaluate, Frame, Row, Shape, State, compiled
+from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
 from plume_py.infer.run.machine import Code
 
 # More rows that a table could have, contents of a table, or calls than this are not tried.
@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Domains:
     """What values columns and arguments may take, and how many rows a table may have."""
 
-    def __init__(self, program: ir.Program, rows: int) -> None:
+    def __init__(self, program: ir.Application, rows: int) -> None:
         self.program, self.rows = program, rows
         self.is_cut = False  # were there more than we try?
 
@@ -67,7 +67,7 @@ class Domains:
         for clause in (*self.program.invariant, *self.program.enforced):
             used = [self.index(query.source) for query in ir.queries(clause.condition)]
             waiting[max(used, default=0)].append(
-                compiled(clause.condition, Shape(self.program).of_expression(clause.condition))
+                compiled(clause.condition, TableShape(self.program).of_expression(clause.condition))
             )
         contents = [self.contents(table) for table in tables]
         empty: tuple[Row, ...] = ()

@@ -11,15 +11,15 @@ Frame = dict[str, Any]
 Evaluate = Callable[[State, Frame], Any]
 
 
-class Shape:
+class TableShape:
     """Which columns each row variable and each row set has."""
 
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: ir.Application) -> None:
         self.program = program
         self.columns: dict[str, tuple[str, ...]] = {}
         self.index = {table.name: i for i, table in enumerate(program.tables)}
 
-    def of_transaction(self, txn: ir.Transaction) -> "Shape":
+    def of_transaction(self, txn: ir.TransactionProgram) -> "TableShape":
         """Learn the variables of a transaction."""
         for param in txn.params:
             if param.fields:
@@ -38,7 +38,7 @@ class Shape:
                     self.of_expression(node)
         return self
 
-    def of_expression(self, expr: ir.Expr) -> "Shape":
+    def of_expression(self, expr: ir.Expr) -> "TableShape":
         """Learn the variables of queries."""
         for node in ir.walk(expr):
             if isinstance(node, ir.Query):
@@ -60,7 +60,7 @@ _OPS: dict[str, Callable[..., Any]] = {
 }
 
 
-def compiled(expr: ir.Expr, shape: Shape) -> Evaluate:
+def compiled(expr: ir.Expr, shape: TableShape) -> Evaluate:
     """The expression as a function of a view and a frame."""
     if isinstance(expr, ir.Const):
         value = expr.value
@@ -76,11 +76,11 @@ def compiled(expr: ir.Expr, shape: Shape) -> Evaluate:
         return lambda view, frame: frame[left][0] == frame[right][0]
     if isinstance(expr, ir.Query):
         return _query(expr, shape)
-    assert isinstance(expr, ir.Op)
+    assert isinstance(expr, ir.Operation)
     return _operator(expr, [compiled(arg, shape) for arg in expr.args])
 
 
-def _operator(expr: ir.Op, args: list[Evaluate]) -> Evaluate:
+def _operator(expr: ir.Operation, args: list[Evaluate]) -> Evaluate:
     if expr.op == "and":
         return lambda view, frame: all(arg(view, frame) for arg in args)
     if expr.op == "or":
@@ -96,7 +96,7 @@ def _operator(expr: ir.Op, args: list[Evaluate]) -> Evaluate:
     return lambda view, frame: function(left(view, frame), right(view, frame))
 
 
-def _query(query: ir.Query, shape: Shape) -> Evaluate:
+def _query(query: ir.Query, shape: TableShape) -> Evaluate:
     where = compiled(query.where, shape)
     value = compiled(query.value, shape) if query.value is not None else None
     default = compiled(query.default, shape) if query.default is not None else None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Evaluate, Frame, Row, Shape, State, compiled
-from plume_py.infer.stores import Level, under
+from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
+from plume_py.infer.stores import LevelModel, under
 
 Writes = dict[tuple[int, Any], tuple[ir.Value, ...] | None]  # (table, key) -> new row, or None where deleted
 
@@ -34,9 +34,9 @@ class Instruction:
 class Code:
     """A transaction as flat code, for one level."""
 
-    def __init__(self, program: ir.Program, txn: ir.Transaction, level: Level) -> None:
+    def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
-        self.shape = Shape(program).of_transaction(under(txn, level, program))
+        self.shape = TableShape(program).of_transaction(under(txn, level, program))
         self.instructions: list[Instruction] = []
         self._block(under(txn, level, program).body)
         self.assume = [compiled(condition, self.shape) for condition in txn.assume]
@@ -79,14 +79,14 @@ class Code:
         )
 
 
-def _instruction(stmt: ir.Stmt, shape: Shape, level: Level) -> Instruction:
+def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruction:
     touches = ir.reads_database(stmt)
     writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete) or getattr(stmt, "lock", False)
     current = touches and (level.write if writes else level.select) == "current"
     return Instruction(type(stmt).__name__, stmt, touches, current, bool(writes), _action(stmt, shape))
 
 
-def _action(stmt: ir.Stmt, shape: Shape) -> Any:
+def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
     """What the instruction needs at run time: its expressions, compiled."""
     if isinstance(stmt, ir.SelectOne | ir.SelectAll | ir.Delete):
         return compiled(stmt.where, shape)
@@ -121,7 +121,7 @@ def _overlaid(table: int, rows: tuple[Row, ...], writes: Writes) -> tuple[Row, .
     return tuple(sorted(merged.items()))
 
 
-class Rollback(Exception):  # noqa: N818
+class RollbackSignal(Exception):  # noqa: N818
     """The transaction gives up: a condition failed, a row is missing, or the database refused."""
 
 
@@ -226,7 +226,7 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     found = _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
     machine.log = found[:1]
     if not found:
-        raise Rollback(f"no such row in {stmt.table}")
+        raise RollbackSignal(f"no such row in {stmt.table}")
     machine._see(table, found[:1], stmt.lock)
     machine.frame[stmt.row] = found[0]
 
@@ -287,7 +287,7 @@ def _require(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.Require)
     machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
     if not machine.log:
-        raise Rollback("a required condition does not hold")
+        raise RollbackSignal("a required condition does not hold")
 
 
 def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
@@ -301,7 +301,7 @@ def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
         key: Any = tuple(row[table.index(column)] for column in table.key)
         # Uniqueness is checked on what is committed now, whatever the transaction itself may see.
         if any(other == key for other, _ in overlay(now, machine.writes)[index]):
-            raise Rollback(f"{stmt.table} has a row with this key")
+            raise RollbackSignal(f"{stmt.table} has a row with this key")
         # A row that it has deleted itself is still there for others, but it holds the lock.
         if (index, key) not in machine.writes:
             machine.inserted |= {(index, key)}
@@ -341,11 +341,11 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     machine.log = found
 
 
-def _within(machine: Machine, name: str, found: list[Row]) -> list[Row]:
+def _within(machine: Machine, name: str, rows: list[Row]) -> list[Row]:
     if not name:
-        return found
+        return rows
     keys = {key for key, _ in machine.frame[name]}
-    return [row for row in found if row[0] in keys]
+    return [row for row in rows if row[0] in keys]
 
 
 def _loop(machine: Machine, instruction: Instruction, now: State) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code, Machine, Rollback, Writes
+from plume_py.infer.run.machine import Code, Machine, RollbackSignal, Writes
 from plume_py.infer.run.schedule import (
     Commit,
     Counterexample,
     Moment,
     ReplayError,
-    Rules,
+    ScheduleRules,
     first_snapshot,
     installed,
     may_commit_between,
@@ -30,9 +30,9 @@ class Replay:
     broken: list[str]
 
 
-def replay(program: ir.Program, example: Counterexample) -> Replay:
+def replay(program: ir.Application, example: Counterexample) -> Replay:
     """Execute a counterexample statement by statement; an error where it is none."""
-    rules = Rules(program)
+    rules = ScheduleRules(program)
     wrong = rules.broken(example.initial) + rules.refused(example.initial)
     if wrong:
         raise ReplayError(f"the initial rows break {wrong[0]} already")
@@ -63,7 +63,7 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
             past.note(now, writes, event)
             dirty = dirty.union(writes)
             moments.append(moment)
-    except Rollback as reason:
+    except RollbackSignal as reason:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
     final = _committed(rules, machine, now, dirty, commits + 1, example)
     moments.append(Moment(None, None, {}))
@@ -73,12 +73,17 @@ def replay(program: ir.Program, example: Counterexample) -> Replay:
     return Replay(moments, final, broken)
 
 
-def _not_serial(program: ir.Program, example: Counterexample, final: State) -> list[str]:
+def _not_serial(program: ir.Application, example: Counterexample, final: State) -> list[str]:
     return judged(program, example, final) if example.clause == CLAUSE else []
 
 
 def _committed(
-    rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int, example: Counterexample
+    rules: ScheduleRules,
+    machine: Machine,
+    now: State,
+    dirty: frozenset[tuple[int, Any]],
+    number: int,
+    example: Counterexample,
 ) -> State:
     if not machine.is_done:
         raise ReplayError(f"{example.transaction} has not reached its end")
@@ -93,7 +98,7 @@ def _committed(
 
 
 def _other(
-    rules: Rules, code: Code, event: Commit, now: State, number: int, machine: Machine
+    rules: ScheduleRules, code: Code, event: Commit, now: State, number: int, machine: Machine
 ) -> tuple[State, Writes, Moment]:
     """Run another transaction, alone, and note what it does."""
     args, inner = dict(event.args), []
@@ -131,7 +136,7 @@ def _watched(event: Commit | None) -> bool:
     return event is not None and event.level is not None and event.level.among_themselves
 
 
-def _weak(rules: Rules, event: Commit, past: _Past, machine: Machine) -> tuple[State, Writes, Moment]:
+def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) -> tuple[State, Writes, Moment]:
     """A partner at its own level: its statements saw the states of their moments; now it commits."""
     assert event.level is not None
     code = Code(rules.program, rules.program.transaction(event.transaction), event.level)

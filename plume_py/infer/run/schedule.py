@@ -5,9 +5,9 @@ from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Evaluate, Frame, Shape, State, compiled
-from plume_py.infer.run.machine import OWN_ROWS, Code, Machine, Rollback, Writes, overlay
-from plume_py.infer.stores import Level
+from plume_py.infer.run.evaluate import Evaluate, Frame, State, TableShape, compiled
+from plume_py.infer.run.machine import OWN_ROWS, Code, Machine, RollbackSignal, Writes, overlay
+from plume_py.infer.stores import LevelModel
 
 # Hidden row numbers of what the n-th commit inserts begin at n times this, so that no number is used twice.
 PER_COMMIT = 100
@@ -23,7 +23,7 @@ class Commit:
 
     transaction: str
     args: tuple[tuple[str, Any], ...]
-    level: Level | None = None
+    level: LevelModel | None = None
     moments: tuple[int, ...] = ()
 
 
@@ -32,7 +32,7 @@ class Counterexample:
     """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last."""
 
     transaction: str
-    level: Level
+    level: LevelModel
     args: tuple[tuple[str, Any], ...]
     initial: State
     events: tuple[Commit | None, ...]
@@ -46,7 +46,7 @@ class Moment:
     stmt: ir.Stmt | None  # None: a commit
     result: Any
     frame: Frame  # arguments and what was read before
-    shape: Shape | None = None
+    shape: TableShape | None = None
     call: Commit | None = None  # of another transaction: its statements are ``inner``
     inner: "list[Moment]" = field(default_factory=list)
 
@@ -55,16 +55,16 @@ class ReplayError(IsocheckError):
     """The schedule is not possible, or breaks nothing: whoever claimed it has a defect."""
 
 
-class Rules:
+class ScheduleRules:
     """The compiled clauses of a program."""
 
-    def __init__(self, program: ir.Program) -> None:
+    def __init__(self, program: ir.Application) -> None:
         self.program = program
         self.invariant = [(clause.name, self._compiled(clause)) for clause in program.invariant]
         self.enforced = [(clause.name, self._compiled(clause)) for clause in program.enforced]
 
     def _compiled(self, clause: ir.Clause) -> Evaluate:
-        return compiled(clause.condition, Shape(self.program).of_expression(clause.condition))
+        return compiled(clause.condition, TableShape(self.program).of_expression(clause.condition))
 
     def broken(self, state: State) -> list[str]:
         """The clauses of the invariant that do not hold."""
@@ -75,7 +75,7 @@ class Rules:
         return [name for name, holds in self.enforced if not holds(state, {})]
 
 
-def installed(program: ir.Program, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
+def installed(program: ir.Application, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
     """The state after the ``number``-th commit, and its writes: new rows get numbers of their own."""
     renumbered: Writes = {}
     for place, ((table, key), row) in enumerate(writes.items()):
@@ -88,19 +88,21 @@ def installed(program: ir.Program, state: State, writes: Writes, number: int) ->
 Places = frozenset[tuple[int, Any]]
 
 
-def serially(rules: Rules, code: Code, args: Frame, state: State, number: int) -> tuple[State, Writes, Places] | None:
+def serially(
+    rules: ScheduleRules, code: Code, args: Frame, state: State, number: int
+) -> tuple[State, Writes, Places] | None:
     """Run a transaction alone: the state after it, its writes, and the rows it locked; nothing where it rolls back."""
     try:
         machine = Machine(code, args)
         while not machine.is_done:
             machine.step(state)
-    except Rollback:
+    except RollbackSignal:
         return None
     after, writes = installed(rules.program, state, machine.writes, number)
     return None if rules.refused(after) else (after, writes, machine.locked)
 
 
-def first_snapshot(level: Level, initial: State) -> State | None:
+def first_snapshot(level: LevelModel, initial: State) -> State | None:
     """What a transaction has seen before its first statement, if the level takes its snapshot then."""
     return initial if level.select == "snapshot" and not level.late_snapshot else None
 
@@ -116,7 +118,9 @@ def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool
     return not level.locks_reads or machine.reads.isdisjoint(claimed)
 
 
-def outcome(rules: Rules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int) -> State | None:
+def outcome(
+    rules: ScheduleRules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int
+) -> State | None:
     """The state after the transaction's commit; nothing where it has to roll back."""
     # A new row is no version of one that somebody deleted; whether its key is free is asked below.
     versions = machine.writes.keys() - machine.inserted

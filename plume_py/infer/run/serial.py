@@ -9,20 +9,20 @@ from typing import Any
 from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import State
 from plume_py.infer.run.machine import Code
-from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError, Rules, serially
+from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError, ScheduleRules, serially
 from plume_py.infer.stores import ALONE
 
 CLAUSE = "serial order"
 
 
-def content(program: ir.Program, state: State) -> tuple[Any, ...]:
+def content(program: ir.Application, state: State) -> tuple[Any, ...]:
     """A state without hidden row numbers: which rows are there, and how often."""
     return tuple(frozenset(Counter(row for _, row in rows).items()) for rows in state)
 
 
-def is_serial(program: ir.Program, example: Counterexample, final: State) -> bool:
+def is_serial(program: ir.Application, example: Counterexample, final: State) -> bool:
     """Does some serial order of the same calls end in the same state?"""
-    rules = Rules(program)
+    rules = ScheduleRules(program)
     codes = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
     others = [event for event in example.events if event is not None]
     wanted = content(program, final)
@@ -37,13 +37,13 @@ def is_serial(program: ir.Program, example: Counterexample, final: State) -> boo
     return False
 
 
-def judged(program: ir.Program, example: Counterexample, final: State) -> list[str]:
+def judged(program: ir.Application, example: Counterexample, final: State) -> list[str]:
     """For replays: what is broken at the end."""
     if is_serial(program, example, final):
         raise ReplayError("a serial order ends in the same state")
     return [CLAUSE]
 
 
-def wants(program: ir.Program) -> bool:
+def wants(program: ir.Application) -> bool:
     """Is this program being asked about serial orders?"""
     return any(clause.name == CLAUSE for clause in program.invariant)

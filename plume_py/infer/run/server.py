@@ -15,8 +15,8 @@ from plume_py.collect.adapters.sql import SqlAdapter
 from plume_py.infer.language import ir
 from plume_py.infer.language.to_sql import HIDDEN, Sql, literal, values_in
 from plume_py.infer.run.domains import Domains
-from plume_py.infer.run.machine import Code, Machine, Rollback
-from plume_py.infer.stores import STORES, Level, Store
+from plume_py.infer.run.machine import Code, Machine, RollbackSignal
+from plume_py.infer.stores import STORES, LevelModel, StoreModel
 
 STORE_OF = {"postgresql": "postgresql", "mariadb": "mysql"}
 _TYPES = {"int": "BIGINT", "id": "BIGINT", "bool": "BOOLEAN", "text": "VARCHAR(200)"}
@@ -40,7 +40,7 @@ class Load:
 
 
 @dataclass
-class Outcome:
+class ServerRun:
     """What happened at one assignment of levels."""
 
     levels: dict[str, str]
@@ -51,12 +51,12 @@ class Outcome:
     problems: Counter[str] = field(default_factory=Counter)
 
 
-class Server:
+class SqlServer:
     """A private server with the tables of a program."""
 
-    def __init__(self, program: ir.Program, kind: str) -> None:
+    def __init__(self, program: ir.Application, kind: str) -> None:
         self.program, self.kind = program, kind
-        self.store: Store = STORES[STORE_OF[kind]]
+        self.store: StoreModel = STORES[STORE_OF[kind]]
         if not program.rows:
             raise InputError(
                 "no rows to begin with",
@@ -68,13 +68,13 @@ class Server:
         self._check_rows()
 
     def _check_rows(self) -> None:
-        from plume_py.infer.run.schedule import Rules
+        from plume_py.infer.run.schedule import ScheduleRules
 
-        broken = Rules(self.program).broken(initial_state(self.program))
+        broken = ScheduleRules(self.program).broken(initial_state(self.program))
         if broken:
             raise InputError(f"the rows to begin with break {broken[0]}").in_source(self.program.name)
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> "SqlServer":
         from plume_py.collect.managed import SERVERS
 
         self.managed = SERVERS[self.kind]()
@@ -116,7 +116,7 @@ class Server:
         engine = " ENGINE=InnoDB" if self.kind == "mariadb" else ""
         return f"CREATE TABLE {table.name} ({', '.join(columns)}){engine}"
 
-    def run(self, levels: dict[str, Level], load: Load) -> Outcome:
+    def run(self, levels: dict[str, LevelModel], load: Load) -> ServerRun:
         """Many clients call transactions at random, each at its level; then the invariant is evaluated."""
         connection = self.adapter.connect()
         try:
@@ -138,7 +138,7 @@ class Server:
         finally:
             connection.close()
         names = {name: level.name for name, level in levels.items()}
-        return Outcome(names, broken, counts["commit"], counts["rollback"], counts["refused"], problems)
+        return ServerRun(names, broken, counts["commit"], counts["rollback"], counts["refused"], problems)
 
     def broken(self, cursor: Any) -> list[str]:
         """The clauses of the invariant that do not hold."""
@@ -158,7 +158,7 @@ def _adapter(url: str, settings: dict[str, str]) -> SqlAdapter:
     return adapter
 
 
-def initial_state(program: ir.Program) -> Any:
+def initial_state(program: ir.Application) -> Any:
     """The rows of the beginning as a state of the explorer."""
     tables = []
     for table in program.tables:
@@ -176,8 +176,8 @@ class _Client:
 
     def __init__(
         self,
-        server: Server,
-        levels: dict[str, Level],
+        server: SqlServer,
+        levels: dict[str, LevelModel],
         load: Load,
         number: int,
         counts: Counter[str],
@@ -209,7 +209,7 @@ class _Client:
                 execute(machine, self.connection.cursor)
             self.connection.commit()
             self.counts["commit"] += 1
-        except Rollback:
+        except RollbackSignal:
             self.connection.rollback()
             self.counts["rollback"] += 1
         except Exception as error:
@@ -244,7 +244,7 @@ def execute(machine: Machine, cursor: Any) -> None:
         cursor.execute(f"SELECT {render.expr(stmt.condition, {})}")
         holds = bool(cursor.fetchone()[0])
         if isinstance(stmt, ir.Require) and not holds:
-            raise Rollback("a required condition does not hold")
+            raise RollbackSignal("a required condition does not hold")
         if isinstance(stmt, ir.If) and not holds:
             machine.pc = instruction.target
     elif isinstance(stmt, ir.SelectOne | ir.SelectAll):
@@ -254,7 +254,7 @@ def execute(machine: Machine, cursor: Any) -> None:
         if isinstance(stmt, ir.SelectAll):
             frame[stmt.rows] = rows
         elif not rows:
-            raise Rollback(f"no such row in {stmt.table}")
+            raise RollbackSignal(f"no such row in {stmt.table}")
         else:
             frame[stmt.row] = rows[0]
     else:
@@ -262,9 +262,9 @@ def execute(machine: Machine, cursor: Any) -> None:
     machine._advance()
 
 
-def _row(table: ir.Table, found: tuple[Any, ...]) -> tuple[Any, tuple[ir.Value, ...]]:
-    row = tuple(bool(v) if sort == "bool" else _whole(v) for v, (_, sort) in zip(found, table.columns, strict=False))
-    return (tuple(row[table.index(c)] for c in table.key) if table.key else found[-1]), row
+def _row(table: ir.Table, fields: tuple[Any, ...]) -> tuple[Any, tuple[ir.Value, ...]]:
+    row = tuple(bool(v) if sort == "bool" else _whole(v) for v, (_, sort) in zip(fields, table.columns, strict=False))
+    return (tuple(row[table.index(c)] for c in table.key) if table.key else fields[-1]), row
 
 
 def _whole(value: Any) -> ir.Value:
@@ -276,8 +276,8 @@ Safe = dict[str, set[str]]  # the names of the levels at which a transaction was
 
 
 def vectors(
-    store: Store, names: list[str], inferred: dict[str, Level], safe: Safe, every: bool
-) -> Iterator[dict[str, Level]]:
+    store: StoreModel, names: list[str], inferred: dict[str, LevelModel], safe: Safe, every: bool
+) -> Iterator[dict[str, LevelModel]]:
     """The inferred levels, then those with one transaction at a level that breaks; or all assignments there are."""
     if every:
         for chosen in product(store.levels, repeat=len(names)):
@@ -290,28 +290,34 @@ def vectors(
                 yield {**inferred, name: level}
 
 
-def _found_safe(store: Store, levels: dict[str, Level], safe: Safe) -> bool:
+def _is_safe(store: StoreModel, levels: dict[str, LevelModel], safe: Safe) -> bool:
     """Is every transaction at a level that was found safe? Mixed, SERIALIZABLE may only be worth a weaker one."""
     if all(level.is_serial for level in levels.values()):
         return True
     return all(store.worth(level) in safe[name] for name, level in levels.items())
 
 
-Told = Callable[[Outcome, bool], None]
+Report = Callable[[ServerRun, bool], None]
 
 
 def sanity(
-    program: ir.Program, kind: str, inferred: dict[str, Level], safe: Safe, load: Load, every: bool, told: Told
-) -> tuple[str, list[tuple[Outcome, bool]]]:
+    program: ir.Application,
+    kind: str,
+    inferred: dict[str, LevelModel],
+    safe: Safe,
+    load: Load,
+    every: bool,
+    report: Report,
+) -> tuple[str, list[tuple[ServerRun, bool]]]:
     """Run the vectors; the server's version, and each outcome with whether the inference calls it safe."""
-    server = Server(program, kind)
+    server = SqlServer(program, kind)
     found = []
     with server:
         version = server.version()
         names = [txn.name for txn in program.transactions]
         for levels in vectors(server.store, names, inferred, safe, every):
             outcome = server.run(levels, load)
-            expected = levels == inferred or _found_safe(server.store, levels, safe)
+            expected = levels == inferred or _is_safe(server.store, levels, safe)
             found.append((outcome, expected))
-            told(outcome, expected)
+            report(outcome, expected)
     return version, found

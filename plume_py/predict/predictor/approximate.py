@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
+from plume_py.history.model import INITIAL
 from plume_py.levels import STRONGEST
-from plume_py.predict.predictor.model import Runs, direct
-from plume_py.predict.predictor.observed import INITIAL
+from plume_py.predict.predictor.runs import Runs, direct
 
 Relation = dict[tuple[int, int], Literal]
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from plume_py.base.logic import FALSE, TRUE, Literal, Order
+from plume_py.history.model import INITIAL
 from plume_py.levels import sees
 from plume_py.levels.table import AT_COMMIT
-from plume_py.predict.predictor.model import View, direct
-from plume_py.predict.predictor.observed import INITIAL, Read
+from plume_py.predict.predictor.observed import Read
+from plume_py.predict.predictor.runs import RunView, direct
 from plume_py.synth.visibility import Sees, Visibility
 
 
@@ -22,7 +23,7 @@ class OneSidedVisibility(Visibility):
     What is passed on by those who are seen gets variables, true at least where they must be, which is all that counts.
     """
 
-    def __init__(self, view: View, levels: Sequence[str], order: Order) -> None:
+    def __init__(self, view: RunView, levels: Sequence[str], order: Order) -> None:
         def both_write(a: int, b: int) -> Literal:
             writes, all_of = view.observed.writes, view.formula.all_of
             shared = sorted(writes[a].keys() & writes[b].keys())
@@ -56,7 +57,7 @@ class OneSidedVisibility(Visibility):
                 self.formula.require(-sees, -self.sees(a, s), self._seen[a, b])
 
 
-def contradictions(view: View, levels: Sequence[str], order: Order) -> Iterator[tuple[Literal, ...]]:
+def contradictions(view: RunView, levels: Sequence[str], order: Order) -> Iterator[tuple[Literal, ...]]:
     """Every way to break the levels: literals that must not all be true."""
     observed = view.observed
     visibility = OneSidedVisibility(view, levels, order)
@@ -70,7 +71,7 @@ def contradictions(view: View, levels: Sequence[str], order: Order) -> Iterator[
             yield from _stale(view, visibility, read, writer)
 
 
-def _stale(view: View, visibility: OneSidedVisibility, read: Read, writer: int) -> Iterator[tuple[Literal, ...]]:
+def _stale(view: RunView, visibility: OneSidedVisibility, read: Read, writer: int) -> Iterator[tuple[Literal, ...]]:
     """The read sees ``writer`` although its transaction sees a later one."""
     for other in view.observed.writers[read.key]:
         if other in (writer, read.node):
@@ -86,7 +87,7 @@ def _stale(view: View, visibility: OneSidedVisibility, read: Read, writer: int) 
             yield view.selects(read, writer), view.writes(other, read.key), seen, -earlier
 
 
-def _read_before(view: View, read: Read, other: int) -> Literal:
+def _read_before(view: RunView, read: Read, other: int) -> Literal:
     """RC: has the transaction read from ``other`` before this read?"""
     earlier = (r for r in view.observed.reads_of[read.node] if r.op < read.op and other in r.writers)
     return view.formula.any_of(view.selects(r, other) for r in earlier)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FixedOrder, Formula, Literal, TotalOrder
-from plume_py.base.logic.cegis import Search
+from plume_py.base.logic.cegis import RefutationSearch
 from plume_py.predict.predictor.axioms import contradictions
-from plume_py.predict.predictor.model import Runs
 from plume_py.predict.predictor.observed import Observed, Read
+from plume_py.predict.predictor.runs import Runs
 
 
-class Judge:
+class OrderFinder:
     """Finds commit orders that show the target, for one proposed run after another.
 
     It has a formula of its own, in which who reads from whom and who takes part are assumptions.
@@ -50,24 +50,26 @@ class Judge:
         ]
         given += [v if value(runs.writes(*where)) else -v for where, v in self._writes.items()]
         given += [v if value(runs.takes_part(node)) else -v for node, v in enumerate(self._takes_part)]
-        return [self.order.found()] if self.formula.solve(given) else []
+        return [self.order.solution()] if self.formula.solve(given) else []
 
     def close(self) -> None:
         """Free the solver."""
         self.formula.close()
 
 
-class Refuter:
+class RunRefuter:
     """Proposes runs, and learns from the orders that refute them."""
 
     def __init__(self, runs: Runs, target: str, limits: Limits) -> None:
         self.runs, self.target, self._limits = runs, target, limits
-        self._judge = Judge(runs.observed, target, limits)
+        self._judge = OrderFinder(runs.observed, target, limits)
 
     def find(self, assumptions: Sequence[Literal]) -> bool:
         """Is there a run that keeps the level and breaks the target? It is then the last solution of the formula."""
         solve = self.runs.formula.solve
-        search = Search(lambda: self.runs if solve(assumptions) else None, self._judge.orders_for, self._learn)
+        search = RefutationSearch(
+            lambda: self.runs if solve(assumptions) else None, self._judge.orders_for, self._learn
+        )
         return search.run(self._limits) is not None
 
     def _learn(self, orders: Sequence[list[int]]) -> None:

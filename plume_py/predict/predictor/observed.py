@@ -15,15 +15,11 @@ from typing import Literal
 import numpy as np
 
 from plume_py.base.errors import InputError
-from plume_py.checking.graph.reads import INITIAL as FROM_INITIAL
 from plume_py.checking.graph.reads import Reads, resolve_reads
-from plume_py.history.model import NOBODY, READ_LIST, History
+from plume_py.history.model import INITIAL, NOBODY, READ_LIST, History
 from plume_py.levels.patterns import BASE, TAPS
 
 Boundary = Literal["strict", "relaxed"]
-
-# Where a transaction's number would stand: the initial state.
-INITIAL = -1
 
 # Reads that are wrong in themselves: there is no run to start from.
 WRONG_READS = frozenset(BASE)
@@ -126,7 +122,7 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
     observed = Observed(history, boundary, live=np.flatnonzero(resolved.live).tolist())
     external = _external_reads(history, resolved)
     writes = {t: _writes(history, t) for t in observed.live}
-    kept = _kept_keys(history, external, writes, conflicts)
+    kept = _relevant_keys(history, external, writes, conflicts)
     _add_nodes(observed, external, writes, kept)
     _add_cuts(observed, external)
     _add_notes(observed, resolved)
@@ -169,7 +165,7 @@ def _writes(history: History, t: int) -> list[tuple[int, int]]:
     return list(zip(history.op_key[ops].tolist(), ops.tolist(), strict=True))
 
 
-def _kept_keys(
+def _relevant_keys(
     history: History,
     external: dict[int, list[tuple[int, int]]],
     writes: dict[int, list[tuple[int, int]]],
@@ -184,14 +180,14 @@ def _add_nodes(
     observed: Observed,
     external: dict[int, list[tuple[int, int]]],
     writes: dict[int, list[tuple[int, int]]],
-    kept: set[int],
+    keys: set[int],
 ) -> None:
     history = observed.history
     observed.sessions = [[] for _ in range(history.sessions)]
     node_of: dict[int, int] = {}
     for t in observed.live:
-        written = [(key, o) for key, o in writes[t] if key in kept]
-        ops = [*(o for _, o in written), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in kept)]
+        written = [(key, o) for key, o in writes[t] if key in keys]
+        ops = [*(o for _, o in written), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in keys)]
         if ops:
             node_of[t] = observed.size
             observed.sessions[int(history.txn_session[t])].append(observed.size)
@@ -202,8 +198,8 @@ def _add_nodes(
     for t, node in node_of.items():
         for o, source in external.get(t, ()):
             key = int(history.op_key[o])
-            if key in kept:
-                seen = INITIAL if source == FROM_INITIAL else node_of[source]
+            if key in keys:
+                seen = INITIAL if source == INITIAL else node_of[source]
                 choices = tuple(_possible_writers(observed, node, key, seen))
                 observed.reads.append(Read(len(observed.reads), node, o, key, seen, choices))
 
@@ -237,12 +233,12 @@ def _add_cuts(observed: Observed, external: dict[int, list[tuple[int, int]]]) ->
             cuts.append(place)
 
 
-def _same_place(observed: Observed, last: Cut, new: Cut, kept: set[int], node_of: dict[int, int]) -> bool:
+def _same_place(observed: Observed, last: Cut, new: Cut, keys: set[int], node_of: dict[int, int]) -> bool:
     if new.node == NOBODY:
         return not any(t in node_of for t in range(last.txn + 1, new.txn))
     if observed.boundary == "relaxed":
         return True
-    return new.op not in kept and not any(o in kept for o in range(last.op, new.op))
+    return new.op not in keys and not any(o in keys for o in range(last.op, new.op))
 
 
 def _add_notes(observed: Observed, resolved: Reads) -> None:

@@ -7,14 +7,14 @@ from heapq import heapify, heappop, heappush
 from plume_py.checking.result import Result, Violation
 from plume_py.history.atoms import Atom
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.model import NOBODY, UNKNOWN, History
+from plume_py.history.model import INITIAL, NOBODY, UNKNOWN, History
 from plume_py.levels import NAMES
-from plume_py.predict.predictor.model import Runs
-from plume_py.predict.predictor.observed import INITIAL, Boundary, Observed
+from plume_py.predict.predictor.observed import Boundary, Observed
+from plume_py.predict.predictor.runs import Runs
 
 
 @dataclass(frozen=True)
-class Change:
+class ReadChange:
     """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL."""
 
     txn: int
@@ -30,7 +30,7 @@ class Run:
 
     boundary: Boundary
     ends: tuple[int, ...]  # session -> operation of its boundary read (relaxed: some read of its boundary transaction)
-    kept: dict[int, int]  # transaction -> the first of its operations that is left out
+    prefix: dict[int, int]  # transaction -> the first of its operations that is left out
     sources: dict[int, int]  # operation of an external read -> transaction it sees, or INITIAL
 
 
@@ -39,7 +39,7 @@ class Prediction:
     """A run that keeps the level and breaks the target."""
 
     run: Run
-    changes: tuple[Change, ...]
+    changes: tuple[ReadChange, ...]
     history: History
     result: Result  # of checking ``history`` for the target
 
@@ -61,12 +61,12 @@ def decode(runs: Runs) -> Run:
     gone: dict[int, int] = {}  # session -> its first late transaction: those that are no nodes come after it, too
     for t in late:
         gone[int(history.txn_session[t])] = min(t, gone.get(int(history.txn_session[t]), t))
-    kept = {t: end for t, end in _kept(observed, ends) if t < gone.get(int(history.txn_session[t]), t + 1)}
+    kept = {t: end for t, end in _prefix(observed, ends) if t < gone.get(int(history.txn_session[t]), t + 1)}
     reads = {o for t, end in kept.items() for o in range(int(history.txn_start[t]), end)}
     return Run(observed.boundary, ends, kept, {op: source for op, source in sources.items() if op in reads})
 
 
-def _kept(observed: Observed, ends: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def _prefix(observed: Observed, ends: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     history = observed.history
     for t in observed.live:
         s, stop = int(history.txn_session[t]), int(history.txn_start[t + 1])
@@ -77,26 +77,26 @@ def _kept(observed: Observed, ends: tuple[int, ...]) -> Iterator[tuple[int, int]
             yield t, end + 1 if observed.boundary == "strict" else stop
 
 
-def changes(observed: Observed, run: Run) -> tuple[Change, ...]:
+def changes(observed: Observed, run: Run) -> tuple[ReadChange, ...]:
     """The reads that see someone else, in the order of the history."""
     found = []
     for read in observed.reads:
         source = run.sources.get(read.op)
         before = INITIAL if read.observed == INITIAL else observed.txns[read.observed]
         if source is not None and source != before:
-            found.append(Change(observed.txns[read.node], read.op, read.key, before, source))
+            found.append(ReadChange(observed.txns[read.node], read.op, read.key, before, source))
     return tuple(found)
 
 
 def running_order(history: History, run: Run) -> list[int]:
     """Its transactions, so that writers come before readers and sessions are in order; boundary ones come late."""
-    owner = {o: t for t, end in run.kept.items() for o in range(int(history.txn_start[t]), end)}
-    before: dict[int, set[int]] = {t: set() for t in run.kept}
+    owner = {o: t for t, end in run.prefix.items() for o in range(int(history.txn_start[t]), end)}
+    before: dict[int, set[int]] = {t: set() for t in run.prefix}
     for o, source in run.sources.items():
         if source != INITIAL:
             before[owner[o]].add(source)
     last: dict[int, int] = {}  # session -> the transaction before
-    for t in sorted(run.kept):
+    for t in sorted(run.prefix):
         s = int(history.txn_session[t])
         if s in last:
             before[t].add(last[s])
@@ -132,7 +132,7 @@ def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = Non
     labels = [history.session_label[s] for s in range(history.sessions)]
     if len(set(map(str, labels))) < len(labels):
         labels = list(range(history.sessions))  # two sessions of one name must not become one
-    for t in sorted(run.kept):
+    for t in sorted(run.prefix):
         level = None if levels is None else levels.get(t)
         if level is None and history.txn_level is not None and history.txn_level[t]:
             level = NAMES[int(history.txn_level[t]) - 1]
@@ -145,7 +145,7 @@ def _operations(observed: Observed, run: Run, t: int, values: "_Values") -> Iter
     history = observed.history
     unknown = history.txn_status[t] == UNKNOWN
     own: dict[int, Atom] = {}  # key -> value that it wrote last
-    for o in range(int(history.txn_start[t]), run.kept[t]):
+    for o in range(int(history.txn_start[t]), run.prefix[t]):
         key, name = int(history.op_key[o]), history.key(int(history.op_key[o]))
         if history.op_kind[o] & 1:
             own[key] = values.written(o)

@@ -13,17 +13,17 @@ from plume_py.base.limits import Limits
 from plume_py.base.logic import Formula, Literal, TotalOrder
 from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
-from plume_py.history.model import NOBODY, History, Int8s
+from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, WEAKEST, levels_that_see, parse_level
 from plume_py.levels.table import EVERYTHING, WRITERS
 from plume_py.predict import LEVELS, TARGETS
 from plume_py.predict.predictor.approximate import Layers
 from plume_py.predict.predictor.axioms import contradictions
-from plume_py.predict.predictor.exact import Refuter
-from plume_py.predict.predictor.model import Runs
-from plume_py.predict.predictor.observed import INITIAL, Boundary, Observed, Read, observe
+from plume_py.predict.predictor.exact import RunRefuter
+from plume_py.predict.predictor.observed import Boundary, Observed, Read, observe
 from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode, history_of
 from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
+from plume_py.predict.predictor.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ ATTEMPTS = 30
 
 
 @dataclass
-class Outcome:
+class PredictionResult:
     """What was predicted; ``ok`` is True if nothing can be, False if something was, None if undecided."""
 
     level: str
@@ -78,7 +78,7 @@ def predict(
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
-) -> Outcome:
+) -> PredictionResult:
     """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
 
     ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
@@ -87,7 +87,7 @@ def predict(
     name = parse_level(level) or level
     if name not in (*LEVELS, DECLARED) or target not in TARGETS or name == target:
         raise ValueError(f"cannot predict from {level} to {target}")
-    outcome = Outcome(name, target, boundary, exact)
+    outcome = PredictionResult(name, target, boundary, exact)
     try:
         with Predictor(history, outcome, limits or Limits(), level_map, assume) as predictor:
             predictor.run(count)
@@ -110,13 +110,18 @@ class Predictor:
     """One formula, and the search for predictions in it."""
 
     def __init__(
-        self, history: History, outcome: Outcome, limits: Limits, level_map: LevelMap | None, assume: str | None
+        self,
+        history: History,
+        outcome: PredictionResult,
+        limits: Limits,
+        level_map: LevelMap | None,
+        assume: str | None,
     ) -> None:
         self.outcome, self.limits = outcome, limits
-        self._given = level_map, assume
+        self._level_options = level_map, assume
         self._formula = Formula(limits)
-        self._asked: Literal | None = None
-        self._refuter: Refuter | None = None
+        self._goal: Literal | None = None
+        self._refuter: RunRefuter | None = None
         with self._timed("generate"):
             conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED)
             self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
@@ -127,7 +132,7 @@ class Predictor:
             self._require_level()
             self._layers = Layers(self.runs, outcome.target, limits)
             self._layers.deepen()
-            self._asked = self._layers.cycle()
+            self._goal = self._layers.cycle()
 
     def __enter__(self) -> "Predictor":
         return self
@@ -140,7 +145,7 @@ class Predictor:
     def _levels(self, history: History) -> list[str]:
         if self.outcome.level != DECLARED:
             return [self.outcome.level] * self.observed.size
-        codes = transaction_levels(history, *self._given)
+        codes = transaction_levels(history, *self._level_options)
         missing = missing_levels(history, codes, _flags(history, self.observed.live))
         if missing is not None:
             raise InputError(missing)
@@ -201,17 +206,17 @@ class Predictor:
         if self._layers.depth < deepest and not self.outcome.exact:
             with self._timed("generate"):
                 self._layers.deepen()
-                self._asked = self._layers.cycle()
+                self._goal = self._layers.cycle()
             return self._find(assumptions)
         if not self.outcome.exact:
             return False
         with self._timed("generate"):
-            self._refuter = Refuter(self.runs, self.outcome.target, self.limits)
+            self._refuter = RunRefuter(self.runs, self.outcome.target, self.limits)
         return self._find(assumptions)
 
     def _cycle(self) -> Literal:
-        assert self._asked is not None
-        return self._asked
+        assert self._goal is not None
+        return self._goal
 
     def _simplify(self, simpler: "_Simpler") -> None:
         """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
@@ -278,7 +283,7 @@ class Predictor:
         """No further prediction may show the same anomaly: these transactions reading all that from each other."""
         names = {str(shown.id) for shown in prediction.violation.transactions}
         labels = self.observed.history.txn_label
-        shown = {t for t in prediction.run.kept if str(labels[t]) in names}
+        shown = {t for t in prediction.run.prefix if str(labels[t]) in names}
         literals = []
         for read in self.observed.reads:
             source = prediction.run.sources.get(read.op)

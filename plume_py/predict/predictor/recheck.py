@@ -5,10 +5,8 @@ Nothing here is shared with the search: the rules of docs/predict.md are read of
 
 from collections.abc import Iterator
 
-from plume_py.history.model import COMMITTED, NOBODY, UNKNOWN, History
+from plume_py.history.model import COMMITTED, INITIAL, NOBODY, UNKNOWN, History
 from plume_py.predict.predictor.prediction import Run
-
-INITIAL = -1
 
 
 class PredictionDefectError(Exception):
@@ -52,8 +50,8 @@ def recheck(history: History, run: Run) -> list[str]:
     """Everything that is wrong with the run; empty if all is well."""
     facts = _Facts(history)
     problems = []
-    for t, end in run.kept.items():
-        problems += _kept_properly(facts, run, t, end)
+    for t, end in run.prefix.items():
+        problems += _is_prefix(facts, run, t, end)
         if history.txn_status[t] == UNKNOWN:
             continue
         for o in facts.external_reads(t, end):
@@ -62,7 +60,7 @@ def recheck(history: History, run: Run) -> list[str]:
     return problems
 
 
-def _kept_properly(facts: _Facts, run: Run, t: int, end: int) -> list[str]:
+def _is_prefix(facts: _Facts, run: Run, t: int, end: int) -> list[str]:
     """What is kept of a session is its beginning, up to the boundary."""
     name, ops = facts.history.txn_label[t], facts.ops[t]
     boundary = run.ends[facts.session[t]]
@@ -86,7 +84,7 @@ def _reads_properly(facts: _Facts, run: Run, t: int, o: int) -> list[str]:
     if source == INITIAL:
         return []
     written = facts.last_write(source, facts.key[o])
-    if source not in run.kept or written is None or written >= run.kept[source]:
+    if source not in run.prefix or written is None or written >= run.prefix[source]:
         return [f"{what} sees a write that is not inside the boundary"]
     if source == t or (facts.session[source] == facts.session[t] and source > t):
         return [f"{what} sees its own future"]
@@ -100,14 +98,14 @@ def _closed(facts: _Facts, run: Run) -> list[str]:
     gone: dict[int, str] = {}  # session -> why nothing more of it may be kept
     for t, s in enumerate(facts.session):
         name = history.txn_label[t]
-        if t in run.kept and s in gone:
+        if t in run.prefix and s in gone:
             problems.append(f"{name} is kept, but {gone[s]}")
         if t in cut:
             gone[s] = f"it happens after the boundary transaction {name}"
-        elif t not in run.kept and history.txn_status[t] == COMMITTED and t != history.init_txn:
+        elif t not in run.prefix and history.txn_status[t] == COMMITTED and t != history.init_txn:
             gone[s] = f"{name} is missing from its session"
     for o, source in run.sources.items():
-        if source in cut and facts.txn_of[o] in run.kept:
+        if source in cut and facts.txn_of[o] in run.prefix:
             reader, writer = history.txn_label[facts.txn_of[o]], history.txn_label[source]
             problems.append(f"{reader} is kept, but it happens after the boundary transaction {writer}")
     return problems

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from plume_py.base.bits import bits, closure
 from plume_py.checking.declared import DECLARED
 from plume_py.history.builder import HistoryBuilder
+from plume_py.history.model import INITIAL
 from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, sees
 from plume_py.levels.table import AT_COMMIT
 from plume_py.levels.visibility import seen
-from plume_py.predict.store.records import INITIAL, Committed, Key, Record, Rules
+from plume_py.predict.store.records import Committed, Key, Record, Rules
 
 
 def rules_for(level: str) -> Rules:
@@ -69,7 +70,7 @@ class WeakRules:
         bit = 1 << txn.number
         for others, target in self._forced(txn, txn.reads):
             self._after[target] |= others
-        self._sees.append(self._sight(txn, txn.reads))
+        self._sees.append(self._visible(txn, txn.reads))
         self._after.append(self._near(txn, txn.reads))
         self._session[txn.session] = self._session.get(txn.session, 0) | bit
         for key in txn.writes:
@@ -78,13 +79,13 @@ class WeakRules:
     def _near(self, txn: Record, reads: Iterable[tuple[Key, int]]) -> int:
         return self._session.get(txn.session, 0) | bits(writer for _, writer in reads if writer != INITIAL)
 
-    def _sight(self, txn: Record, reads: list[tuple[Key, int]]) -> int:
+    def _visible(self, txn: Record, reads: list[tuple[Key, int]]) -> int:
         return seen(sees(txn.level), self._near(txn, reads), 0, -1, self._sees)
 
     def _forced(self, txn: Record, reads: list[tuple[Key, int]]) -> Iterator[tuple[int, int]]:
         """(others, writer): the others, as bits, must commit before the writer."""
         at_commit = sees(txn.level) & AT_COMMIT
-        visible = self._sight(txn, reads) if at_commit else 0
+        visible = self._visible(txn, reads) if at_commit else 0
         for key, writer in reads:
             others = visible & self._writers.get(key, 0)
             if writer != INITIAL:

@@ -14,14 +14,14 @@ PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedTransaction:
     """One transaction of the plan: its parameters are fixed, what it does depends on what it reads alone."""
 
     name: str
     body: Callable[[Transaction], None]
 
 
-Plan = Sequence[Sequence[Step]]
+Plan = Sequence[Sequence[PlannedTransaction]]
 
 
 class Program(Protocol):
@@ -47,7 +47,7 @@ def program(name: str) -> Program:
 
 
 @dataclass(frozen=True)
-class Workload:
+class SeededProgram:
     """A program with its seed and size: everything that a run needs."""
 
     program: Program
@@ -64,12 +64,14 @@ class Workload:
         return Store(level, policy, self.program.initial)
 
 
-def step_id(session: int, index: int, step: Step) -> str:
+def step_id(session: int, index: int, step: PlannedTransaction) -> str:
     """The id of a transaction in histories: where it stands in the plan, and what it is."""
     return f"s{session + 1}.{index + 1} {step.name}"
 
 
-def run(workload: Workload, level: str = STRONGEST, policy: Policy | None = None, seed: int | None = None) -> Store:
+def run(
+    workload: SeededProgram, level: str = STRONGEST, policy: Policy | None = None, seed: int | None = None
+) -> Store:
     """Run the whole plan, sessions interleaved at random (by ``seed``, else that of the workload)."""
     plan = workload.plan()
     store = workload.store(level, policy or Latest())
@@ -83,6 +85,6 @@ def run(workload: Workload, level: str = STRONGEST, policy: Policy | None = None
     return store
 
 
-def observed_run(workload: Workload) -> History:
+def observed_run(workload: SeededProgram) -> History:
     """A serial run: every read sees the newest version."""
     return run(workload).history()

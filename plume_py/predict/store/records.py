@@ -4,8 +4,6 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-INITIAL = -1
-
 Key = str
 
 

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
-from plume_py.history.model import History
+from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST
 from plume_py.predict.predictor.prediction import Prediction, running_order
-from plume_py.predict.store.program import Workload, step_id
-from plume_py.predict.store.records import INITIAL
+from plume_py.predict.store.program import SeededProgram, step_id
 from plume_py.predict.store.store import Conflict, ReadRequest, Store
 
 
@@ -78,7 +77,7 @@ class Scripted:
 
 
 def replay(
-    workload: Workload, observed: History, prediction: Prediction, level: str, target: str = STRONGEST
+    workload: SeededProgram, observed: History, prediction: Prediction, level: str, target: str = STRONGEST
 ) -> Validation:
     """Run the transactions of the prediction again, in an order in which writers come before their readers.
 
@@ -109,7 +108,7 @@ def replay(
 def _script(observed: History, prediction: Prediction) -> dict[str, list[tuple[str, str | None]]]:
     run = prediction.run
     script: dict[str, list[tuple[str, str | None]]] = {}
-    for t, end in run.kept.items():
+    for t, end in run.prefix.items():
         wrote: set[int] = set()
         reads = script.setdefault(str(observed.txn_label[t]), [])
         for o in range(int(observed.txn_start[t]), end):
@@ -124,7 +123,7 @@ def _script(observed: History, prediction: Prediction) -> dict[str, list[tuple[s
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
     """Inside the boundary it must have written the same keys."""
-    end = prediction.run.kept[t]
+    end = prediction.run.prefix[t]
     ops = range(int(observed.txn_start[t]), end)
     wanted = {str(observed.key(int(observed.op_key[o]))) for o in ops if observed.op_kind[o] & 1}
     name = str(observed.txn_label[t])

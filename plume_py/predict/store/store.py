@@ -19,10 +19,10 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.model import History
+from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST, parse_level
 from plume_py.predict.store.legality import rules_for
-from plume_py.predict.store.records import INITIAL, Key, Record, Rules
+from plume_py.predict.store.records import Key, Record, Rules
 
 
 class Rollback(Exception):  # noqa: N818 - not an error: what a transaction raises to give up

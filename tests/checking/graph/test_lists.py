@@ -16,7 +16,7 @@ from plume_py import HistoryBuilder, Monitor, check
 from plume_py.checking.witness import write_witness
 from plume_py.levels import WEAK
 from plume_py.report.json import line
-from plume_py.verify import Witness, read_claim, verify_entry, verify_witness
+from plume_py.verify import WitnessClaim, read_claim, verify_entry, verify_witness
 
 ORDERED = oracle_replay.LEVELS
 
@@ -191,7 +191,7 @@ def judge_all_orders(sessions):
     for order in permutations(replay.live):
         for level in ORDERED:
             expected = oracle_replay.shows(replay, level, order)
-            claim = Witness(level=level, order=[f"T{t + 1}" for t in order])
+            claim = WitnessClaim(level=level, order=[f"T{t + 1}" for t in order])
             assert (verify_witness(made, claim) == []) == expected, f"{level}, {order}: {sessions}"
             judged[expected] += 1
     return judged

@@ -19,7 +19,7 @@ from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY
 from plume_py.levels import weaker_levels
 from plume_py.verify import verify_entry, verify_witness
-from plume_py.verify.claims import Witness, read_claim
+from plume_py.verify.claims import WitnessClaim, read_claim
 
 STRONG = ("PC", "PSI", "SI", "SER")
 KERNELS = (node_kernels, infer_kernels, trial_kernels)
@@ -72,7 +72,7 @@ def compare(seed, count, make=close, initial=0):
             assert decision.ok == oracle.satisfies(facts, level), (level, sessions)
             if decision.ok:
                 order = [analysis.history.txn_label[t] for t in decision.order]
-                assert verify_witness(analysis.history, Witness(level=level, order=order)) == [], (level, sessions)
+                assert verify_witness(analysis.history, WitnessClaim(level=level, order=order)) == [], (level, sessions)
             elif make is not random_lists:
                 small = oracle.Facts(cut_down(sessions, decision.core), initial)
                 assert not oracle.satisfies(small, level), (level, sessions, decision.core)
@@ -176,13 +176,13 @@ def test_a_wrong_witness_is_refuted(level):
     history = generated("SER")
     decision = StrongEngine(Analysis(history), level).decide()
     order = [history.txn_label[t] for t in decision.order]
-    assert verify_witness(history, Witness(level=level, order=order)) == []
+    assert verify_witness(history, WitnessClaim(level=level, order=order)) == []
     rng = random.Random(5)
     refuted = 0
     for _ in range(20):
         a, b = sorted(rng.sample(range(len(order)), 2))
         swapped = [*order[:a], order[b], *order[a + 1 : b], order[a], *order[b + 1 :]]
-        refuted += bool(verify_witness(history, Witness(level=level, order=swapped)))
+        refuted += bool(verify_witness(history, WitnessClaim(level=level, order=swapped)))
     assert refuted > 10
 
 
@@ -206,7 +206,7 @@ def test_blind_writes_leave_much_open(guarantee, level):
     assert decision.ok
     assert decision.stats["choices"] > 0
     order = [history.txn_label[t] for t in decision.order]
-    assert verify_witness(history, Witness(level=level, order=order)) == []
+    assert verify_witness(history, WitnessClaim(level=level, order=order)) == []
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -14,10 +14,11 @@ from small_histories import build, history
 
 import plume_py
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.result import INITIAL, LevelVerdict, Result
+from plume_py.checking.result import LevelVerdict, Result
 from plume_py.checking.strong.decide.answer import Core, Decision
-from plume_py.checking.strong.explain.violation import DECLARED, explain
+from plume_py.checking.strong.explain.counterexample import DECLARED, explain
 from plume_py.checking.strong.small import argument
+from plume_py.history.model import INITIAL_ID
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import STRONG
 from plume_py.report import dot
@@ -73,7 +74,7 @@ class Judge:
         assert (read.relation, read.key, read.target) == ("WR", step.key, step.source)
         assert step.key in self.facts.writes[b]
         self.step(read, supposed)
-        if read.source == INITIAL:
+        if read.source == INITIAL_ID:
             assert not newer
         else:
             assert (newer[0].source, newer[0].target, newer[0].key) == (read.source, step.target, step.key)

@@ -22,7 +22,7 @@ from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
 from plume_py.verify import read_claim, verify_entry, verify_witness
-from plume_py.verify.claims import Witness
+from plume_py.verify.claims import WitnessClaim
 
 
 def codes_of(levels, transactions):
@@ -56,7 +56,7 @@ def compare(seed, count, make=close, initial=0):
 def witness(analysis, engine, codes, decision):
     from plume_py.checking.strong.decide.columns import Layout
 
-    return Witness(
+    return WitnessClaim(
         level="declared",
         order=[analysis.history.txn_label[t] for t in decision.order],
         levels=[NAMES[code - 1] for code in codes[decision.order]],

@@ -8,7 +8,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.checking.strong.decide import node_kernels, trial_kernels
 from plume_py.checking.strong.decide.columns import Layout
-from plume_py.checking.strong.decide.inference import Graph, node_edges
+from plume_py.checking.strong.decide.inference import CommitGraph, node_edges
 from plume_py.checking.strong.decide.pairs import Pairs
 from plume_py.history.model import Int32s
 
@@ -18,17 +18,17 @@ LONGEST = 12
 
 
 @dataclass(frozen=True)
-class Cycle:
+class CommitCycle:
     """Rows that cannot all hold, and the choices among them."""
 
     rows: tuple[tuple[int, ...], ...]
     literals: frozenset[int]
 
 
-class Mixture:
+class Candidate:
     """The commit graph of the known rows and of the chosen literals."""
 
-    def __init__(self, layout: Layout, known: Int32s, base: Graph, pairs: Pairs, literals: list[int]) -> None:
+    def __init__(self, layout: Layout, known: Int32s, base: CommitGraph, pairs: Pairs, literals: list[int]) -> None:
         self.layout = layout
         chosen = [pairs.rows(literal) for literal in literals]
         rows = np.concatenate([np.empty((0, 5), np.int32), *chosen])
@@ -37,7 +37,7 @@ class Mixture:
         self.known = len(known)
         if len(rows):
             more = node_edges(layout, rows)
-            self.graph = Graph.of(
+            self.graph = CommitGraph.of(
                 base.nodes,
                 np.concatenate((base.source, more[0])),
                 np.concatenate((base.target, more[1])),
@@ -61,7 +61,7 @@ class Mixture:
         commits = order[order < layout.transactions]
         return np.ascontiguousarray(commits[layout.reads.live[commits] == 1])
 
-    def cycles(self) -> Iterator[Cycle]:
+    def cycles(self) -> Iterator[CommitCycle]:
         """Short cycles, as few choices in each as possible."""
         graph = self.graph
         component = graph.components()
@@ -83,14 +83,14 @@ class Mixture:
             if found >= 0:
                 yield self._cycle(edge, begin, end, parent)
 
-    def _cycle(self, edge: int, begin: int, end: int, parent: Int32s) -> Cycle:
+    def _cycle(self, edge: int, begin: int, end: int, parent: Int32s) -> CommitCycle:
         edges = [edge]
         while end != begin:
             edges.append(int(parent[end]))
             end = int(self.graph.source[edges[-1]])
         rows = [int(self.graph.row[e]) for e in reversed(edges)]
         literals = frozenset(int(self.literal[row - self.known]) for row in rows if row >= self.known)
-        return Cycle(tuple(tuple(self.rows[row].tolist()) for row in rows if row >= 0), literals)
+        return CommitCycle(tuple(tuple(self.rows[row].tolist()) for row in rows if row >= 0), literals)
 
     def largest_component(self) -> int:
         """How many transactions the largest component has."""

@@ -11,7 +11,7 @@ from plume_py.history.model import Int32s
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 
-class Link(NamedTuple):
+class ChainLink(NamedTuple):
     """a is seen by b: a row (a, b, relation, key, read)."""
 
     a: int
@@ -29,10 +29,10 @@ class Chains:
         self.place = np.full(layout.transactions, -1, np.int64)
         self.place[order] = np.arange(len(order))
 
-    def chain(self, t2: int, t3: int) -> list[Link]:
+    def chain(self, t2: int, t3: int) -> list[ChainLink]:
         """A shortest chain of links by which t3 sees t2; the first link may start behind t2, in a prefix with it."""
         sees = self.layout.sees
-        parent: dict[int, Link] = {}
+        parent: dict[int, ChainLink] = {}
         queue = deque([t3])
         while queue:
             b = queue.popleft()
@@ -45,13 +45,13 @@ class Chains:
                     queue.append(link.a)
         return []
 
-    def _followed(self, link: Link, t3: int, parent: dict[int, Link]) -> list[Link]:
+    def _followed(self, link: ChainLink, t3: int, parent: dict[int, ChainLink]) -> list[ChainLink]:
         links = [link]
         while links[-1].b != t3:
             links.append(parent[links[-1].b])
         return links
 
-    def _links(self, b: int, earliest: int) -> list[Link]:
+    def _links(self, b: int, earliest: int) -> list[ChainLink]:
         """Who is seen by b directly, from ``earliest`` on in the order."""
         layout, place = self.layout, self.place
         found = []
@@ -59,14 +59,14 @@ class Chains:
         while previous >= 0 and not layout.reads.live[previous]:
             previous = layout.analysis.previous_in_session(previous)
         if previous >= 0:
-            found.append(Link(previous, b, SO, -1, -1))
+            found.append(ChainLink(previous, b, SO, -1, -1))
         for r in range(layout.reads.read_start[b], layout.reads.read_start[b + 1]):
             if layout.read_source[r] >= 0:
-                found.append(Link(int(layout.read_source[r]), b, WR, int(layout.read_key[r]), r))
+                found.append(ChainLink(int(layout.read_source[r]), b, WR, int(layout.read_key[r]), r))
         if layout.sees[b] & (WRITERS | EVERYTHING) == WRITERS:
             start, key, _ = layout.writes
             for x in key[start[b] : start[b + 1]].tolist():
                 writers = layout.key_writers[layout.key_start[x] : layout.key_start[x + 1]]
                 earlier = writers[(place[writers] >= earliest) & (place[writers] < place[b])]
-                found += [Link(a, b, WW, x, -1) for a in earlier.tolist()]
+                found += [ChainLink(a, b, WW, x, -1) for a in earlier.tolist()]
         return [link for link in found if place[link.a] >= earliest]

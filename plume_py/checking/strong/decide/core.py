@@ -7,14 +7,14 @@ import numpy as np
 
 from plume_py.base.limits import Limits
 from plume_py.checking.strong.decide.answer import Core
-from plume_py.checking.strong.decide.candidate import Cycle
+from plume_py.checking.strong.decide.candidate import CommitCycle
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.inference import (
     RW,
     SO,
     WR,
     WW,
-    Graph,
+    CommitGraph,
     Known,
     commit_graph,
     visibility_graph,
@@ -41,7 +41,7 @@ class Reasons:
                 key = (row[0], row[1], row[2])
                 if key not in self._round:
                     self._round[key], self._row[key] = number, tuple(row)
-        self._graphs: dict[int, tuple[Graph, Graph | None, list[Row]]] = {}
+        self._graphs: dict[int, tuple[CommitGraph, CommitGraph | None, list[Row]]] = {}
         self._used: set[Row] = set()
         self.transactions: set[int] = set()
 
@@ -102,7 +102,7 @@ class Reasons:
         path = _shortest(commits, begin, goal)
         return [rows[i] for i in path if i >= 0] if path is not None else []
 
-    def _graphs_before(self, age: int) -> tuple[Graph, Graph | None, list[Row]]:
+    def _graphs_before(self, age: int) -> tuple[CommitGraph, CommitGraph | None, list[Row]]:
         if age not in self._graphs:
             rows = np.concatenate(self.known.rounds[:age])
             rows = rows[rows[:, 1] >= 0]
@@ -118,7 +118,7 @@ class Reasons:
         return Core(tuple(t for t in sorted(self.transactions) if live[t]))
 
 
-def core_of_known(layout: Layout, known: Known, cycle: Cycle | None, limits: Limits) -> Core:
+def core_of_known(layout: Layout, known: Known, cycle: CommitCycle | None, limits: Limits) -> Core:
     """Why the known rows contradict each other."""
     reasons = Reasons(layout, known, limits)
     if known.stale is not None:
@@ -128,7 +128,7 @@ def core_of_known(layout: Layout, known: Known, cycle: Cycle | None, limits: Lim
     return reasons.core()
 
 
-def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[Cycle], limits: Limits) -> Core:
+def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[CommitCycle], limits: Limits) -> Core:
     """Why all choices fail."""
     reasons = Reasons(layout, known, limits)
     used = sorted({abs(literal) for cycle in cycles for literal in cycle.literals})
@@ -138,7 +138,7 @@ def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[Cycl
     return reasons.core()
 
 
-def _shortest(graph: Graph, begin: int, end: int) -> list[int] | None:
+def _shortest(graph: CommitGraph, begin: int, end: int) -> list[int] | None:
     """The rows on a shortest path begin -> … -> end of at least one edge, or None."""
     parent: dict[int, tuple[int, int]] = {}
     queue = deque([begin])

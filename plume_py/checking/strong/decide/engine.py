@@ -10,12 +10,12 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.answer import Decision
-from plume_py.checking.strong.decide.candidate import Mixture
+from plume_py.checking.strong.decide.candidate import Candidate
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.core import core_of_known, core_of_search
 from plume_py.checking.strong.decide.inference import Inference
 from plume_py.checking.strong.decide.pairs import Pairs
-from plume_py.checking.strong.decide.search import Outcome, Search
+from plume_py.checking.strong.decide.search import OrderOrCycles, Search
 from plume_py.history.model import Int8s, Int32s
 from plume_py.levels import STRONG, sees, weaker_levels
 from plume_py.levels.patterns import BASE
@@ -62,8 +62,8 @@ class StrongEngine:
             with self._timed("core"):
                 cycle = None
                 if known.stale is None and known.graph is not None:
-                    mixture = Mixture(layout, known.rows, known.graph, Pairs(layout), [])
-                    cycle = min(mixture.cycles(), key=lambda cycle: len(cycle.rows))
+                    candidate = Candidate(layout, known.rows, known.graph, Pairs(layout), [])
+                    cycle = min(candidate.cycles(), key=lambda cycle: len(cycle.rows))
                 core = core_of_known(layout, known, cycle, self.limits)
             return Decision(False, core=core, stats=self._stats())
         return self._search(layout, inference)
@@ -83,14 +83,14 @@ class StrongEngine:
             core = core_of_search(layout, inference.known, search.pairs, outcome.cycles, self.limits)
         return Decision(False, core=core, stats=self._stats())
 
-    def _outcome(self, search: Search) -> Outcome:
+    def _outcome(self, search: Search) -> OrderOrCycles:
         """What the search finds. Where much is left open, an order for a level with prefixes is easier to find."""
         stronger = _with_prefix(self.level) if isinstance(self.level, str) else None
         outcome = search.run(ROUNDS_BEFORE_PREFIX) if stronger is not None else None
         if outcome is None and stronger is not None:
             order = self._order_at(stronger)
             if order is not None and not len(search.judge(order)):
-                outcome = Outcome(order, [])
+                outcome = OrderOrCycles(order, [])
         while outcome is None:
             outcome = search.run()
         return outcome

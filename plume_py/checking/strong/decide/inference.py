@@ -22,7 +22,7 @@ SO, WR, WW, RW = range(4)
 
 
 @dataclass(frozen=True)
-class Graph:
+class CommitGraph:
     """Edges between nodes; each belongs to a row, or to none (-1: a view precedes its commit)."""
 
     nodes: int
@@ -33,11 +33,11 @@ class Graph:
     edges: Int32s  # grouped by source
 
     @staticmethod
-    def of(nodes: int, source: Int32s, target: Int32s, row: Int32s) -> "Graph":
+    def of(nodes: int, source: Int32s, target: Int32s, row: Int32s) -> "CommitGraph":
         """Group edges by their source."""
         start, edges = np.zeros(nodes + 1, np.int64), np.empty(len(source), np.int32)
         node_kernels.successors(nodes, source, target, start, edges)
-        return Graph(nodes, source, target, row, start, edges)
+        return CommitGraph(nodes, source, target, row, start, edges)
 
     def order(self) -> Int32s:
         """The nodes in a topological order, as far as there is one."""
@@ -62,11 +62,11 @@ def node_edges(layout: Layout, rows: Int32s) -> tuple[Int32s, Int32s, Int32s]:
     return source[:count], target[:count], row[:count]
 
 
-def commit_graph(layout: Layout, rows: Int32s) -> Graph:
+def commit_graph(layout: Layout, rows: Int32s) -> CommitGraph:
     """The graph of commits and views that must be without cycles."""
     source, target, row = node_edges(layout, rows)
     own = np.flatnonzero(layout.view != np.arange(layout.transactions)).astype(np.int32)
-    return Graph.of(
+    return CommitGraph.of(
         layout.nodes,
         np.concatenate((layout.view[own], source)),
         np.concatenate((own, target)),
@@ -74,11 +74,11 @@ def commit_graph(layout: Layout, rows: Int32s) -> Graph:
     )
 
 
-def visibility_graph(layout: Layout, rows: Int32s) -> Graph:
+def visibility_graph(layout: Layout, rows: Int32s) -> CommitGraph:
     """Who sees whom: the graph behind levels without prefixes."""
     writers = layout.sees[rows[:, 1]] & WRITERS != 0
     row = np.flatnonzero((rows[:, 2] <= WR) | ((rows[:, 2] == WW) & writers)).astype(np.int32)
-    return Graph.of(layout.transactions, rows[row, 0].copy(), rows[row, 1].copy(), row)
+    return CommitGraph.of(layout.transactions, rows[row, 0].copy(), rows[row, 1].copy(), row)
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Known:
     rounds: list[Int32s] = field(default_factory=list)  # all that was ever inferred, by round
     rows: Int32s = field(default_factory=lambda: np.empty((0, 5), np.int32))  # those that imply all others
     stale: Int32s | None = None
-    graph: Graph | None = None
+    graph: CommitGraph | None = None
     acyclic: bool = True
 
     @property
@@ -171,7 +171,7 @@ class Inference:
         )  # fmt: skip
         return np.unique(rows, axis=0)
 
-    def _round(self, graph: Graph, order: Int32s) -> tuple[Int32s, Int32s]:
+    def _round(self, graph: CommitGraph, order: Int32s) -> tuple[Int32s, Int32s]:
         """What follows from the graph: orders of writers, and overwriters of what was read."""
         layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
         by_key = groups.key_group, groups.group_start, groups.group_session
@@ -194,7 +194,7 @@ class Inference:
             ))  # fmt: skip
         return np.concatenate(ordered), np.concatenate(overwritten)
 
-    def _clocks(self, graph: Graph, order: Int32s) -> Iterator[tuple[int, Int32s, Int32s]]:
+    def _clocks(self, graph: CommitGraph, order: Int32s) -> Iterator[tuple[int, Int32s, Int32s]]:
         """(low, clock, seen), a block of sessions at a time."""
         layout, history = self.layout, self.layout.history
         seeing = visibility_graph(layout, self.known.rows) if layout.by_session else None
@@ -213,7 +213,7 @@ class Inference:
             self.clock = clock
             yield low, clock, seen
 
-    def _fill(self, graph: Graph, order: Int32s, low: int, clock: Int32s) -> None:
+    def _fill(self, graph: CommitGraph, order: Int32s, low: int, clock: Int32s) -> None:
         history = self.layout.history
         node_kernels.reach_clocks(
             order, graph.start, graph.edges, graph.target, self.layout.transactions,

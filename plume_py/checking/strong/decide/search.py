@@ -13,7 +13,7 @@ from plume_py.base import accel
 from plume_py.base.limits import Limits
 from plume_py.base.logic.sat import Solver
 from plume_py.checking.strong.decide import node_kernels, trial_kernels
-from plume_py.checking.strong.decide.candidate import Cycle, Mixture
+from plume_py.checking.strong.decide.candidate import Candidate, CommitCycle
 from plume_py.checking.strong.decide.chains import Chains
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.inference import RW, WR, Inference
@@ -28,11 +28,11 @@ LOOKED_AT = 2000
 
 
 @dataclass
-class Outcome:
+class OrderOrCycles:
     """An order, or the cycles that together leave no choice."""
 
     order: Int32s | None
-    cycles: list[Cycle]
+    cycles: list[CommitCycle]
 
 
 class Search:
@@ -44,26 +44,26 @@ class Search:
         self.layout, self.limits, self.inference = layout, limits, inference
         self.known, self.base = known.rows, known.graph
         self.pairs = Pairs(layout)
-        self.clauses: dict[frozenset[int], Cycle] = {}
+        self.clauses: dict[frozenset[int], CommitCycle] = {}
         self.rounds = 0
         self._solver: Solver | None = None
 
-    def run(self, rounds: int = 1 << 62) -> Outcome | None:
+    def run(self, rounds: int = 1 << 62) -> OrderOrCycles | None:
         """Until there is an order, or none is left; None after so many ``rounds`` in all. It can go on later."""
         while self.rounds < rounds:
             self.limits.check(self.progress)
             self.rounds += 1
-            mixture = Mixture(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
-            order = mixture.guess()
+            candidate = Candidate(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
+            order = candidate.guess()
             if order is None:
-                self._add_clauses(list(mixture.cycles()))
+                self._add_clauses(list(candidate.cycles()))
             else:
                 wrong = self.judge(order)
                 if not len(wrong):
-                    return Outcome(order, [])
+                    return OrderOrCycles(order, [])
                 self._learn(wrong, order)
             if not self._solve():
-                return Outcome(None, self._core())
+                return OrderOrCycles(None, self._core())
         return None
 
     def judge(self, order: Int32s) -> Int32s:
@@ -90,7 +90,7 @@ class Search:
     def largest_component(self) -> int:
         """Of the known edges and both sides of every choice, in transactions."""
         both = [side * v for v in range(1, len(self.pairs) + 1) for side in (1, -1)]
-        return Mixture(self.layout, self.known, self.base, self.pairs, both).largest_component() if both else 0
+        return Candidate(self.layout, self.known, self.base, self.pairs, both).largest_component() if both else 0
 
     def _learn(self, wrong: Int32s, order: Int32s) -> None:
         """Each contradiction asks for a choice that was not made yet, or forbids those made."""
@@ -127,7 +127,7 @@ class Search:
             literals.add(self.pairs.literal(t1, t2))
         overwrites = (t3, t2, RW, int(self.layout.read_key[r]), r)
         rows = (*(tuple(link) for link in links), overwrites)
-        self._add_clauses([Cycle(rows, frozenset(literals))])
+        self._add_clauses([CommitCycle(rows, frozenset(literals))])
 
     def _decided(self, a: int, b: int) -> bool:
         return bool(self.pairs.literal(a, b)) or self._known_before(a, b) or self._known_before(b, a)
@@ -140,7 +140,7 @@ class Search:
         s = int(history.txn_session[a])
         return bool(self.inference.clock[b, s] > a - int(history.session_start[s]))
 
-    def _add_clauses(self, cycles: list[Cycle]) -> None:
+    def _add_clauses(self, cycles: list[CommitCycle]) -> None:
         for cycle in cycles:
             if cycle.literals not in self.clauses:
                 self.clauses[cycle.literals] = cycle
@@ -160,7 +160,7 @@ class Search:
                 self.pairs.phase[abs(literal)] = literal > 0
         return True
 
-    def _core(self) -> list[Cycle]:
+    def _core(self) -> list[CommitCycle]:
         """Cycles that by themselves leave no choice: each clause gets a switch, and the solver says which it needs."""
         if frozenset() in self.clauses:
             return [self.clauses[frozenset()]]

@@ -203,7 +203,7 @@ def guess(
                     break
             if best < 0:
                 for i in range(min(delayed, LOOK_THROUGH)):
-                    if wanted(owner[put_off[i]], read_start, read_key, read_counts, waiting) and may_lock(
+                    if is_awaited(owner[put_off[i]], read_start, read_key, read_counts, waiting) and may_lock(
                         owner[put_off[i]], sees, write_start, write_key, lock
                     ):
                         best = i
@@ -325,7 +325,7 @@ def blocking_key(t, read_start, read_version, read_counts, looks, write_start, w
     return found
 
 
-def wanted(t, read_start, read_key, read_counts, waiting):
+def is_awaited(t, read_start, read_key, read_counts, waiting):
     """Does some commit wait for a look of t, perhaps?"""
     for r in range(read_start[t], read_start[t + 1]):
         if read_counts[r] and waiting[read_key[r]] >= 0:

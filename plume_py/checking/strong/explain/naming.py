@@ -19,7 +19,7 @@ Order = tuple[str, int, int, int]  # relation, key, earlier, later
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedProof:
     """A pattern, and the argument turned so that it begins with a cycle of that pattern."""
 
     pattern: str
@@ -35,14 +35,14 @@ def broken_level(proof: Proof, level: str) -> str:
     return level
 
 
-def named(facts: Facts, proof: Proof) -> Named:
+def named(facts: Facts, proof: Proof) -> NamedProof:
     """The name of an argument: the one that all its telling cycles have, or none in particular."""
     parts = list(proof.within())
     most = max(_rank(part.cycle) for part in parts)
     patterns = {_pattern(facts, part.cycle) for part in parts if _rank(part.cycle) == most}
     if len(patterns) > 1:
-        return Named(CYCLE, proof)
-    return Named(patterns.pop(), _beginning_with(proof, most))
+        return NamedProof(CYCLE, proof)
+    return NamedProof(patterns.pop(), _beginning_with(proof, most))
 
 
 def _rank(cycle: Cycle) -> int:

@@ -8,12 +8,12 @@ way, with further such cases within if need be.
 from collections.abc import Callable, Iterable, Mapping
 
 from plume_py.base.limits import Limits
-from plume_py.checking.graph.reads import INITIAL, Reads
+from plume_py.checking.graph.reads import Reads
 from plume_py.checking.strong.small.contradictions import Case, Proof, unordered
 from plume_py.checking.strong.small.facts import Facts, fixed_versions, gather
 from plume_py.checking.strong.small.order import saturate
 from plume_py.checking.strong.small.search import search_facts
-from plume_py.history.model import History, Int32s
+from plume_py.history.model import INITIAL, History, Int32s
 
 Levels = str | Mapping[int, str]
 
@@ -140,12 +140,12 @@ class _Trials:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.left = TRIALS
+        self.budget = TRIALS
 
     def refute(self, case: Case, depth: int) -> Proof | None:
         """A contradiction of ``case``, or None if none was found."""
         proof = case.contradiction()
-        while proof is None and self.left > 0:
+        while proof is None and self.budget > 0:
             proof, moved = self._try_pairs(case)
             if proof is None and not moved:
                 proof = self._split(case, depth)
@@ -160,7 +160,7 @@ class _Trials:
         settled: list[tuple[int, int, int, Proof]] = []
         best: tuple[int, int, int, int, Proof] | None = None
         for x, a, b in case.open_pairs():
-            if self.left <= 0:
+            if self.budget <= 0:
                 break
             one, other = self._suppose(case, x, a, b), self._suppose(case, x, b, a)
             if one and other:
@@ -181,7 +181,7 @@ class _Trials:
         return (case.contradiction() if settled else None), bool(settled)
 
     def _suppose(self, case: Case, x: int, a: int, b: int) -> Proof | None:
-        self.left -= 1
+        self.budget -= 1
         self.limits.check()
         supposed = case.copy()
         supposed.order(x, a, b, None)

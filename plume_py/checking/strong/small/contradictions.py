@@ -20,8 +20,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from plume_py.base.bits import members
-from plume_py.checking.graph.reads import INITIAL
 from plume_py.checking.strong.small.facts import Facts
+from plume_py.history.model import INITIAL
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.levels.visibility import looks_first
 
@@ -87,8 +87,8 @@ class Case:
     missed: list[Link] = field(default_factory=list)  # RW links of those whose view is no prefix
 
     @classmethod
-    def of(cls, facts: Facts, shown: Iterable[tuple[int, int, int, int]] = ()) -> "Case":
-        """What the history says itself; ``shown`` by lists: (earlier, later, key, operation)."""
+    def of(cls, facts: Facts, listed_order: Iterable[tuple[int, int, int, int]] = ()) -> "Case":
+        """What the history says itself; ``listed_order`` is what lists show: (earlier, later, key, operation)."""
         case = cls(facts, [[] for _ in range(facts.count)])
         for t in range(facts.count):
             for x, t1 in facts.reads[t]:
@@ -99,7 +99,7 @@ class Case:
         for session in facts.sessions:
             for earlier, t in combinations(session, 2):
                 case.into[t].append(Link(earlier, t, "SO"))
-        for a, b, x, operation in shown:
+        for a, b, x, operation in listed_order:
             case.order(x, a, b, operation)
         return case
 

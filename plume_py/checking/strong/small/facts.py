@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from plume_py.base.bits import bits
-from plume_py.checking.graph.reads import INITIAL, Reads, resolve_reads
-from plume_py.history.model import History
+from plume_py.checking.graph.reads import Reads, resolve_reads
+from plume_py.history.model import INITIAL, History
 from plume_py.levels import sees
 from plume_py.levels.patterns import BASE
 from plume_py.levels.table import AT_COMMIT

@@ -7,8 +7,8 @@ others both are the commit.
 from itertools import pairwise
 
 from plume_py.base.bits import bits, members
-from plume_py.checking.graph.reads import INITIAL
 from plume_py.checking.strong.small.facts import Facts
+from plume_py.history.model import INITIAL
 from plume_py.levels.table import AT_COMMIT, PREFIX, TRANSITIVE, WRITERS
 from plume_py.levels.visibility import looks_first
 

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plume_py.base.bits import bits
-from plume_py.checking.graph.reads import INITIAL, Reads
+from plume_py.checking.graph.reads import Reads
 from plume_py.checking.strong.small.facts import Facts, gather
 from plume_py.checking.strong.small.order import saturate
 from plume_py.checking.strong.small.versions import VersionSearch
-from plume_py.history.model import History
+from plume_py.history.model import INITIAL, History
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.levels.visibility import looks_first, seen
 

@@ -8,8 +8,8 @@ version puts it before the one it read; where nothing of that kind decides, both
 from itertools import pairwise
 
 from plume_py.base.bits import bits, members
-from plume_py.checking.graph.reads import INITIAL
 from plume_py.checking.strong.small.facts import Facts
+from plume_py.history.model import INITIAL
 
 # Dead ends after which the search begins anew, with the keys that made trouble first; doubled each time.
 PATIENCE = 8

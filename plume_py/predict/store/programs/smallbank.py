@@ -8,7 +8,7 @@ change. Payments without cover are rolled back.
 import random
 from typing import Any
 
-from plume_py.predict.store.program import Plan, Step
+from plume_py.predict.store.program import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 CUSTOMERS = 42
@@ -33,7 +33,7 @@ class SmallBank:
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
 
-def _step(rng: random.Random) -> Step:
+def _step(rng: random.Random) -> PlannedTransaction:
     kinds = (amalgamate, balance, deposit_checking, send_payment, transact_savings, write_check)
     kind = rng.choices(kinds, (15, 30, 15, 15, 10, 15))[0]
     first, second = _customer(rng), _customer(rng)
@@ -41,7 +41,7 @@ def _step(rng: random.Random) -> Step:
         second = _customer(rng)
     amount = rng.randint(5, 50)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
-    return Step(name, lambda txn: kind(txn, first, second, amount))
+    return PlannedTransaction(name, lambda txn: kind(txn, first, second, amount))
 
 
 def _customer(rng: random.Random) -> int:

@@ -6,7 +6,7 @@ After the TPC-C of IsoPredict's evaluation, with fewer customers and items; of s
 import random
 from typing import Any
 
-from plume_py.predict.store.program import Plan, Step
+from plume_py.predict.store.program import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 DISTRICTS, CUSTOMERS, ITEMS = 2, 4, 100
@@ -31,14 +31,14 @@ class Tpcc:
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
 
-def _step(rng: random.Random) -> Step:
+def _step(rng: random.Random) -> PlannedTransaction:
     kinds = (new_order, payment, order_status, delivery, stock_level)
     kind = rng.choices(kinds, (46, 42, 4, 4, 4))[0]
     items = tuple(rng.sample(range(ITEMS), rng.randint(5, 15)))
     wrong = rng.random() < 0.01  # an unknown item: such an order is rolled back
     district, customer, amount = rng.randrange(DISTRICTS), rng.randrange(CUSTOMERS), rng.randint(1, 500)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
-    return Step(name, lambda txn: kind(txn, district, customer, (amount, wrong, items)))
+    return PlannedTransaction(name, lambda txn: kind(txn, district, customer, (amount, wrong, items)))
 
 
 Details = tuple[int, bool, tuple[int, ...]]

@@ -6,7 +6,7 @@ So one transaction of a serial run writes, the first one; all others find that t
 import random
 from typing import Any
 
-from plume_py.predict.store.program import Plan, Step
+from plume_py.predict.store.program import Plan, PlannedTransaction
 from plume_py.predict.store.store import Transaction
 
 CONTESTANTS = 6
@@ -30,9 +30,9 @@ class Voter:
         return [[_vote(rng) for _ in range(transactions)] for _ in range(sessions)]
 
 
-def _vote(rng: random.Random) -> Step:
+def _vote(rng: random.Random) -> PlannedTransaction:
     contestant, area = rng.randrange(CONTESTANTS), rng.randrange(AREAS)
-    return Step("Vote", lambda txn: vote(txn, contestant, area))
+    return PlannedTransaction("Vote", lambda txn: vote(txn, contestant, area))
 
 
 def vote(txn: Transaction, contestant: int, area: int) -> None:

@@ -6,7 +6,7 @@ An edit is rolled back if the page has moved on since its author looked at it, w
 import random
 from typing import Any
 
-from plume_py.predict.store.program import Plan, Step
+from plume_py.predict.store.program import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 PAGES, USERS = 2, 6
@@ -29,12 +29,12 @@ class Wikipedia:
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
 
-def _step(rng: random.Random) -> Step:
+def _step(rng: random.Random) -> PlannedTransaction:
     kinds = (get_page_anonymous, get_page_authenticated, update_page, add_watch_list, remove_watch_list)
     kind = rng.choices(kinds, (50, 23, 13, 2, 12))[0]
     page, user = min(rng.randrange(PAGES), rng.randrange(PAGES)), rng.randrange(USERS)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
-    return Step(name, lambda txn: kind(txn, page, user))
+    return PlannedTransaction(name, lambda txn: kind(txn, page, user))
 
 
 def _look(txn: Transaction, page: int) -> int:

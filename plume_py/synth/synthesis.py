@@ -9,23 +9,23 @@ from plume_py.base.limits import Limits
 from plume_py.base.logic import Literal
 from plume_py.synth.concrete import Concrete
 from plume_py.synth.definition import Definition
-from plume_py.synth.problem import Problem, Shown, Tricks
+from plume_py.synth.problem import ConcreteWitness, Problem, Tricks
 from plume_py.synth.recheck import Rechecked, recheck
 from plume_py.synth.registry import definitions
 from plume_py.synth.scope import Program, Scope, check_programs
 
 
 @dataclass(frozen=True)
-class Found:
+class SeparatingHistory:
     """A history, and how each allowed level shows itself in it."""
 
     concrete: Concrete
-    witnesses: tuple[Shown, ...]
+    witnesses: tuple[ConcreteWitness, ...]
     rechecked: Rechecked
 
 
 @dataclass
-class Outcome:
+class SynthesisResult:
     """What a search came to. ``found`` is empty if there is no such history within ``scope``."""
 
     allow: tuple[str, ...]
@@ -35,7 +35,7 @@ class Outcome:
     minimal: bool = False  # only smallest ones?
     complete: bool = False  # are there no others?
     stopped: str | None = None  # what ended the search before as many as were asked for had been found
-    found: list[Found] = field(default_factory=list)
+    found: list[SeparatingHistory] = field(default_factory=list)
     candidates: int = 0
     clauses: int = 0
     seconds: float = 0.0
@@ -52,7 +52,7 @@ def synthesize(
     up_to: bool = False,
     tricks: Tricks | None = None,
     limits: Limits | None = None,
-) -> Outcome:
+) -> SynthesisResult:
     """Search for ``count`` histories, no two of them isomorphic, that ``allow`` allow and ``forbid`` forbid.
 
     ``up_to``: with as few transactions as possible, at most those of the scope, instead of exactly so many.
@@ -74,7 +74,7 @@ def synthesize(
     if not tricks.incremental and (minimal or count > 1):
         raise IsocheckError("without the trick 'incremental' neither minimal nor several histories can be searched for")
     smallest = 1 if (up_to or minimal) and fixed is None else scope.txns
-    outcome = Outcome(
+    outcome = SynthesisResult(
         tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope, smallest < scope.txns, minimal
     )
     for txns in range(smallest, scope.txns + 1):
@@ -82,7 +82,7 @@ def synthesize(
         try:
             for concrete, witnesses in _distinct(problem, count - len(outcome.found), minimal):
                 checked = recheck(concrete, allowed, forbidden, witnesses, limits)
-                outcome.found.append(Found(concrete, tuple(witnesses), checked))
+                outcome.found.append(SeparatingHistory(concrete, tuple(witnesses), checked))
         except LimitError as error:
             if not outcome.found:
                 raise
@@ -98,7 +98,7 @@ def synthesize(
     return outcome
 
 
-def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Concrete, list[Shown]]]:
+def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Concrete, list[ConcreteWitness]]]:
     """At most ``count`` histories of a problem, no two of them isomorphic."""
     found = problem.next()
     assumptions: list[Literal] = []
@@ -121,8 +121,8 @@ def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Con
 
 
 def _minimised(
-    problem: Problem, found: tuple[Concrete, list[Shown]]
-) -> tuple[tuple[Concrete, list[Shown]], list[Literal]]:
+    problem: Problem, solution: tuple[Concrete, list[ConcreteWitness]]
+) -> tuple[tuple[Concrete, list[ConcreteWitness]], list[Literal]]:
     """A smallest history: by keys, by operations, by pairs of session order; and what keeps others as small."""
     h = problem.history
     keys = [h.any(h.operations(x)) for x in h.keys]
@@ -134,12 +134,12 @@ def _minimised(
     ]
     kept: list[Literal] = []
     for literals, measure in measures:
-        size = measure(found[0])
+        size = measure(solution[0])
         at_least = problem.formula.at_least(size + 1, literals)
         while size > 0:
             smaller = problem.next([*kept, -at_least[size]])
             if smaller is None:
                 break
-            found, size = smaller, measure(smaller[0])
+            solution, size = smaller, measure(smaller[0])
         kept.append(-at_least[size + 1])
-    return found, kept
+    return solution, kept

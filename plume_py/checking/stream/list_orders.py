@@ -292,5 +292,5 @@ class ListOrders:
 
     def _order(self, before: int, after: int, number: int) -> None:
         for level in judges.LEVELS:
-            if self._m.asked[level]:
+            if self._m.levels[level]:
                 judges.order(self._native, level, before, after, -1, number)

@@ -11,12 +11,11 @@ from typing import Any
 
 import z3
 
-from plume_py.infer.bounded.models import Values, either, same_state, state_either
-from plume_py.infer.bounded.partners import Partners, Step
+from plume_py.infer.bounded.models import ModelValues, either, same_state, state_either
+from plume_py.infer.bounded.partners import PartnerCommit, Partners
 from plume_py.infer.bounded.slots import layout
 from plume_py.infer.bounded.symbolic import (
     LIST,
-    Bound,
     Evaluator,
     Execution,
     Frame,
@@ -25,14 +24,15 @@ from plume_py.infer.bounded.symbolic import (
     Slot,
     Snapshot,
     State,
+    SymbolicRow,
     overlay,
 )
 from plume_py.infer.bounded.terms import Term, Texts, and_, equal, not_, or_
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Shape
+from plume_py.infer.run.evaluate import TableShape
 from plume_py.infer.run.schedule import Commit, Counterexample
 from plume_py.infer.run.serial import CLAUSE
-from plume_py.infer.stores import Level, under
+from plume_py.infer.stores import LevelModel, under
 
 SMALL = 3  # counterexamples prefer numbers up to this
 
@@ -40,7 +40,7 @@ VIOLATED, NONE, UNKNOWN = "violated", "none", "unknown"
 
 
 @dataclass
-class Answer:
+class ClauseAnswer:
     """What the solver said about one clause."""
 
     outcome: str
@@ -53,13 +53,13 @@ class Bounded(Partners):
 
     def __init__(
         self,
-        program: ir.Program,
+        program: ir.Application,
         name: str,
-        level: Level,
+        level: LevelModel,
         rows: int = 2,
         steps: int = 2,
         milliseconds: int = 60_000,
-        partners: dict[str, Level] | None = None,
+        partners: dict[str, LevelModel] | None = None,
     ) -> None:
         self.program, self.level, self.rows, self.milliseconds = program, level, rows, milliseconds
         self.steps = 0 if level.is_serial else steps
@@ -74,7 +74,7 @@ class Bounded(Partners):
         bodies = [txn.body for txn in program.transactions]
         self.slots = layout(program, self.txn, bodies, rows, self.steps)
         self.states = [self._initial()]
-        self.others_so_far: list[Step] = []
+        self.others_so_far: list[PartnerCommit] = []
         for j in range(self.steps):
             self.others_so_far.append(self._other(j))
         self.others = self.others_so_far
@@ -120,13 +120,15 @@ class Bounded(Partners):
                 self._add(or_(not_(right.present), smaller))
 
     def _clause(self, clause: ir.Clause, state: State) -> Term:
-        return Evaluator(Shape(self.program).of_expression(clause.condition), self.texts)(clause.condition, state, {})
+        return Evaluator(TableShape(self.program).of_expression(clause.condition), self.texts)(
+            clause.condition, state, {}
+        )
 
     def _add(self, condition: Term) -> None:
         if condition is not True:
             self.solver.add(condition)
 
-    def _arguments(self, txn: ir.Transaction, shape: Shape) -> Frame:
+    def _arguments(self, txn: ir.TransactionProgram, shape: TableShape) -> Frame:
         frame: Frame = {}
         for param in txn.params:
             if not param.fields:
@@ -138,16 +140,16 @@ class Bounded(Partners):
                 if before is not None:
                     self._add(z3.Implies(there, before))
                 columns = tuple(self._fresh(f"{txn.name}.{param.name}{number}.{n}", s) for n, s in param.fields)
-                members.append((there, Bound(number, columns)))
+                members.append((there, SymbolicRow(number, columns)))
                 before = there
             frame[param.name] = Set(tuple(members))
         return frame
 
-    def _assumed(self, txn: ir.Transaction, shape: Shape, frame: Frame) -> Term:
+    def _assumed(self, txn: ir.TransactionProgram, shape: TableShape, frame: Frame) -> Term:
         evaluate = Evaluator(shape, self.texts)
         return and_(*(evaluate(condition, (), frame) for condition in txn.assume))
 
-    def _other(self, j: int) -> Step:
+    def _other(self, j: int) -> PartnerCommit:
         """State j + 1: a transaction of the program ran alone in state j, or nothing happened."""
         before = self.states[-1]
         choice = z3.Int(f"step{j}")
@@ -156,7 +158,7 @@ class Bounded(Partners):
         for number, txn in enumerate(self.program.transactions, 1):
             level = self.partners.get(txn.name)
             txn = under(txn, level, self.program) if level else txn
-            shape = Shape(self.program).of_transaction(txn)
+            shape = TableShape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
             base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
             tracks = level is not None and level.locks_reads
@@ -187,7 +189,7 @@ class Bounded(Partners):
                 for t, slots in enumerate(after)
             )
         self.states.append(after)
-        return Step(choice, frames, writes, after, runs, self._locked(choice, runs))
+        return PartnerCommit(choice, frames, writes, after, runs, self._locked(choice, runs))
 
     def _locked(self, choice: Any, runs: list[Execution]) -> dict[tuple[int, int], Term]:
         """The rows that a step locks by FOR UPDATE."""
@@ -213,7 +215,7 @@ class Bounded(Partners):
 
     def _target(self) -> None:
         """The transaction in question: each statement at its moment, and the commit after the last step."""
-        shape = Shape(self.program).of_transaction(self.txn)
+        shape = TableShape(self.program).of_transaction(self.txn)
         self.frame = self._arguments(self.txn, shape)
         self._add(self._assumed(self.txn, shape, self.frame))
         last: list[Any] = [0]
@@ -269,7 +271,7 @@ class Bounded(Partners):
                     for place, seen in point.reads.items():
                         self._add(not_(and_(before, point.guard, seen, step.claims(place))))
 
-    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: Step) -> Term:
+    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: PartnerCommit) -> Term:
         """Did a step write this row? Rows with equal primary keys are the same row."""
         parts = [step.writes.get((table, number), False)]
         if self.program.tables[table].key:
@@ -311,9 +313,9 @@ class Bounded(Partners):
             found.append(same_state(state, self.final))
         return or_(*found)
 
-    def _alone(self, txn: ir.Transaction, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
+    def _alone(self, txn: ir.TransactionProgram, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
         """The state after a transaction ran alone; unchanged where it rolls back."""
-        shape = Shape(self.program).of_transaction(txn)
+        shape = TableShape(self.program).of_transaction(txn)
         run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda *_: (before, 0), slots, False)
         run.block(txn.body, True)
         self.is_short |= run.is_short
@@ -321,17 +323,17 @@ class Bounded(Partners):
         goes = and_(run.live, *(self._clause(clause, after) for clause in self.program.enforced))
         return state_either(goes, after, before)
 
-    def ask(self, clause: ir.Clause) -> Answer:
+    def ask(self, clause: ir.Clause) -> ClauseAnswer:
         """Can the clause be broken?"""
         broken = not_(self._serial() if clause.name == CLAUSE else self._clause(clause, self.final))
         if self.is_short:
-            return Answer(UNKNOWN, reason="in another order, a loop inserts more rows than were set aside")
+            return ClauseAnswer(UNKNOWN, reason="in another order, a loop inserts more rows than were set aside")
         if broken is False:
-            return Answer(NONE)
+            return ClauseAnswer(NONE)
         self.solver.push()
         self.solver.add(broken if broken is not True else z3.BoolVal(True))
         result = self.solver.check()
-        answer = Answer(NONE)
+        answer = ClauseAnswer(NONE)
         if result == z3.sat:
             model = self.solver.model()
             # Small numbers are easier to read, if they will do.
@@ -342,15 +344,15 @@ class Bounded(Partners):
                 model = self.solver.model()
             self.solver.set("timeout", self.milliseconds)
             self.solver.pop()
-            answer = Answer(VIOLATED, self._decoded(model, clause.name))
+            answer = ClauseAnswer(VIOLATED, self._decoded(model, clause.name))
         elif result == z3.unknown:
-            answer = Answer(UNKNOWN, reason=self.solver.reason_unknown())
+            answer = ClauseAnswer(UNKNOWN, reason=self.solver.reason_unknown())
         self.solver.pop()
         return answer
 
     def _decoded(self, model: z3.ModelRef, clause: str) -> Counterexample:
         """The model as a counterexample."""
-        value = Values(model, self.texts)
+        value = ModelValues(model, self.texts)
         initial = []
         for table, slots in zip(self.program.tables, self.states[0], strict=True):
             rows = []
@@ -371,11 +373,11 @@ class Bounded(Partners):
         args = tuple(value.arguments(self.txn, self.frame).items())
         return Counterexample(self.txn.name, self.level, args, tuple(initial), tuple(events), clause)
 
-    def _real(self, value: "Values", moment: int) -> int:
+    def _real(self, value: "ModelValues", moment: int) -> int:
         """A moment in numbers of real commits: steps in which nothing happened do not count."""
         return sum(1 for step in self.others[:moment] if value.of(step.choice, "int"))
 
-    def _commits(self, value: "Values", begin: int, end: int) -> list[Commit]:
+    def _commits(self, value: "ModelValues", begin: int, end: int) -> list[Commit]:
         found = []
         for step in self.others[begin:end]:
             number = value.of(step.choice, "int")
@@ -392,4 +394,4 @@ class Bounded(Partners):
         return found
 
 
-__all__ = ["NONE", "UNKNOWN", "VIOLATED", "Answer", "Bounded", "Point"]
+__all__ = ["NONE", "UNKNOWN", "VIOLATED", "Bounded", "ClauseAnswer", "Point"]

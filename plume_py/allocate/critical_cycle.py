@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from plume_py.allocate.catalogue import Catalogue
-from plume_py.allocate.cycles import Cycle, found_cycles
+from plume_py.allocate.cycles import Cycle, pivot_cycles
 from plume_py.allocate.refute import exhaustive, refute
-from plume_py.allocate.space import Case, Space
+from plume_py.allocate.space import Space, WorkloadCase
 from plume_py.allocate.workload import Workload
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
@@ -17,7 +17,7 @@ PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
-class Danger:
+class CriticalCycle:
     """A critical cycle at ``level``, the instances on it, and a run that is not serializable, if one was found."""
 
     level: str
@@ -33,18 +33,18 @@ class Danger:
         return [f"{names[e.source]} -{e.label()}-> {names[e.target]}" for e in self.cycle.edges]
 
 
-def danger(case: Case, pivot: int, level: str, levels: Sequence[str]) -> Danger:
-    """The danger that the case's rules have just found at ``pivot``; ``levels`` are those of the case's instances.
+def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[str]) -> CriticalCycle:
+    """The critical cycle that the case's rules have just found at ``pivot``; ``levels`` are those of its instances.
 
     Of several cycles, one that happens is told.
     """
-    told: Danger | None = None
-    for cycle in found_cycles(case.rules, pivot, level):
+    told: CriticalCycle | None = None
+    for cycle in pivot_cycles(case.rules, pivot, level):
         members = cycle.members
         on_cycle = _distinctly_named(case.workload.restricted(members))
         at = [level if member == pivot else levels[member] for member in members]
         history, decided = search_history(on_cycle, at)
-        found = Danger(level, on_cycle, tuple(at), cycle.renumbered(members), history, decided)
+        found = CriticalCycle(level, on_cycle, tuple(at), cycle.renumbered(members), history, decided)
         if history is not None:
             return found
         told = told or found
@@ -70,7 +70,7 @@ def _distinctly_named(workload: Workload) -> Workload:
     return Workload(instances, workload.session, source=workload.source)
 
 
-def why_not_weaker(space: Space, catalogue: Catalogue, group: int, levels: Sequence[str]) -> Danger | None:
+def why_not_weaker(space: Space, catalogue: Catalogue, group: int, levels: Sequence[str]) -> CriticalCycle | None:
     """What happens at the next cheaper level; None if there is no cheaper one, or the rules know no cycle there."""
     offered = catalogue.offered({})
     own = offered.index(levels[group]) if levels[group] in offered else len(offered)
@@ -79,5 +79,5 @@ def why_not_weaker(space: Space, catalogue: Catalogue, group: int, levels: Seque
         found = space.pivot(group, cheaper, lowered)
         if found is not None:
             case, p = found
-            return danger(case, p, cheaper, [lowered[g] for g in case.group])
+            return critical_cycle(case, p, cheaper, [lowered[g] for g in case.group])
     return None

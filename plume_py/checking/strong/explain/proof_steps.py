@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
-from plume_py.checking.result import INITIAL, Step
+from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.small.contradictions import CAUSAL, Link, Proof
 from plume_py.checking.strong.small.facts import Facts
+from plume_py.history.model import INITIAL, INITIAL_ID
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 
@@ -51,14 +51,16 @@ class ProofWriter(StepWriter):
         """The source read what the target overwrote."""
         number = self.facts.number
         t, b = number[link.source], number[link.target]
-        source = INITIAL_STATE if link.via == INITIAL_STATE else number[link.via]
+        source = INITIAL if link.via == INITIAL else number[link.via]
         read = self.read_step(self._read(t, self.facts.key_number[link.key], source))
         newer = None if link.newer is None else self._ordered(link.newer)
-        reader, key, writer = shown(self.name(t)), shown(read.key), shown(self.name(b))
-        if read.source == INITIAL:
+        reader, key, writer = display(self.name(t)), display(read.key), display(self.name(b))
+        if read.source == INITIAL_ID:
             because = f"{reader} read the initial {key}, which {writer} overwrote"
         else:
-            because = f"{reader} read {key} = {shown(read.value)} from {shown(read.source)}, which {writer} overwrote"
+            because = (
+                f"{reader} read {key} = {display(read.value)} from {display(read.source)}, which {writer} overwrote"
+            )
         because += self._by_level_missed(link, earlier)
         return Step(
             self.name(t),
@@ -77,10 +79,10 @@ class ProofWriter(StepWriter):
         """The source's version is older (WW), or it commits first (CM)."""
         a, b = (self.name(self.facts.number[t]) for t in (link.source, link.target))
         key = self.key(self.facts.key_number[link.key]) if link.relation == "WW" else None
-        what = f"{shown(a)}'s write of {shown(key)} comes before {shown(b)}'s"
-        back = f"{shown(b)}'s came first"
+        what = f"{display(a)}'s write of {display(key)} comes before {display(b)}'s"
+        back = f"{display(b)}'s came first"
         if link.relation == "CM":
-            what, back = f"{shown(a)} commits before {shown(b)}", f"{shown(b)} committed first"
+            what, back = f"{display(a)} commits before {display(b)}", f"{display(b)} committed first"
         seen = self._by_level_written(link)
         first, second = self._written(link)
         if link.reason is None:
@@ -122,11 +124,11 @@ class ProofWriter(StepWriter):
         if not self.mixed:
             return ""
         level = self.facts.level[link.source]
-        t, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        t, b = (display(self.name(self.facts.number[n])) for n in (link.source, link.target))
         if self.facts.sees[link.source] & EVERYTHING:
             return f"; {t} runs at {level}, so it comes before {b}"
         if self.facts.sees[link.source] & PREFIX and earlier is not None:
-            s = shown(self.name(self.facts.number[earlier.source]))
+            s = display(self.name(self.facts.number[earlier.source]))
             if earlier.source == link.target:
                 return f"; {t} runs at {level} and saw {b}, so it should have read {b}'s write"
             return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
@@ -139,7 +141,7 @@ class ProofWriter(StepWriter):
         prefix = self.facts.sees[link.target] & PREFIX
         if not self.mixed or link.relation not in CAUSAL or not prefix or not seen_on:
             return ""
-        a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        a, b = (display(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw all that comes before {a}"
 
     def _by_level_written(self, link: Link) -> str:
@@ -147,8 +149,8 @@ class ProofWriter(StepWriter):
         writers = self.facts.sees[link.target] & (WRITERS | EVERYTHING) == WRITERS
         if not self.mixed or not writers or link.relation != "WW":
             return ""
-        a, b = (shown(self.name(self.facts.number[n])) for n in (link.source, link.target))
-        return f"; {b} runs at {level}, so it saw {a}, which wrote {shown(self._key(link))} before it"
+        a, b = (display(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        return f"; {b} runs at {level}, so it saw {a}, which wrote {display(self._key(link))} before it"
 
     def _key(self, link: Link) -> object:
         return self.key(self.facts.key_number[link.key])
@@ -165,4 +167,4 @@ def chain(steps: Sequence[Step]) -> str:
     if not steps:
         return ""
     assert all(a.target == b.source for a, b in pairwise(steps))
-    return shown(steps[0].source) + "".join(f" -{step.relation}-> {shown(step.target)}" for step in steps)
+    return display(steps[0].source) + "".join(f" -{step.relation}-> {display(step.target)}" for step in steps)

@@ -8,11 +8,11 @@ from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.without import Part
 from plume_py.checking.weak.decide import WeakLevels
-from plume_py.checking.weak.naming import Named, name_patterns
+from plume_py.checking.weak.naming import PatternCounts, name_patterns
 from plume_py.history.model import READ_LIST, Bools
 
 
-def healthy_part(weak: WeakLevels, level: str, named: Named, limits: Limits) -> Part | None:
+def healthy_part(weak: WeakLevels, level: str, named: PatternCounts, limits: Limits) -> Part | None:
     """The history without what breaks ``level`` (RC, RA or TCC), for a start what was ``named``; None: no such part."""
     part = Part(weak.analysis)
     while not weak.holds(level):
@@ -26,7 +26,7 @@ def healthy_part(weak: WeakLevels, level: str, named: Named, limits: Limits) -> 
     return part
 
 
-def _wrong_reads(analysis: Analysis, named: Named) -> Bools:
+def _wrong_reads(analysis: Analysis, named: PatternCounts) -> Bools:
     """The reads that weak patterns are about. A list that is wrong speaks against all lists of its key."""
     history, reads = analysis.history, analysis.reads
     wrong = np.zeros(history.operations, np.bool_)

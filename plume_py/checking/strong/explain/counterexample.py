@@ -4,19 +4,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from plume_py.base.limits import Limits
-from plume_py.base.text import shown
+from plume_py.base.text import display
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.reads import INITIAL as INITIAL_STATE
 from plume_py.checking.result import Step, Violation
 from plume_py.checking.strong.decide.answer import Decision
 from plume_py.checking.strong.explain.naming import broken_level, named
-from plume_py.checking.strong.explain.steps import ProofWriter, chain
+from plume_py.checking.strong.explain.proof_steps import ProofWriter, chain
 from plume_py.checking.strong.small.argument import Levels, Refuter
 from plume_py.checking.strong.small.contradictions import Proof
 from plume_py.checking.strong.small.facts import Facts
 from plume_py.checking.violation import Argument, complete
-from plume_py.history.model import Int8s
+from plume_py.history.model import INITIAL, Int8s
 from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels
 from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 
@@ -128,11 +127,11 @@ def _turned(proof: Proof) -> Proof:
 
 def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof, writer: ProofWriter) -> str:
     """What happened, in a sentence."""
-    names = [shown(writer.name(facts.number[link.source])) for link in proof.cycle]
+    names = [display(writer.name(facts.number[link.source])) for link in proof.cycle]
     if pattern == LOST_UPDATE:
         return _lost_update(steps, facts, proof, names, writer)
     if pattern == WRITE_SKEW:
-        missed = [f"{shown(s.source)} read {shown(s.key)}, which {shown(s.target)} overwrote" for s in steps]
+        missed = [f"{display(s.source)} read {display(s.key)}, which {display(s.target)} overwrote" for s in steps]
         return f"{', and '.join(missed)}: none saw what the other wrote, so none can come first"
     if pattern == LONG_FORK:
         return f"{', but '.join(_views(steps))}"
@@ -144,26 +143,26 @@ def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof,
 
 def _lost_update(steps: tuple[Step, ...], facts: Facts, proof: Proof, names: list[str], writer: ProofWriter) -> str:
     x = proof.cycle[0].key
-    number = shown(steps[0].key)
+    number = display(steps[0].key)
     a, b = (link.source for link in proof.cycle)
     sources = [{t1 for y, t1 in facts.reads[t] if y == x} for t in (a, b)]
     both = sources[0] & sources[1]
     if both:
         t1 = min(both)
-        whom = "the initial state" if t1 == INITIAL_STATE else shown(writer.name(facts.number[t1]))
+        whom = "the initial state" if t1 == INITIAL else display(writer.name(facts.number[t1]))
         first, second = sorted(zip((a, b), names, strict=True))
         return (
             f"{first[1]} and {second[1]} both read {number} from {whom} and both overwrote it, "
             "so whichever came second lost the other's update"
         )
     late = next(step for step in steps if step.relation == "RW")
-    return f"{shown(late.source)} overwrote {number} without having seen {shown(late.target)}'s earlier write"
+    return f"{display(late.source)} overwrote {number} without having seen {display(late.target)}'s earlier write"
 
 
 def _views(steps: tuple[Step, ...]) -> Iterator[str]:
     """Who saw what and missed what: for each RW, what leads to it."""
-    seen = shown(steps[0].source)
+    seen = display(steps[0].source)
     for step in steps:
         if step.relation == "RW":
-            yield f"{shown(step.source)} saw {seen} and not {shown(step.target)}"
-            seen = shown(step.target)
+            yield f"{display(step.source)} saw {seen} and not {display(step.target)}"
+            seen = display(step.target)

@@ -7,19 +7,19 @@ from typing import Any
 from plume_py.infer.language import ir
 from plume_py.infer.run.domains import Domains
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code, Machine, Rollback, Writes
+from plume_py.infer.run.machine import Code, Machine, RollbackSignal, Writes
 from plume_py.infer.run.schedule import (
     Commit,
     Counterexample,
     Places,
-    Rules,
+    ScheduleRules,
     first_snapshot,
     may_commit_between,
     outcome,
     serially,
 )
 from plume_py.infer.run.serial import CLAUSE, is_serial
-from plume_py.infer.stores import ALONE, Level
+from plume_py.infer.stores import ALONE, LevelModel
 
 MOST_STATES = 20_000
 
@@ -30,7 +30,7 @@ END: Path = None
 
 
 @dataclass
-class Exploration:
+class StateExploration:
     """What was found for one transaction at one level: a counterexample per clause, and how much was looked at."""
 
     examples: dict[str, Counterexample] = field(default_factory=dict)
@@ -41,9 +41,9 @@ class Exploration:
 class Explorer:
     """A search through the small states of a program; what it learns about others is shared between levels."""
 
-    def __init__(self, program: ir.Program, rows: int = 2, steps: int = 2, seconds: float = 60.0) -> None:
+    def __init__(self, program: ir.Application, rows: int = 2, steps: int = 2, seconds: float = 60.0) -> None:
         self.program, self.steps, self.seconds = program, steps, seconds
-        self.rules = Rules(program)
+        self.rules = ScheduleRules(program)
         self.domains = Domains(program, rows)
         self.serial = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
         self.calls = [(code, args) for code in self.serial.values() for args in self.domains.arguments(code)]
@@ -75,7 +75,7 @@ class Explorer:
         self._others[state, number] = list(found.values())
         return self._others[state, number]
 
-    def explore(self, name: str, level: Level, clauses: tuple[str, ...] = ()) -> Exploration:
+    def explore(self, name: str, level: LevelModel, clauses: tuple[str, ...] = ()) -> StateExploration:
         """Look for a violation of each clause (all of them if none are named)."""
         wanted = set(clauses) or {clause.name for clause in self.program.invariant}
         search = _Search(self, Code(self.program, self.program.transaction(name), level), wanted)
@@ -85,22 +85,22 @@ class Explorer:
 class _Search:
     """The search for one transaction at one level."""
 
-    def __init__(self, explorer: Explorer, code: Code, wanted: set[str]) -> None:
-        self.explorer, self.code, self.wanted = explorer, code, wanted
+    def __init__(self, explorer: Explorer, code: Code, clauses: set[str]) -> None:
+        self.explorer, self.code, self.clauses = explorer, code, clauses
         self.level = code.level
         self.steps = 0 if code.level.is_serial else explorer.steps
         self.known: dict[Any, Found] = {}
-        self.result = Exploration()
+        self.result = StateExploration()
         # Only whether an order is serial depends on how a state was reached.
-        self.asks_order = CLAUSE in wanted
+        self.asks_order = CLAUSE in clauses
         self.past: tuple[Commit, ...] = ()
         self.initial: State = ()
 
-    def run(self, deadline: float) -> Exploration:
+    def run(self, deadline: float) -> StateExploration:
         arguments = self.explorer.domains.arguments(self.code)
         for state in self.explorer.states:
             for args in arguments:
-                if not self.wanted:
+                if not self.clauses:
                     return self.result
                 if monotonic() > deadline:
                     self.result.complete = False
@@ -116,8 +116,8 @@ class _Search:
         self.initial = state
         found = self._go(machine, state, 0, frozenset())
         for clause, path in found.items():
-            if clause in self.wanted:
-                self.wanted.discard(clause)
+            if clause in self.clauses:
+                self.clauses.discard(clause)
                 events = []
                 while path is not None:
                     events.append(path[0])
@@ -136,7 +136,7 @@ class _Search:
     def _search(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
         go_on = self._end if machine.is_done else self._step
         found = go_on(machine, now, used, dirty)
-        if used < self.steps and self._waits(machine) and not self.wanted <= found.keys():
+        if used < self.steps and self._waits(machine) and not self.clauses <= found.keys():
             for commit, after, writes, locked in self.explorer.others(now, used + 1):
                 if may_commit_between(machine, writes, locked):
                     seen = dirty.union(writes) if self.level.first_committer_wins else dirty
@@ -165,7 +165,7 @@ class _Search:
         moved = machine.copy()
         try:
             moved.step(now)
-        except Rollback:
+        except RollbackSignal:
             return {}
         return {clause: (None, path) for clause, path in self._go(moved, now, used, dirty).items()}
 
@@ -176,8 +176,8 @@ class _Search:
         broken = self.explorer._broken.get(after)
         if broken is None:
             broken = self.explorer._broken[after] = self.explorer.rules.broken(after)
-        found: Found = {clause: END for clause in broken if clause in self.wanted}
-        if self.asks_order and CLAUSE in self.wanted and machine.begun and not self._is_serial(machine, after):
+        found: Found = {clause: END for clause in broken if clause in self.clauses}
+        if self.asks_order and CLAUSE in self.clauses and machine.begun and not self._is_serial(machine, after):
             found[CLAUSE] = END
         return found
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from plume_py.base.files import is_stream, write_atomically
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.model import History
-from plume_py.predict.predictor.predictor import Outcome
+from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.trace import trace
 from plume_py.report.dot import write_pictures
 from plume_py.report.graphviz import Album
 
 
-def write_predictions(target: str, observed: History, outcome: Outcome, formats: Sequence[str]) -> list[str]:
+def write_predictions(target: str, observed: History, outcome: PredictionResult, formats: Sequence[str]) -> list[str]:
     """``out.json`` gets ``out.trace.txt`` and ``out-lost-update-1.svg`` beside it; the second one is ``out-2.json``.
 
     Answers notes for people about the pictures.

@@ -9,11 +9,11 @@ from itertools import pairwise
 from typing import Protocol
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
-from plume_py.history.model import NOBODY
-from plume_py.predict.predictor.observed import INITIAL, Observed, Read
+from plume_py.history.model import INITIAL, NOBODY
+from plume_py.predict.predictor.observed import Observed, Read
 
 
-class View(Protocol):
+class RunView(Protocol):
     """Who reads from whom and who writes what, as literals."""
 
     observed: Observed
@@ -32,7 +32,7 @@ class View(Protocol):
         ...
 
 
-def direct(view: View, a: int, b: int) -> Literal:
+def direct(view: RunView, a: int, b: int) -> Literal:
     """Does b follow a in its session, or read from it?"""
     if view.observed.precedes(a, b):
         return view.takes_part(b)

@@ -10,7 +10,7 @@ from plume_py.checking.check import check
 from plume_py.checking.result import NOT_EXPLAINED, Result
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
-from plume_py.predict.store.program import Program, Workload, run
+from plume_py.predict.store.program import Program, SeededProgram, run
 from plume_py.predict.store.store import RandomLegal, ReadRequest
 
 
@@ -54,7 +54,7 @@ def explore(
     try:
         for number in range(seed, seed + runs):
             limits.check()
-            workload = Workload(program, seed if same_plan else number, sessions, transactions)
+            workload = SeededProgram(program, seed if same_plan else number, sessions, transactions)
             history = run(workload, level, _Limited(number, limits), number).history()
             _judge(found, history, number, limits)
             found.runs += 1
@@ -77,12 +77,12 @@ class _Limited(RandomLegal):
         return super().choose(request)
 
 
-def _judge(found: Exploration, history: History, number: int, limits: Limits) -> None:
-    result = check(history, found.target, name=f"run {number}", limits=limits)
+def _judge(exploration: Exploration, history: History, number: int, limits: Limits) -> None:
+    result = check(history, exploration.target, name=f"run {number}", limits=limits)
     if result.ok is None:
-        found.undecided += 1
+        exploration.undecided += 1
     if result.ok is False:
-        found.broken += 1
-        found.anomalies[result.violations[0].name if result.violations else NOT_EXPLAINED] += 1
-        if found.first is None:
-            found.first, found.first_history = result, history
+        exploration.broken += 1
+        exploration.anomalies[result.violations[0].name if result.violations else NOT_EXPLAINED] += 1
+        if exploration.first is None:
+            exploration.first, exploration.first_history = result, history
