@@ -180,7 +180,7 @@ OTHERS: dict[str, bytes] = {
     "setup/versions.csv": b"name,version\ndb,3.1\n",
     "setup/picture.png": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
     "setup/run.log": b"Starting the run\nall done\n",
-    "empty.json": b"",
+    "empty.log": b"",
 }
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 PROGRAM = [sys.executable, "-c", "from plume_py.cli.main import main; main()"]
 
 # Seconds after which something that happens at once will never happen: as long as the slowest machine may take.
-PATIENCE = 900
+PATIENCE = float(os.environ.get("ISOCHECK_PATIENCE", "300"))
 
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG, on Linux
 

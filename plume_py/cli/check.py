@@ -201,6 +201,7 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
+    from plume_py.levels.patterns import PATTERNS
     from plume_py.report.recorded import with_run
 
     start = time.perf_counter()
@@ -226,7 +227,7 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
         except (TooLargeError, LimitError, MemoryError) as error:
             # it may be a good history: with more memory or time one would know
             reason = str(error) or "it does not fit in memory"
-            asked = [f"TAP-{tap}" for tap in options.taps] or options.levels
+            asked = [PATTERNS[tap].label for tap in options.taps] or options.levels
             return Result(history=path, levels=dict.fromkeys(asked, LevelVerdict(None, reason=reason))), ExitCode.HOLDS
         except InputError as error:
             error.in_source(path)

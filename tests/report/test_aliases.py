@@ -96,7 +96,7 @@ def test_names_of_cycles_are_ordered_by_what_they_need():
 def test_every_report_shows_them():
     result = check(load(HISTORIES / "SI/write-skew.json"), "SER", name="h.json")
     expected = "[write-skew, A5B, G2-item]"
-    assert f"WriteSkew {expected}: transactions each read" in render(result, style=lambda words, **_: words)
+    assert f"WriteSkew {expected}, forbidden by" in render(result, style=lambda words, **_: words)
     assert json.loads(line(result))["violations"][0]["aliases"] == ["write-skew", "A5B", "G2-item"]
     assert f"WriteSkew {expected}" in junit.document([result])
     document = json.loads(sarif.document([result]))

@@ -103,7 +103,7 @@ def test_a_list_read_is_matched_by_its_last_element() -> None:
 def test_evidence_and_reason_are_shown() -> None:
     text = dot.render(check(HISTORIES / "RA/tap-n-conflict-cm.json").violations[0], "a history")
     assert "TAP-n ConflictCM" in text
-    assert "causally consistent readers disagree" in text
+    assert "disagree on who wrote" in text
     assert "a history" in text
     assert re.search(r"T6 read<.*x from T3,<.*saw T1<", text)
     assert text.count('class="WR evidence"') == 4

@@ -27,7 +27,8 @@ STALE = '{"initial":0,"sessions":[[{"ops":[["w","%s",1]]},{"ops":[["r","%s",0]]}
 
 
 def scan(*arguments, code=None):
-    done = CliRunner().invoke(cli, ["scan", *map(str, arguments)])
+    named = [] if {"-l", "--level"} & set(map(str, arguments)) else ["--level", "TCC"]
+    done = CliRunner().invoke(cli, ["scan", *map(str, arguments), *named])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     if code is not None:
         assert done.exit_code == code, done.output
@@ -222,7 +223,16 @@ def test_a_worker_that_is_stopped_while_it_starts(endless, tmp_path, monkeypatch
 def test_a_remote_history_leaves_no_copy_behind(endless, tmp_path, end, child):
     pytest.importorskip("fsspec")
     process = child(
-        [*PROGRAM, "scan", f"file://{endless}", "-q", "--timeout", "1" if end == "time limit" else "60"],
+        [
+            *PROGRAM,
+            "scan",
+            f"file://{endless}",
+            "-q",
+            "--level",
+            "TCC",
+            "--timeout",
+            "1" if end == "time limit" else "60",
+        ],
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     if end == "parent killed":
@@ -292,7 +302,7 @@ def test_interrupted_by_the_keyboard(endless, tmp_path, child):
     (tmp_path / "small.json").write_text(SMALL)
     target = tmp_path / "r.jsonl"
     process = child(
-        [*PROGRAM, "scan", endless, tmp_path / "small.json", "--jobs", "2", "--results", target],
+        [*PROGRAM, "scan", endless, tmp_path / "small.json", "--level", "TCC", "--jobs", "2", "--results", target],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     wait_until(lambda: target.exists() and target.read_bytes().endswith(b"\n"))

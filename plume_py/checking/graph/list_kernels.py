@@ -23,8 +23,8 @@ FROM_ABORTED = -3
 def chain_appends(c: ListColumns, stamp, first):
     """Link the appends of each transaction to each key; ``stamp`` is -1 per key, ``times`` and ``opens`` 0 per version.
 
-    following[o] is the next one or -1, remaining[o] how many come after o; version_op[v] is the first operation that appends
-    v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
+    following[o] is the next one or -1, remaining[o] how many come after o; version_op[v] is the first operation that
+    appends v, of several times[v], and opens[v] tells whether that is its transaction's first append to the key.
     """
     op_kind, op_key, op_version, txn_start = c.op_kind, c.op_key, c.op_version, c.txn_start
     following, remaining = c.following, c.remaining
