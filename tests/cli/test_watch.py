@@ -129,7 +129,9 @@ def test_the_last_lines_are_what_check_prints(path):
     for content in (WRITE + READ, WRITE + STALE, WRITE + STALE + LOST):
         printed = run(path, content, "-l", "weak").stdout
         checked = CliRunner().invoke(cli, ["check", str(path), "-l", "weak"]).stdout
-        assert printed.endswith(checked)
+        heads, _, examples = checked.partition("\n\n")
+        assert heads in printed and all(line in printed for line in examples.splitlines())
+        assert printed.count("Hence") == checked.count("Hence"), "no proof is printed twice"
         assert (printed == checked) == (STALE not in content)
 
 
@@ -151,7 +153,7 @@ def test_a_violation_is_headed_by_the_line_that_completes_it(path):
     aborted = '{"session":"a","status":"aborted","ops":[["w","y",7]]}\n'
     out = run(path, WRITE + LOST + STALE + aborted, "-l", "TCC").stdout
     assert f"{path}, line 3: TCC is broken from here on\n  T3 read the initial x" in out
-    assert f"{path}, line 4: another violation of TCC\n  T4 read" in out
+    assert f"{path}, line 4: another violation of TCC\n  T2 read y = 7 from" in out
 
 
 def test_fail_fast_stops_at_the_first_violation_and_judges_no_pending_read(path):

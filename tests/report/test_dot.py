@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from paths import HISTORIES
+from program import wait_until
 
 import plume_py
 from plume_py.base.errors import IsocheckError
@@ -236,7 +237,7 @@ def test_what_a_slow_script_started_is_stopped_with_it(tmp_path: Path, monkeypat
         seconds *= 2
     pid = int((tmp_path / "pid").read_text())
     state = Path(f"/proc/{pid}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    wait_until(lambda: not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
