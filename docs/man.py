@@ -53,6 +53,7 @@ def _commands() -> Iterator[str]:
         for name in COMMANDS:
             command = cli.get_command(ctx, name)
             assert command is not None
+            command._help_option = None  # click keeps that of whoever asked first, with that one's settings
             with click.Context(command, info_name=name, parent=ctx) as own:
                 yield f'.SS "{_escaped(own.command_path)} {_escaped(" ".join(command.collect_usage_pieces(own)))}"'
                 yield from _paragraphs(command.help or "")

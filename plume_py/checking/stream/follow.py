@@ -81,7 +81,8 @@ class Follower:
     def _until_there(self) -> Iterator[Piece]:
         """A file that somebody is yet to begin is waited for."""
         begun = time.monotonic()
-        waiting = self._follow and self._path != "-" and not os.path.lexists(self._path)
+        has_folder = os.path.isdir(os.path.dirname(self._path) or ".")  # else nobody can begin it
+        waiting = self._follow and self._path != "-" and has_folder and not os.path.lexists(self._path)
         if waiting:
             self._say(f"{self.name}: not there yet, waiting for it")
         while waiting and not os.path.lexists(self._path) and not self._stopped():
