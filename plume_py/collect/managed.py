@@ -1,7 +1,7 @@
 """Private servers for a run: in a temporary folder, on the loopback, on a free port, gone afterwards.
 
 A server is started from the programs that are installed, as an unprivileged user if isocheck itself is run by root, as
-PostgreSQL and MariaDB insist. A second process (``keeper``) ends it and removes the folder should isocheck be killed.
+PostgreSQL and MariaDB insist. A second process (``watchdog``) ends it and removes the folder should isocheck be killed.
 """
 
 import os
@@ -106,7 +106,7 @@ class ManagedServer(ABC):
         self.stop()
 
     def stop(self) -> None:
-        """End the server, then its folder, then the keeper."""
+        """End the server, then its folder, then the watchdog."""
         self.resume()
         if self._server is not None:
             end(self._server, STOP)

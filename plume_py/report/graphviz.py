@@ -13,15 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NewType
+from typing import NewType
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
 from plume_py.base.processes import kill_tree
 from plume_py.base.text import display
-
-if TYPE_CHECKING:
-    pass
 
 # What a label consists of: escaped text and the tags around it, made by the functions below alone.
 Markup = NewType("Markup", str)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py.base import accel
+from plume_py.checking.graph import order_kernels
 from plume_py.checking.strong.decide import node_kernels, trial_kernels
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.inference import CommitGraph, node_edges
@@ -49,7 +50,7 @@ class Candidate:
     def guess(self) -> Int32s | None:
         """A commit order of the transactions that count that extends the graph; None if it has a cycle."""
         layout, graph = self.layout, self.graph
-        accel.prepare(8 * (graph.nodes + len(graph.target)), node_kernels, trial_kernels)
+        accel.prepare(8 * (graph.nodes + len(graph.target)), node_kernels, trial_kernels, order_kernels)
         order = np.empty(graph.nodes, np.int32)
         placed = trial_kernels.guess(
             graph.nodes, graph.start, graph.edges, graph.target, layout.sees, layout.reads.live, layout.view,

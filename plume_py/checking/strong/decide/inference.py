@@ -11,6 +11,7 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.base.limits import Limits
+from plume_py.checking.graph import order_kernels
 from plume_py.checking.graph.causal import CLOCK_BYTES
 from plume_py.checking.strong.decide import infer_kernels, node_kernels
 from plume_py.checking.strong.decide.arrays import among
@@ -47,8 +48,8 @@ class CommitGraph:
 
     def components(self) -> Int32s:
         """The number of each node's strongly connected component."""
-        component = np.empty(self.nodes, np.int32)
-        node_kernels.components(self.nodes, self.start, self.edges, self.target, component)
+        order, component = np.empty(self.nodes, np.int32), np.empty(self.nodes, np.int32)
+        order_kernels.components(self.start, self.target[self.edges], order, component)
         return component
 
 
@@ -111,7 +112,7 @@ class Inference:
         layout, known = self.layout, self.known
         steps, wide = 40, min(layout.history.sessions, 20)  # steps: of some rounds, per session
         work = steps * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
-        accel.prepare(work, node_kernels, infer_kernels)
+        accel.prepare(work, node_kernels, infer_kernels, order_kernels)
         base = self._base_rows()
         kept, passing = base, np.empty((0, 5), np.int32)
         known.rounds.append(base)

@@ -102,56 +102,6 @@ def reach_clocks(order, start, edges, target, transactions, txn_session, session
                     clock[w, j] = clock[v, j]
 
 
-def components(nodes, start, edges, target, component):
-    """Strongly connected components (Tarjan's algorithm, without recursion); returns how many."""
-    index = np.full(nodes, -1, np.int32)
-    low = np.zeros(nodes, np.int32)
-    at = start[:nodes].copy()
-    on_stack = np.zeros(nodes, np.uint8)
-    stack = np.empty(nodes, np.int32)
-    path = np.empty(nodes, np.int32)
-    stacked = counted = found = 0
-    for root in range(nodes):
-        if index[root] >= 0:
-            continue
-        depth = 0
-        path[0] = root
-        index[root] = low[root] = counted
-        counted += 1
-        stack[stacked] = root
-        stacked += 1
-        on_stack[root] = 1
-        while depth >= 0:
-            v = path[depth]
-            if at[v] < start[v + 1]:
-                w = target[edges[at[v]]]
-                at[v] += 1
-                if index[w] < 0:
-                    index[w] = low[w] = counted
-                    counted += 1
-                    stack[stacked] = w
-                    stacked += 1
-                    on_stack[w] = 1
-                    depth += 1
-                    path[depth] = w
-                elif on_stack[w] and index[w] < low[v]:
-                    low[v] = index[w]
-                continue
-            if low[v] == index[v]:
-                while True:
-                    stacked -= 1
-                    member = stack[stacked]
-                    on_stack[member] = 0
-                    component[member] = found
-                    if member == v:
-                        break
-                found += 1
-            depth -= 1
-            if depth >= 0 and low[v] < low[path[depth]]:
-                low[path[depth]] = low[v]
-    return found
-
-
 def cheapest_path(begin, end, component, start, edges, target, weight, limit, distance, parent, touched, deque):
     """A path begin -> end inside one component with least weight (0 or 1 per edge), at most ``limit``.
 
