@@ -191,7 +191,7 @@ def _open_fs(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise IsocheckError(f"{url}: remote paths need fsspec: pip install 'plume-py[cluster]'") from None
+        raise IsocheckError(f"{url}: remote paths need fsspec: pip install fsspec") from None
     try:
         fs, inner = url_to_fs(url)
     except (ImportError, ValueError) as error:
