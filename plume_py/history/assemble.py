@@ -16,6 +16,7 @@ from plume_py.history.model import (
     NOBODY,
     READ,
     READ_LIST,
+    UNKNOWN,
     WRITE,
     Bools,
     History,
@@ -25,6 +26,7 @@ from plume_py.history.model import (
     Labels,
     ListReads,
 )
+from plume_py.history.times import NO_TIME, Times
 
 
 @dataclass
@@ -55,6 +57,7 @@ class RawColumns:
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
     txn_index: Int64s | None = None
+    times: Times | None = None
     lists: RawLists | None = None
     txn_label: Labels = field(default_factory=lambda: Labels(prefix="T"))
     session_label: Labels = field(default_factory=Labels)
@@ -90,9 +93,11 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         txn_label=raw.txn_label,
         session_label=raw.session_label,
         txn_index=raw.txn_index,
+        times=_times(raw),
         format=format_name,
         warnings=_unread_duplicates(version_second),
     )
+    _reject_odd_times(history)
     _reject_mixed_use(history)
     _reject_initial_in_list(history)
     _reject_ambiguous_read(history, version_second)
@@ -118,6 +123,7 @@ def _order(raw: RawColumns) -> Int64s:
         raw.txn_level = None if raw.txn_level is None else raw.txn_level[order]
         raw.txn_line = None if raw.txn_line is None else raw.txn_line[order]
         raw.txn_index = None if raw.txn_index is None else raw.txn_index[order]
+        raw.times = None if raw.times is None else raw.times.taken(order)
         raw.txn_label = _reorder(raw.txn_label, order)
         raw.op_txn = rank[raw.op_txn]
     txn_start = _starts(raw.op_txn, transactions)
@@ -167,6 +173,37 @@ def _intern(raw: RawColumns) -> tuple[Int32s, Int64s, Int32s, Int32s, Int32s, In
     versions = kernels.intern_versions(keys, values, ids, version_key, version_value)
     items = ids[operations:]
     return op_key, key_code, ids[:operations], items, version_key[:versions].copy(), version_value[:versions].copy()
+
+
+def _times(raw: RawColumns) -> Times | None:
+    """The times that are given, if any; an outcome that is unknown has no end."""
+    if raw.times is None or not np.any(raw.times.begin > NO_TIME):
+        return None
+    return replace(raw.times, end=np.where(raw.txn_status == UNKNOWN, NO_TIME, raw.times.end))
+
+
+def _reject_odd_times(history: History) -> None:
+    """A transaction ends after its beginning, and after that the next one of its session begins."""
+    times = history.times
+    if times is None:
+        return
+    backwards = np.flatnonzero((times.end > NO_TIME) & (times.begin > NO_TIME) & (times.end < times.begin))
+    if len(backwards):
+        t = int(backwards[0])
+        raise InputError(
+            f"{txn_text(history.txn_label[t])} ends (at {times.end[t]}) before it begins (at {times.begin[t]})",
+            where=history.place(t),
+            hint="take both times from one clock",
+        )
+    at, t = kernels.first_overlap(history.txn_session, times.begin, times.end, NO_TIME)
+    if t >= 0:
+        names = [txn_text(history.txn_label[i]) for i in (at, t)]
+        raise InputError(
+            f"{names[1]} begins (at {times.begin[t]}) before {names[0]}, which its session ran first "
+            f"({history.place(at)}), was over (at {max(times.begin[at], times.end[at])})",
+            where=history.place(t),
+            hint="take all times from one clock, or give overlapping transactions sessions of their own",
+        )
 
 
 def _unread_duplicates(version_second: Int32s) -> tuple[str, ...]:

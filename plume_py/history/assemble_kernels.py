@@ -112,3 +112,16 @@ def first_ambiguous_read(op_kind, op_version, txn_start, txn_status, version_sec
                 if not op_kind[o] & 1 and version_second[op_version[o]] >= 0:
                     return o
     return -1
+
+
+def first_overlap(txn_session, begin, end, no_time):
+    """(a, b): b begins before a, an earlier one of its session, was over, as far as is known; (-1, -1) if none does."""
+    latest = -1
+    for t in range(len(txn_session)):
+        if t > 0 and txn_session[t] != txn_session[t - 1]:
+            latest = -1
+        if latest >= 0 and no_time < begin[t] < max(begin[latest], end[latest]):
+            return latest, t
+        if latest < 0 or max(begin[t], end[t]) > max(begin[latest], end[latest]):
+            latest = t
+    return -1, -1

@@ -24,6 +24,7 @@ from plume_py.history.model import (
     Int64s,
     Labels,
 )
+from plume_py.history.times import NO_TIME, Times
 from plume_py.levels import CODES, NAMES, parse_level
 
 # Pending operations beyond which they become columns, so that a long stream never exists as objects all at once.
@@ -56,15 +57,17 @@ class HistoryBuilder:
         declared: bool = True,
         fixed: bool = False,
         implicit_initial: bool = True,
+        per_second: int | None = None,
     ) -> None:
         """``initial`` is what a read of the initial state shows.
 
         ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
         transaction may take its place. ``fixed``: it is more than a custom, and none ever does. ``implicit_initial``:
-        there is an initial state that nobody wrote.
+        there is an initial state that nobody wrote. ``per_second``: the ticks of the clock that tells the times.
         """
         if isinstance(initial, list | tuple) and initial:
             raise InputError("the initial value of a list is the empty list", hint="declare null, [] or nothing")
+        self._per_second = per_second
         self._declared = declared
         self._fixed = fixed
         self._implicit = implicit_initial
@@ -75,6 +78,8 @@ class HistoryBuilder:
         self._txn_level: list[int] = []
         self._txn_line: list[int] = []
         self._txn_index: list[int] = []
+        self._begin: list[int] = []
+        self._end: list[int] = []
         self._labels: list[str | int | None] = []
         self._pending: list[Sequence[Any]] = []
         self._pending_ops = 0
@@ -104,10 +109,13 @@ class HistoryBuilder:
         id: str | int | None = None,
         line: int = 0,
         index: int | None = None,
+        begin: int | None = None,
+        end: int | None = None,
     ) -> None:
         """Append a transaction to ``session``; an operation is ("r" | "w" | "append", key, value).
 
         ``line`` and ``index``, for reports, say where it stands in its file: of all or of none.
+        ``begin`` and ``end`` are times of one clock, for real-time order.
         """
         if status not in STATUS:
             raise InputError(f"unknown status {status!r:.40}", hint="use committed, aborted or unknown")
@@ -120,6 +128,8 @@ class HistoryBuilder:
         self._txn_line.append(line)
         if index is not None:
             self._txn_index.append(index)
+        self._begin.append(_time(begin))
+        self._end.append(_time(end))
         self._labels.append(id)
         self._pending.append(ops)
         self._lengths.append(len(ops))
@@ -156,6 +166,7 @@ class HistoryBuilder:
             txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
             txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
             txn_index=np.array(self._txn_index, np.int64) if self._txn_index else None,
+            times=Times(np.array(self._begin, np.int64), np.array(self._end, np.int64), self._per_second),
             lists=self._lists(items),
             txn_label=_labels(self._labels),
             session_label=Labels(tuple(str(n) if not isinstance(n, int) else n for n in self._sessions)),
@@ -198,6 +209,14 @@ class HistoryBuilder:
         self._list_lengths.append(np.fromiter(map(len, lists), np.int64, len(lists)))
         self._values.encode(list(chain.from_iterable(lists)), _ITEMS)
         return values
+
+
+def _time(given: int | None) -> int:
+    if given is None:
+        return NO_TIME
+    if type(given) is not int or not NO_TIME < given < -NO_TIME:
+        raise InputError(f"not a time: {given!r:.60}", hint="use an integer of 64 bits, such as nanoseconds")
+    return given
 
 
 def bad_operation(ops: Iterable[Any]) -> InputError:

@@ -150,6 +150,7 @@ def _append(history: History, planted: _Planted, keys: int, names: list[str]) ->
         txn_level=None if history.txn_level is None else _longer(history.txn_level, zeros),
         txn_line=None if history.txn_line is None else _longer(history.txn_line, zeros),
         txn_index=None,
+        times=None,
         session_start=_longer(history.session_start, txns + np.cumsum(per_session)),
         version_key=_longer(history.version_key, [key_at + key for key, _ in planted.versions]),
         version_value=_longer(history.version_value, [digit_code[digit] for _, digit in planted.versions]),

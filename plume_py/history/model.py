@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plume_py.history.atoms import Atom, Atoms
+from plume_py.history.times import Times
 
 Int8s = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -101,6 +102,7 @@ class History:
     txn_label: Labels
     session_label: Labels
     txn_index: Int64s | None = None  # of the operation that completes it, where the format numbers operations (Jepsen)
+    times: Times | None = None  # when they began and ended, where that is known
     init_txn: int = NOBODY  # an explicit transaction that sets up the initial state
     format: str = "code"
     warnings: tuple[str, ...] = field(default=())

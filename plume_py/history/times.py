@@ -1,0 +1,31 @@
+"""When transactions began and ended, by one clock: what real-time order is made of.
+
+t1 comes before t2 in real time if t1 is known to have ended before t2 began. Who has an unknown outcome has no end: it
+may take effect at any time after its beginning.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+# In place of a time that is not known.
+NO_TIME = int(np.iinfo(np.int64).min)
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """By transaction: its first and its last moment, or NO_TIME; ``per_second`` ticks of the clock, where known."""
+
+    begin: npt.NDArray[np.int64]
+    end: npt.NDArray[np.int64]
+    per_second: int | None = None
+
+    def taken(self, order: npt.NDArray[np.int64]) -> "Times":
+        """The times of these transactions."""
+        return replace(self, begin=self.begin[order], end=self.end[order])
+
+    def precedes(self, a: int, b: int) -> bool:
+        """Is a known to have ended before b began?"""
+        end, begin = int(self.end[a]), int(self.begin[b])
+        return NO_TIME < end < begin
