@@ -149,7 +149,7 @@ def _draw_lane(
             if fold.node in column:
                 lane.node(fold.node, _folded(fold), group=group, class_="folded")
     else:
-        session = font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
+        session = font(f"session {display(by_node[column[0]].session, LIMIT)}", point_size=11, color=PALE)
         lane.node(top, _box([[cell(session)]], LANE), group=group)
     for node in (n for n in column if n in by_node):
         lane.node(node, _table(picture, by_node[node]), group=group, class_="transaction")
