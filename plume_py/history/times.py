@@ -13,6 +13,11 @@ import numpy.typing as npt
 NO_TIME = int(np.iinfo(np.int64).min)
 
 
+def known(time: np.int64 | int) -> int | None:
+    """A time, or None."""
+    return None if time == NO_TIME else int(time)
+
+
 @dataclass(frozen=True, eq=False)
 class Times:
     """By transaction: its first and its last moment, or NO_TIME; ``per_second`` ticks of the clock, where known."""

@@ -5,19 +5,25 @@ if t1 is known to have ended before t2 began (per key: if they also touch a comm
 a user asks for; some have names of their own, and Jepsen's names say the order.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plume_py.levels.table import LEVELS, RUNNABLE, STRONGEST, parse_level
+from plume_py.levels.table import LEVELS, NAMES, RUNNABLE, STRONGEST, parse_level
 
 NONE, SESSION, REALTIME, PER_KEY = ORDERS = ("none", "session", "realtime", "realtime-per-key")
 DEFAULT_ORDER = SESSION
 
-# What an order asks for besides what those before it ask for, in words.
+# What an order asks for, in words; and what a level that holds only then allows.
 MEANING = {
-    NONE: "sessions may be reordered",
+    NONE: "none: what was read from whom is all that counts",
     SESSION: "each session in its order",
     REALTIME: "each session in its order, and who ended comes before who began later",
     PER_KEY: "each session in its order, and who ended comes before who began later and touches a common key",
+}
+IF = {
+    NONE: "sessions may be reordered",
+    SESSION: "only the order of each session counts",
+    PER_KEY: "real time counts only between transactions with a common key",
 }
 WEAKER = {NONE: (), SESSION: (NONE,), REALTIME: (PER_KEY, SESSION, NONE), PER_KEY: (SESSION, NONE)}
 
@@ -59,6 +65,17 @@ def order_in(name: str) -> str | None:
     """The order that a name says, if it says one."""
     found = _BY_SPELLING.get(name.upper())
     return found.order if found is not None else None
+
+
+def in_lattice_order(names: Iterable[str]) -> list[str]:
+    """Names as they are shown: the levels from weak to strong, then those whose names say an order, then the rest."""
+    places = {name: at for at, name in enumerate(NAMES)}
+
+    def place(name: str) -> tuple[bool, bool, int, str]:
+        level = level_of(name)
+        return level not in places, name not in places, places.get(level, 0), name
+
+    return sorted(names, key=place)
 
 
 def strong_name(level: str, order: str) -> str:

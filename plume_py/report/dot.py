@@ -46,7 +46,7 @@ def _reason(step: Step) -> tuple[str, ...]:
     if step.relation == "WW":
         return (f"as {reader}'s", f"list {display(step.key, LIMIT)} shows")
     whose = f"initial {key}," if step.target == INITIAL_ID else f"{key} from {_name(step.target)},"
-    saw = "is after" if all(e.relation == "SO" for e in step.evidence) else "saw"
+    saw = "is after" if all(e.is_given for e in step.evidence) else "saw"
     return (f"{reader} read", whose, f"{saw} {source}")
 
 
