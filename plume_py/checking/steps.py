@@ -203,7 +203,7 @@ class StepWriter:
                 i = end
                 continue
             end = i
-            while end + 1 < len(path) and self.analysis.previous_in_session(path[end + 1]) == path[end]:
+            while end + 1 < len(path) and self.analysis.precedes_in_session(path[end], path[end + 1]):
                 end += 1
             if end > i:
                 steps.append(self.session_step(path[i], path[end]))
