@@ -35,6 +35,7 @@ class JepsenOperation(Protocol):
     f: Any
     value: msgspec.Raw
     index: Any
+    time: Any
 
 
 class Dialect(NamedTuple):

@@ -1,0 +1,252 @@
+"""When transactions began and ended: what each format says of it, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from plume_py import HistoryBuilder, InputError, check, load
+from plume_py.history.times import NO_TIME
+
+NANOSECONDS = 10**9
+
+
+def spans(history):
+    """(begin, end) by transaction; None for a time that is not known."""
+
+    def known(times):
+        return [None if time == NO_TIME else time for time in times.tolist()]
+
+    return list(zip(known(history.times.begin), known(history.times.end), strict=True))
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Loads a history from its text."""
+
+    def load_text(text, name="history.dat"):
+        path = tmp_path / name
+        path.write_text(text)
+        return load(path)
+
+    return load_text
+
+
+def refusal(read, text, name="history.dat"):
+    with pytest.raises(InputError) as caught:
+        read(text, name)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+# --- native JSON and JSON Lines
+
+TXN = '{"ops": [["w", "x", %d]]%s}'
+LINE = '{"session": %d, "ops": [["w", "x", %d]]%s}\n'
+
+
+def document(*fields, head=""):
+    """A session per transaction."""
+    sessions = ", ".join("[" + TXN % (i, field) + "]" for i, field in enumerate(fields))
+    return f'{{{head}"sessions": [{sessions}]}}'
+
+
+def lines(*fields, head=""):
+    return head + "".join(LINE % (i, i, field) for i, field in enumerate(fields))
+
+
+@pytest.mark.parametrize("spelled", [document, lines])
+def test_native_files_take_start_and_end(read, spelled):
+    times = (', "start": 5, "end": 9', ', "start": -3', ', "end": 12, "node": "a"', "", ', "start": null, "end": null')
+    history = read(spelled(*times))
+    assert spans(history) == [(5, 9), (-3, None), (None, 12), (None, None), (None, None)]
+    assert history.times.per_second is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        document(', "start": 5', head='"ticks_per_second": 1000, '),
+        lines(', "start": 5', head='{"ticks_per_second": 1000}\n'),
+        lines(', "start": 5', head='{"initial": 0, "ticks_per_second": 1000}\n'),
+    ],
+)
+def test_native_files_may_say_how_fast_their_clock_ticks(read, text):
+    assert read(text).times.per_second == 1000
+
+
+@pytest.mark.parametrize("spelled", [document, lines])
+def test_a_file_without_times_has_none(read, spelled):
+    assert read(spelled("", ', "status": "aborted"')).times is None
+    assert read(spelled(', "end": 3', "")).times is None, "ends alone order nothing"
+
+
+@pytest.mark.parametrize("value", ["1.5", "1.0", "1e3", '"5"', "true", "[1]", "{}"])
+@pytest.mark.parametrize("field", ["start", "end"])
+def test_a_time_is_an_integer(read, field, value):
+    wrong = f', "{field}": {value}'
+    told = refusal(read, document("", wrong))
+    assert f"sessions[1][0].{field}" in told and "int" in told and "one clock" in told
+    told = refusal(read, lines("", wrong))
+    assert f"line 2, {field}" in told and "int" in told and "one clock" in told
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63), 10**30])
+def test_a_time_has_64_bits(read, value):
+    assert "sessions[1][0]: not a time" in refusal(read, document("", f', "start": {value}'))
+    assert "line 2: not a time" in refusal(read, lines("", f', "end": {value}'))
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", '"1000"', "true"])
+def test_ticks_per_second_is_a_positive_integer(read, value):
+    assert "ticks_per_second" in refusal(read, document("", head=f'"ticks_per_second": {value}, '))
+    told = refusal(read, lines("", head=f'{{"ticks_per_second": {value}}}\n'))
+    assert "line 1, ticks_per_second" in told and "one clock" in told
+
+
+def test_an_unknown_outcome_has_no_end(read):
+    history = read(
+        document(', "start": 5, "end": 3, "status": "unknown"', ', "start": 1, "end": 2, "status": "aborted"')
+    )
+    assert spans(history) == [(5, None), (1, 2)]
+
+
+def test_times_that_contradict_themselves_are_refused(read):
+    backwards = refusal(read, document("", ', "start": 5, "end": 4'))
+    assert "sessions[1][0]" in backwards and "ends (at 4) before it begins (at 5)" in backwards
+    two = LINE % (7, 1, ', "start": 5, "end": 9') + "\n" + LINE % (7, 2, ', "start": 8, "end": 12')
+    overlap = refusal(read, two, "h.jsonl")
+    assert "line 3" in overlap and "(line 1)" in overlap and "begins (at 8)" in overlap
+
+
+def test_a_transaction_may_begin_with_its_times(read):
+    """dbcop's JSON begins with such names, too; there they are dates."""
+    assert spans(read('{"start": 1, "end": 2, "session": 0, "ops": []}\n')) == [(1, 2)]
+    assert read('{"start": "", "end": "", "data": [[{"events": [], "committed": true}]]}').format == "dbcop-json"
+
+
+def test_recordings_with_seconds_are_read_in_microseconds(read):
+    """So ``collect`` wrote them before it wrote whole numbers."""
+    head = '{"initial": 0, "collected": {"by": "isocheck 0.1.0"}}\n'
+    text = lines(', "start": 1794864589.304556, "end": 1794864589.304696', ', "start": 5', head=head)
+    history = read(text)
+    assert spans(history) == [(1794864589304556, 1794864589304696), (5_000_000, None)]
+    assert history.times.per_second == 10**6
+    assert "line 2: not a time" in refusal(read, lines(', "start": 1e300', head=head))
+
+
+def test_the_builder_takes_times():
+    builder = HistoryBuilder(per_second=1000)
+    builder.add(0, [])
+    builder.add(0, [], begin=5, end=9)
+    with pytest.raises(InputError, match="not a time"):
+        builder.add(0, [], begin=5, end=True)
+    builder.add(1, [], begin=6)
+    history = builder.build()
+    assert spans(history) == [(None, None), (5, 9), (6, None)]
+    assert history.times.per_second == 1000
+    assert history.times.begin.dtype == np.int64
+
+
+# --- Jepsen and Elle
+
+
+def edn(*operations):
+    """Each writes its own number to x."""
+    maps = (f"{operation}, :f :txn, :value [[:w :x {number}]]" for number, operation in enumerate(operations))
+    return "".join(f"{{{one}}}\n" for one in maps)
+
+
+def test_jepsen_times_are_those_of_invocation_and_completion(read):
+    history = read(
+        edn(
+            ":type :invoke, :process 0, :time 100",
+            ":type :invoke, :process 1, :time 150",
+            ":type :info, :process :nemesis, :time 160",
+            ":type :ok, :process 0, :time 200",
+            ":type :fail, :process 1, :time 250",
+            ":type :invoke, :process 0, :time 300",
+            ":type :info, :process 0, :time 400",
+            ":type :invoke, :process 1, :time 500",
+            ":type :ok, :process 2, :time 600",
+        )
+    )
+    assert history.times.per_second == NANOSECONDS
+    assert [history.session_label[int(s)] for s in history.txn_session] == [0, 0, 1, 1, 2]
+    assert spans(history) == [(100, 200), (300, None), (150, 250), (500, None), (None, 600)]
+
+
+@pytest.mark.parametrize("time", ["", ", :time 0", ", :time -1", ", :time 1.5", ', :time "now"', ", :time nil"])
+def test_without_a_clock_the_order_of_lines_tells_who_was_first(read, time):
+    """Indices where they ascend, as people look for them; else places."""
+    order = (":type :invoke, :process 0", ":type :ok, :process 0", ":type :invoke, :process 1", ":type :ok, :process 1")
+    history = read(edn(*(text + time for text in order)))
+    assert spans(history) == [(0, 1), (2, 3)]
+    assert history.times.per_second is None
+    numbered = [f"{text}, :index {index}{time}" for text, index in zip(order, (10, 11, 20, 21), strict=True)]
+    assert spans(read(edn(*numbered))) == [(10, 11), (20, 21)]
+    shuffled = [f"{text}, :index {index}{time}" for text, index in zip(order, (10, 11, 5, 6), strict=True)]
+    assert spans(read(edn(*shuffled))) == [(0, 1), (2, 3)]
+
+
+def test_who_has_no_time_among_others_that_have_has_none(read):
+    history = read(
+        edn(":type :invoke, :process 0, :time 5", ":type :ok, :process 0", ":type :invoke, :process 1, :time 7")
+    )
+    assert spans(history) == [(5, None), (7, None)]
+
+
+def test_completions_alone_order_nothing(read):
+    assert read(edn(":type :ok, :process 0, :time 1", ":type :ok, :process 1, :time 2")).times is None
+
+
+def test_jepsen_times_that_contradict_themselves_are_refused(read):
+    told = refusal(
+        read,
+        edn(
+            ":type :invoke, :process 0, :time 5",
+            ":type :ok, :process 0, :time 9",
+            ":type :invoke, :process 0, :time 7",
+            ":type :ok, :process 0, :time 12",
+        ),
+    )
+    assert "line 4" in told and "(line 2)" in told
+
+
+def test_of_equal_invocations_without_processes_the_first_counts(read):
+    """Which of them completed is not known: a later beginning might be a lie."""
+    types = (":invoke", ":invoke", ":ok", ":ok", ":invoke", ":ok")
+    maps = (f":type {name}, :f :txn, :value [[:r :x nil]], :time {time}" for time, name in enumerate(types, 1))
+    history = read("".join(f"{{{one}}}\n" for one in maps))
+    assert spans(history) == [(1, 3), (1, 4), (5, 6)]
+
+
+def test_a_completion_that_says_nothing_makes_beginnings_uncertain(read):
+    history = read(
+        "{:type :invoke, :value [[:w :z 1]], :time 1}\n{:type :ok, :value [[:w :z 1]], :time 2}\n"
+        "{:type :invoke, :value [[:w :x 1]], :time 3}\n{:type :invoke, :value [[:w :y 1]], :time 4}\n"
+        "{:type :info, :value nil, :time 5}\n{:type :ok, :value [[:w :y 1]], :time 6}\n"
+    )
+    assert spans(history) == [(1, 2), (None, None), (None, 6)]
+
+
+def test_elle_json_and_history_txt(read):
+    operations = [
+        {"type": "invoke", "process": 0, "value": [["w", "x", 1]], "time": 10},
+        {"type": "ok", "process": 0, "value": [["w", "x", 1]], "time": 20},
+    ]
+    array, by_line = json.dumps(operations), "".join(json.dumps(one) + "\n" for one in operations)
+    for text in (array, by_line):
+        assert spans(read(text)) == [(10, 20)]
+        assert read(text).times.per_second == NANOSECONDS
+    text = "0\t:invoke\t:txn\t[[:w :x 1]]\n1\t:invoke\t:txn\t[[:w :x 2]]\n0\t:ok\t:txn\t[[:w :x 1]]\n"
+    assert spans(read(text)) == [(0, 2), (1, None)]
+
+
+def test_times_do_not_change_todays_verdicts(read):
+    """A stale read is fine in session order, whatever the clock says."""
+    text = edn(":type :invoke, :process 0, :time 1", ":type :ok, :process 0, :time 2") + (
+        "{:type :invoke, :process 1, :value [[:r :x nil]], :time 3}\n"
+        "{:type :ok, :process 1, :value [[:r :x nil]], :time 4}\n"
+    )
+    assert check(read(text), "SER").ok
