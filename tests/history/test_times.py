@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from plume_py import HistoryBuilder, InputError, check, load
+from plume_py.base.errors import ConversionError
+from plume_py.history.formats.registry import FORMATS
 from plume_py.history.times import NO_TIME
 
 NANOSECONDS = 10**9
@@ -250,3 +252,86 @@ def test_times_do_not_change_todays_verdicts(read):
         "{:type :ok, :process 1, :value [[:r :x nil]], :time 4}\n"
     )
     assert check(read(text), "SER").ok
+
+
+# --- writers
+
+
+def timed(per_second=None, spans=((0, 10), (5, 20)), status="committed"):
+    """A session for each span; each writes, and the second reads what the first wrote."""
+    builder = HistoryBuilder(initial=0, per_second=per_second)
+    for s, (begin, end) in enumerate(spans):
+        ops = [("w", 1, 1)] if s == 0 else [("r", 1, 1), ("w", 2, s + 1)]
+        builder.add(s, ops, status=status, begin=begin, end=end)
+    return builder.build()
+
+
+def written(history, name):
+    rendered = FORMATS[name].load_writer()(history)
+    return b"".join(rendered.chunks).decode(), rendered.notes
+
+
+def test_native_writers_keep_times():
+    text, notes = written(timed(1000), "json")
+    assert notes == []
+    assert json.loads(text)["ticks_per_second"] == 1000
+    assert [txn[0]["end"] for txn in json.loads(text)["sessions"]] == [10, 20]
+    head, first, *_ = written(timed(1000), "jsonl")[0].splitlines()
+    assert json.loads(head) == {"initial": 0, "ticks_per_second": 1000}
+    assert json.loads(first) == {"session": 0, "start": 0, "end": 10, "ops": [["w", 1, 1]]}
+    assert "ticks_per_second" not in written(timed(), "json")[0]
+
+
+def test_jepsen_lines_stand_in_the_order_of_time():
+    """Elle and others go by that."""
+    text, notes = written(timed(1000), "edn")
+    assert notes == []
+    assert text.splitlines() == [
+        "{:index 0, :type :invoke, :process 0, :f :txn, :value [[:w 1 1]], :time 0}",
+        "{:index 1, :type :invoke, :process 1, :f :txn, :value [[:r 1 nil] [:w 2 2]], :time 5000000}",
+        "{:index 2, :type :ok, :process 0, :f :txn, :value [[:w 1 1]], :time 10000000}",
+        "{:index 3, :type :ok, :process 1, :f :txn, :value [[:r 1 1] [:w 2 2]], :time 20000000}",
+    ]
+
+
+def test_at_one_moment_jepsen_lines_begin_before_others_complete():
+    """Who ends when another begins does not come before it."""
+    types = [line.split()[3] for line in written(timed(spans=((0, 5), (5, 9))), "edn")[0].splitlines()]
+    assert types == [":invoke,", ":invoke,", ":ok,", ":ok,"]
+    builder = HistoryBuilder()
+    for begin, end in ((0, 5), (5, 5), (5, 9)):
+        builder.add("one session", [("w", begin, end)], begin=begin, end=end)
+    types = [line.split()[3] for line in written(builder.build(), "edn")[0].splitlines()]
+    assert types == [":invoke,", ":ok,"] * 3
+
+
+def test_an_unknown_outcome_stays_without_an_end_in_jepsen_lines():
+    lines = written(timed(10**9, status="unknown"), "edn")[0].splitlines()
+    assert [":time" in line for line in lines if ":info" in line] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("per_second", "spans", "note"),
+    [
+        (None, ((0, 10), (5, 20)), "takes them for nanoseconds"),
+        (7, ((0, 10), (5, 20)), "takes them for nanoseconds"),
+        (10**12, ((0, 10), (5, 20)), "takes them for nanoseconds"),
+        (1, ((0, 10), (5, 2**62)), "takes them for nanoseconds"),
+        (10**9, ((-5, 10), (5, 20)), "none before 0"),
+        (10**9, ((5, 5), (5, 5)), "stands still"),
+    ],
+)
+def test_what_jepsen_lines_lose_is_told(per_second, spans, note):
+    assert any(note in told for told in written(timed(per_second, spans), "edn")[1])
+
+
+def test_times_too_far_apart_for_jepsen_are_refused():
+    with pytest.raises(ConversionError, match="further apart"):
+        written(timed(10**9, ((-(2**62), 0), (0, 2**62))), "edn")
+
+
+@pytest.mark.parametrize("name", ["plume", "dbcop", "dbcop-json"])
+def test_formats_without_times_say_that_they_lose_them(name):
+    lost = "the times of transactions are not kept: this format has none"
+    assert lost in written(timed(), name)[1]
+    assert lost not in written(timed(spans=((None, None), (None, None))), name)[1]
