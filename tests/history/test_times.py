@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from plume_py import HistoryBuilder, InputError, check, load
 from plume_py.base.errors import ConversionError
+from plume_py.cli.main import cli
 from plume_py.history.formats.registry import FORMATS
+from plume_py.history.stats import TimeStats, stats
 from plume_py.history.times import NO_TIME
 
 NANOSECONDS = 10**9
@@ -335,3 +338,52 @@ def test_formats_without_times_say_that_they_lose_them(name):
     lost = "the times of transactions are not kept: this format has none"
     assert lost in written(timed(), name)[1]
     assert lost not in written(timed(spans=((None, None), (None, None))), name)[1]
+
+
+# --- statistics
+
+
+def test_stats_of_times():
+    """One alone, two that overlap, one that ends as another begins: then, too, neither is known to come first."""
+    spans = ((0, 10), (20, 40), (30, 50), (50, 60), (70, None), (None, 80))
+    found = stats(timed(1000, spans)).times
+    assert (found.ticks_per_second, found.begun, found.ended, found.timed) == (1000, 5, 5, 4)
+    assert (found.shortest, found.median, found.longest) == (10, 10, 20)
+    assert (found.overlapping, found.most_at_once, found.mean_at_once) == (3, 2, 1.0)
+    assert stats(timed(spans=((None, None),))).times is None
+
+
+def test_stats_of_times_without_a_pair_or_a_span():
+    assert stats(timed(spans=((5, None),))).times == TimeStats(None, 1, 0, 0, None, None, None, 0, 0, 0.0)
+    still = stats(timed(spans=((5, 5), (5, 5)))).times
+    assert (still.overlapping, still.most_at_once, still.mean_at_once) == (2, 2, 2.0)
+
+
+def test_stats_of_the_longest_times_do_not_overflow():
+    found = stats(timed(spans=((1 - 2**63, 2**63 - 1),))).times
+    assert (found.longest, found.mean_at_once) == (2**64 - 2, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("per_second", "spans", "expected"),
+    [
+        (10**9, ((0, 1_500_000), (2_000_000, 2_000_700)), "700 ns to 1.5 ms long, median 700 ns"),
+        (10**6, ((0, 25), (20, 4_980_020)), "25 µs to 4.98 s long, median 25 µs; at most 2 at one time"),
+        (1, ((0, 86400),), "86,400 s to 86,400 s long"),
+        (10**9, ((0, 999_900), (0, 99_960)), "100 µs to 1,000 µs long"),
+        (None, ((0, 1), (2, 12_000)), "1 tick to 11,998 ticks long"),
+        (None, ((0, None), (5, None)), "of 2 transactions their beginning, of 0 their end, of none both"),
+    ],
+)
+def test_stats_show_times(per_second, spans, expected, tmp_path):
+    path = tmp_path / "h.json"
+    path.write_text(written(timed(per_second, spans), "json")[0])
+    assert expected in " ".join(CliRunner().invoke(cli, ["stats", str(path)]).stdout.split())
+    (result,) = json.loads(CliRunner().invoke(cli, ["stats", str(path), "--format", "json"]).stdout)["results"]
+    assert result["stats"]["times"]["ticks_per_second"] == per_second
+
+
+def test_numbers_of_thousands_of_digits_are_refused(read):
+    digits = "9" * 6000
+    assert "sessions[0][0]" in refusal(read, document(f', "start": {digits}'))
+    assert "ticks_per_second" in refusal(read, document(head=f'"ticks_per_second": {digits}, '))
