@@ -140,6 +140,13 @@ def test_recordings_with_seconds_are_read_in_microseconds(read):
     assert "line 2: not a time" in refusal(read, lines(', "start": 1e300', head=head))
 
 
+def test_who_was_about_to_commit_when_the_collector_was_killed_has_a_beginning(read, tmp_path):
+    path = tmp_path / "h.jsonl"
+    (tmp_path / ".h.jsonl.pending").write_text('{"run":"r"}\n{"session": 3, "id": "p", "start": 7, "ops": []}\n')
+    path.write_text(lines(', "start": 1, "end": 2', head='{"ticks_per_second": 9, "collected": {"run": "r"}}\n'))
+    assert spans(load(path)) == [(1, 2), (7, None)]
+
+
 def test_the_builder_takes_times():
     builder = HistoryBuilder(per_second=1000)
     builder.add(0, [])
