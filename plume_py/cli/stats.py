@@ -13,7 +13,7 @@ from plume_py.base.text import display, encodable, one_line, wrapped
 from plume_py.cli.contract import reading_options
 
 if TYPE_CHECKING:
-    from plume_py.history.stats import Stats
+    from plume_py.history.stats import Stats, TimeStats
 
 
 @click.command("stats")
@@ -90,6 +90,7 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
         "hot keys": ", ".join(f"{display(key, 20)} ({count:,})" for key, count in found.hot_keys),
         "initial state": _initial(found),
         "declared": ", ".join(f"{level} {count:,}" for level, count in found.declared_levels.items()),
+        "times": "" if found.times is None else _times(found.times, found.transactions),
     }
     for name, text in rows.items():
         if text:
@@ -107,3 +108,28 @@ def _initial(stats: "Stats") -> str:
     if stats.initial_transaction is not None:
         return f"set by transaction {display(stats.initial_transaction, 30)}; {stats.initial_reads:,} reads see it"
     return f"implicit, shown as {display(stats.initial_value, 20)}; {stats.initial_reads:,} reads see it"
+
+
+def _times(times: "TimeStats", transactions: int) -> str:
+    if not times.timed:
+        return f"of {times.begun:,} transactions their beginning, of {times.ended:,} their end, of none both"
+    shortest, median, longest = (
+        _duration(ticks or 0, times.ticks_per_second) for ticks in (times.shortest, times.median, times.longest)
+    )
+    return (
+        f"of {times.timed:,} of {transactions:,} transactions; {shortest} to {longest} long, median {median}; "
+        f"at most {times.most_at_once:,} at one time, {times.mean_at_once:,} on average; "
+        f"{times.overlapping:,} overlap another"
+    )
+
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+
+
+def _duration(ticks: int, per_second: int | None) -> str:
+    """As people say it, to three digits."""
+    if per_second is None:
+        return f"{ticks:,} tick" + ("s" if ticks != 1 else "")
+    seconds = ticks / per_second
+    unit, size = next((one for one in _UNITS if seconds >= one[1]), _UNITS[-1])
+    return f"{seconds / size:.3g} {unit}" if seconds < 99.5 * size else f"{seconds / size:,.0f} {unit}"

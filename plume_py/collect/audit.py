@@ -23,8 +23,8 @@ class _Line(msgspec.Struct):
     session: int = 0
     status: str = "committed"
     id: str = ""
-    start: float | None = None
-    end: float | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass
@@ -55,8 +55,8 @@ class _Write:
 
     transaction: str
     status: str
-    start: float | None
-    end: float | None
+    start: int | None
+    end: int | None
     final: bool = True
 
     def is_before(self, other: "_Write") -> bool:

@@ -95,9 +95,11 @@ class Client(threading.Thread):
         transaction: dict[str, Any] = {"id": f"s{self._number}.{self._count}", "session": self.session}
         if isolation.level is not None:
             transaction["level"] = isolation.level
-        transaction |= {"isolation": isolation.name, "start": _now(), "ops": []}
+        # it begins before anything is sent, and ends when the answer is there: others count on both
+        transaction |= {"isolation": isolation.name, "start": now(), "ops": []}
         status, reason = self._outcome(isolation.name, plan, transaction)
-        self._task.recorder.record({**transaction, "status": status, "end": _now()})
+        end = now()
+        self._task.recorder.record({**transaction, "status": status, "end": end})
         if reason:
             self.reasons[reason] += 1
         if status == "unknown":
@@ -194,10 +196,12 @@ class Client(threading.Thread):
             tell()
 
 
-# The clock of the wall may be set back while a run lasts, and who came first must not depend on that.
-_EPOCH = time.time() - time.monotonic()
+# The clock of the wall may be set back while a run lasts, and who came first must not depend on that: it is asked once.
+_EPOCH = time.time_ns() - time.monotonic_ns()
+
+TICKS_PER_SECOND = 10**9
 
 
-def _now() -> float:
-    """Wall-clock time in seconds, to the microsecond; it never goes back."""
-    return round(_EPOCH + time.monotonic(), 6)
+def now() -> int:
+    """The time of the monotonic clock, in nanoseconds since 1970 for those who read it: one clock for all sessions."""
+    return _EPOCH + time.monotonic_ns()

@@ -15,7 +15,7 @@ from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
 from plume_py.collect.audit import Audit, audit
-from plume_py.collect.client import Client, Isolation, Task
+from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task
 from plume_py.collect.faults import Faults, Server, reject_impossible
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
@@ -155,7 +155,8 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
         about["mix"] = {isolation.name: isolation.weight for isolation in plan.isolations}
     if plan.by_kind:
         about["levels"] = {kind: isolation.name for kind, isolation in plan.by_kind.items()}
-    return {"initial": [] if plan.shape.lists else INITIAL_REGISTER, "collected": about}
+    initial: Any = [] if plan.shape.lists else INITIAL_REGISTER
+    return {"initial": initial, "ticks_per_second": TICKS_PER_SECOND, "collected": about}
 
 
 def _faults(plan: Plan, adapter: Adapter, server: Server | None, clients: list[Client]) -> Faults | None:

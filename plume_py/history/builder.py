@@ -1,6 +1,7 @@
 """``HistoryBuilder``: histories from code, one transaction at a time. The readers of textual formats use it too."""
 
 import re
+from array import array
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain, count
 from typing import Any
@@ -78,8 +79,7 @@ class HistoryBuilder:
         self._txn_level: list[int] = []
         self._txn_line: list[int] = []
         self._txn_index: list[int] = []
-        self._begin: list[int] = []
-        self._end: list[int] = []
+        self._timed, self._begin, self._end = array("q"), array("q"), array("q")  # of those that have times
         self._labels: list[str | int | None] = []
         self._pending: list[Sequence[Any]] = []
         self._pending_ops = 0
@@ -122,14 +122,17 @@ class HistoryBuilder:
         name = None if level is None else parse_level(level)
         if level is not None and name is None:
             raise InputError(f"unknown isolation level {level!r:.40}", hint=f"use one of {' '.join(NAMES)}")
+        if begin is not None or end is not None:
+            first, last = _time(begin), _time(end)
+            self._timed.append(len(self._txn_session))
+            self._begin.append(first)
+            self._end.append(last)
         self._txn_session.append(self.session(session))
         self._txn_status.append(STATUS[status])
         self._txn_level.append(0 if name is None else CODES[name])
         self._txn_line.append(line)
         if index is not None:
             self._txn_index.append(index)
-        self._begin.append(_time(begin))
-        self._end.append(_time(end))
         self._labels.append(id)
         self._pending.append(ops)
         self._lengths.append(len(ops))
@@ -166,11 +169,18 @@ class HistoryBuilder:
             txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
             txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
             txn_index=np.array(self._txn_index, np.int64) if self._txn_index else None,
-            times=Times(np.array(self._begin, np.int64), np.array(self._end, np.int64), self._per_second),
+            times=self._times(txns),
             lists=self._lists(items),
             txn_label=_labels(self._labels),
             session_label=Labels(tuple(str(n) if not isinstance(n, int) else n for n in self._sessions)),
         )
+
+    def _times(self, txns: int) -> Times | None:
+        if not self._timed:
+            return None
+        begin, end = np.full(txns, NO_TIME, np.int64), np.full(txns, NO_TIME, np.int64)
+        begin[self._timed], end[self._timed] = self._begin, self._end
+        return Times(begin, end, self._per_second)
 
     def _lists(self, items: Int64s) -> RawLists | None:
         if not self._list_ops:

@@ -34,11 +34,12 @@ _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("elle-json", re.compile(rb'(\[\s*)?\{[^{}\[\]]*"(type|process)"\s*:')),
     ("elle-json", re.compile(rb'\[\s*\{[^{}\[\]]*"(f|value|index)"\s*:')),
     ("dbcop-json", re.compile(rb'\[\s*\[\s*(\]|\{\s*"(events|committed)")')),
-    ("dbcop-json", re.compile(rb'\{\s*"(params|info|start|end|data)"\s*:')),
+    ("dbcop-json", re.compile(rb'\{\s*"(params|info|data)"\s*:')),
+    ("dbcop-json", re.compile(rb'\{\s*"(start|end)"\s*:\s*"')),  # dates; times of transactions are numbers
     ("jsonl", re.compile(rb"\{[^\n]*\}[ \t\r]*\n\s*\{")),
     ("json", re.compile(rb'\{[^\n]*"sessions"\s*:\s*\[')),
     ("jsonl", re.compile(rb'\{[^\n]*"(ops|session)"\s*:')),
-    ("jsonl", re.compile(rb'\{\s*"initial"\s*:[^\n]*\}\s*\Z')),
+    ("jsonl", re.compile(rb'\{\s*"(initial|ticks_per_second)"\s*:[^\n]*\}\s*\Z')),
     ("json", re.compile(rb"\{")),
 )
 

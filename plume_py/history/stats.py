@@ -5,10 +5,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py.history.atoms import Atom
-from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History
+from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int64s
+from plume_py.history.times import NO_TIME, Times
 from plume_py.levels import NAMES
 
 HOT_KEYS = 5
+
+
+@dataclass(frozen=True)
+class TimeStats:
+    """How long transactions took, in ticks, and how many of them at one time; of those whose both ends are known."""
+
+    ticks_per_second: int | None
+    begun: int  # whose beginning is known
+    ended: int
+    timed: int  # both
+    shortest: int | None
+    median: int | None
+    longest: int | None
+    overlapping: int  # ran at the same time as another one
+    most_at_once: int
+    mean_at_once: float
 
 
 @dataclass(frozen=True)
@@ -35,6 +52,7 @@ class Stats:
     initial_transaction: str | int | None
     declared_levels: dict[str, int]
     hot_keys: list[tuple[Atom, int]]
+    times: TimeStats | None
     warnings: tuple[str, ...]
 
 
@@ -65,6 +83,7 @@ def stats(history: History) -> Stats:
         initial_transaction=history.txn_label[history.init_txn] if history.init_txn != NOBODY else None,
         declared_levels=_declared(history),
         hot_keys=_hot_keys(history),
+        times=None if history.times is None else _times(history.times),
         warnings=history.warnings,
     )
 
@@ -90,3 +109,30 @@ def _hot_keys(history: History) -> list[tuple[Atom, int]]:
     uses = np.bincount(history.op_key, minlength=len(history.key_code))
     hottest = np.argsort(-uses, kind="stable")[:HOT_KEYS]
     return [(history.key(int(k)), int(uses[k])) for k in hottest]
+
+
+def _times(times: Times) -> TimeStats:
+    begun, ended = times.begin > NO_TIME, times.end > NO_TIME
+    begin, end = times.begin[begun & ended], times.end[begun & ended]
+    # the longest that 64 bits can tell apart have no room in as many bits with a sign
+    durations = np.sort(end.astype(np.uint64) - begin.astype(np.uint64)).tolist()
+    at_once = _at_once(begin, begin, end)
+    span = int(np.max(end)) - int(np.min(begin)) if durations else 0
+    return TimeStats(
+        ticks_per_second=times.per_second,
+        begun=int(np.count_nonzero(begun)),
+        ended=int(np.count_nonzero(ended)),
+        timed=len(durations),
+        shortest=durations[0] if durations else None,
+        median=durations[(len(durations) - 1) // 2] if durations else None,
+        longest=durations[-1] if durations else None,
+        overlapping=int(np.count_nonzero(_at_once(end, begin, end) > 1)),
+        most_at_once=int(np.max(at_once, initial=0)),
+        mean_at_once=round(sum(durations) / span, 2) if span else float(len(durations)),
+    )
+
+
+def _at_once(until: Int64s, begin: Int64s, end: Int64s) -> Int64s:
+    """Of each: how many began up to ``until`` and had not ended when it began, itself included."""
+    begun = np.searchsorted(np.sort(begin), until, side="right")
+    return begun - np.searchsorted(np.sort(end), begin, side="left")

@@ -29,8 +29,8 @@ class _Line(msgspec.Struct):
     """A transaction as recorded."""
 
     ops: list[tuple[str, Any, Any]]
-    start: float | None = None
-    end: float | None = None
+    start: int | float | None = None
+    end: int | float | None = None
     isolation: str = ""
     status: str = "committed"
 
@@ -42,7 +42,14 @@ class _About(msgspec.Struct):
 
 
 class _Header(msgspec.Struct):
+    """``ticks_per_second`` of its times; without, they are seconds."""
+
     collected: dict[str, Any]
+    ticks_per_second: int | None = None
+
+    def seconds(self, time: int | float | None) -> float | None:
+        """A time of a transaction, to the microsecond."""
+        return time if time is None or self.ticks_per_second is None else round(time / self.ticks_per_second, 6)
 
 
 _lines, _headers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Header)
@@ -54,9 +61,10 @@ def with_run(result: Result, path: str) -> Result:
         return result
     wanted = {txn.line for violation in result.violations for txn in violation.transactions if txn.line}
     try:
-        about, lines = _read(path, wanted)
+        header, lines = _read(path, wanted)
     except (IsocheckError, OSError, msgspec.MsgspecError):
         return result
+    about = header.collected
     if not about:
         return result
     try:
@@ -64,25 +72,25 @@ def with_run(result: Result, path: str) -> Result:
     except msgspec.ValidationError:
         sql = {}
     told = {name: _spelled(about[name]) for name in _TOLD if about.get(name) not in (None, "", [], {})}
-    return replace(result, run=told, violations=tuple(_told(v, lines, sql) for v in result.violations))
+    return replace(result, run=told, violations=tuple(_told(v, header, lines, sql) for v in result.violations))
 
 
-def _read(path: str, wanted: set[int]) -> tuple[dict[str, Any], dict[int, _Line]]:
-    """What the header says, and the lines with these numbers."""
-    about: dict[str, Any] = {}
+def _read(path: str, wanted: set[int]) -> tuple[_Header, dict[int, _Line]]:
+    """The header, and the lines with these numbers."""
+    header = _Header({})
     found: dict[int, _Line] = {}
     source = Source(path, path)
     try:
         for number, line in enumerate(_numbered(source), 1):
-            if not about:
-                about = _headers.decode(line).collected
+            if not header.collected:
+                header = _headers.decode(line)
             elif number in wanted:
                 found[number] = _lines.decode(line)
-            if about and len(found) == len(wanted):
+            if header.collected and len(found) == len(wanted):
                 break
     finally:
         source.close()
-    return about, found
+    return header, found
 
 
 def _numbered(source: Source) -> Iterator[bytes]:
@@ -90,15 +98,16 @@ def _numbered(source: Source) -> Iterator[bytes]:
         yield from bytes(chunk).split(b"\n")[: -1 if chunk.endswith(b"\n") else None]
 
 
-def _told(violation: Violation, lines: dict[int, _Line], sql: dict[str, str]) -> Violation:
+def _told(violation: Violation, header: _Header, lines: dict[int, _Line], sql: dict[str, str]) -> Violation:
     transactions = tuple(
-        _with_line(txn, lines[txn.line], sql) if txn.line in lines else txn for txn in violation.transactions
+        _with_line(txn, header, lines[txn.line], sql) if txn.line in lines else txn for txn in violation.transactions
     )
     return replace(violation, transactions=transactions)
 
 
-def _with_line(txn: ShownTransaction, line: _Line, sql: dict[str, str]) -> ShownTransaction:
-    return replace(txn, start=line.start, end=line.end, sql=tuple(_statements(line, sql))[:STATEMENTS])
+def _with_line(txn: ShownTransaction, header: _Header, line: _Line, sql: dict[str, str]) -> ShownTransaction:
+    start, end = header.seconds(line.start), header.seconds(line.end)
+    return replace(txn, start=start, end=end, sql=tuple(_statements(line, sql))[:STATEMENTS])
 
 
 def _statements(line: _Line, sql: dict[str, str]) -> Iterator[str]:

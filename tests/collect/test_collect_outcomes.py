@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from collecting import Scripted, gather, lines, scripted
+from collecting import Scripted, ScriptedConnection, gather, lines, scripted
 
 from plume_py import check, load
 from plume_py.base.errors import InputError, IsocheckError
@@ -19,6 +19,7 @@ from plume_py.collect.recorder import Recorder
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape, Workload
+from plume_py.history.times import NO_TIME
 
 
 def test_a_refusal_is_aborted_and_the_session_goes_on(tmp_path):
@@ -196,19 +197,19 @@ def test_audit_of_lists(table, problem, tmp_path):
 @pytest.mark.parametrize(
     "table, status, start, problem",
     [
-        (1, "committed", 3.0, "which had ended before b began"),
-        (2, "committed", 3.0, None),
-        (1, "committed", 1.5, None),  # side by side: either may have come last
+        (1, "committed", 30, "which had ended before b began"),
+        (2, "committed", 30, None),
+        (1, "committed", 15, None),  # side by side: either may have come last
         (1, "committed", None, None),
-        (1, "aborted", 3.0, None),
-        (1, "unknown", 3.0, None),
+        (1, "aborted", 30, None),
+        (1, "unknown", 30, None),
     ],
 )
 def test_audit_of_a_register_that_lost_its_last_write(table, status, start, problem, tmp_path):
-    times = {} if start is None else {"start": start, "end": 9.0}
+    times = {} if start is None else {"start": start, "end": 90}
     path = history(
         tmp_path,
-        {"id": "a", "ops": [["w", "x", 1]], "status": "committed", "start": 1.0, "end": 2.0},
+        {"id": "a", "ops": [["w", "x", 1]], "status": "committed", "start": 10, "end": 20},
         {"id": "b", "ops": [["w", "x", 2]], "status": status, **times},
     )
     found = audit(path, {"x": table})
@@ -220,8 +221,8 @@ def test_what_was_left_at_work_may_come_last(tmp_path):
     """When its client gave up is not when it ended."""
     path = history(
         tmp_path,
-        {"id": "a", "ops": [["w", "x", 1]], "status": "unknown", "start": 1.0, "end": 2.0},
-        {"id": "b", "ops": [["w", "x", 2]], "status": "committed", "start": 3.0, "end": 4.0},
+        {"id": "a", "ops": [["w", "x", 1]], "status": "unknown", "start": 10, "end": 20},
+        {"id": "b", "ops": [["w", "x", 2]], "status": "committed", "start": 30, "end": 40},
     )
     assert audit(path, {"x": 1}).ok
 
@@ -237,7 +238,54 @@ def test_a_lost_register_is_noticed_in_the_table(tmp_path):
 
 def test_times_do_not_go_back_with_the_clock(tmp_path, monkeypatch):
     wall = iter(range(10**6, 0, -1))
-    monkeypatch.setattr(time, "time", lambda: float(next(wall)))
+    monkeypatch.setattr(time, "time_ns", lambda: next(wall))
     _, _, recorded = scripted(tmp_path, {})
     times = [time for line in recorded for time in (line["start"], line["end"])]
     assert times == sorted(times)
+
+
+class Timing(Scripted):
+    """Notes the time when a transaction reaches it, and when it answers the commit."""
+
+    def __init__(self):
+        super().__init__()
+        self.noted = {}
+
+    def connect(self):
+        store = self
+
+        class Connection(ScriptedConnection):
+            def begin(self, isolation):
+                self.begun = client.now()
+                super().begin(isolation)
+
+            def commit(self):
+                super().commit()
+                store.noted[threading.current_thread().name, len(store.noted)] = (self.begun, client.now())
+
+        return Connection(store)
+
+
+def test_times_enclose_what_happened(tmp_path):
+    """A time is taken before the first statement is sent, and after the commit was answered."""
+    adapter = Timing()
+    gather("", tmp_path / "h.jsonl", adapter=adapter, sessions=3, transactions=20)
+    header, *recorded = lines(tmp_path / "h.jsonl")
+    assert header["ticks_per_second"] == 10**9
+    for number in range(3):
+        inside = [span for (name, _), span in adapter.noted.items() if name == f"session {number}"]
+        outside = [(line["start"], line["end"]) for line in recorded if line["session"] == number]
+        assert len(inside) == len(outside) == 20
+        assert all(start <= begun <= ended <= end for (begun, ended), (start, end) in zip(inside, outside, strict=True))
+    times = load(tmp_path / "h.jsonl").times
+    assert times.per_second == 10**9 and (times.end >= times.begin).all()
+
+
+def test_an_unknown_outcome_has_a_beginning_and_no_end(tmp_path):
+    """Its line tells when its client gave up, for people."""
+    _, _, recorded = scripted(tmp_path, {3: "lose before"}, read_only=0, write_only=1)
+    history = load(tmp_path / "h.jsonl")
+    unknown = next(t for t in range(history.transactions) if history.transaction(t).status == "unknown")
+    line = next(line for line in recorded if line["status"] == "unknown")
+    assert history.times.begin[unknown] == line["start"] and history.times.end[unknown] == NO_TIME
+    assert line["end"] > line["start"]

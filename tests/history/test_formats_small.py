@@ -13,6 +13,7 @@ from plume_py.base.errors import InputError
 from plume_py.history.formats import cobra_kernels, dbcop_bincode_kernels
 from plume_py.history.load import load
 from plume_py.history.model import History
+from plume_py.history.times import NO_TIME
 
 INITIAL_WRITE, NULL_WRITE = 0xBEBEEBEE, 0xDEADBEEF
 
@@ -295,6 +296,10 @@ def abort(txn: int) -> bytes:
     return b"A" + struct.pack(">q", txn)
 
 
+def stamped(mark: bytes, time: int) -> bytes:
+    return mark + struct.pack(">q", time)
+
+
 def write(write_id: int, key: int) -> bytes:
     return b"W" + struct.pack(">3q", write_id, key, 99)
 
@@ -315,7 +320,7 @@ COBRA = {
 class TestCobra:
     def test_sessions_in_natural_order(self, loaded_folder: Load) -> None:
         history = loaded_folder(COBRA)
-        assert history.format == "cobra"
+        assert history.format == "cobra" and history.times is None
         assert plain(history) == [
             [("committed", [("w", 2**64 - 5, 7)]), ("committed", []), ("aborted", [("w", 6, 8)])],
             [],
@@ -342,6 +347,18 @@ class TestCobra:
         history = loaded_folder({"a.log": begin(1) + commit(1), "b.log": begin(1) + commit(1)})
         assert [history.txn_label[t] for t in range(2)] == ["T1", "T2"]
 
+    def test_timestamps_are_times(self, loaded_folder: Load) -> None:
+        log = stamped(begin(1), 1700000000) + write(7, 5) + stamped(commit(1), 1700000003)
+        log += stamped(begin(2), 1700000003) + stamped(abort(2), 1700000004) + stamped(begin(3), 1700000009)
+        history = loaded_folder({"T1.log": log, "T2.log": begin(4) + read(1, 7, 5) + commit(4)})
+        assert plain(history) == [
+            [("committed", [("w", 5, 7)]), ("aborted", []), ("unknown", [])],
+            [("committed", [("r", 5, 7)])],
+        ]
+        assert history.times.begin.tolist() == [1700000000, 1700000003, 1700000009, NO_TIME]
+        assert history.times.end.tolist() == [1700000003, 1700000004, NO_TIME, NO_TIME]
+        assert history.times.per_second is None
+
     def test_extreme_numbers(self, loaded_folder: Load) -> None:
         log = begin(-(2**63)) + write(2**63 - 1, -(2**63)) + commit(-(2**63))
         assert plain(loaded_folder({"a.log": log})) == [[("committed", [("w", 2**63, 2**63 - 1)])]]
@@ -349,7 +366,8 @@ class TestCobra:
     @pytest.mark.parametrize(
         ("log", "parts"),
         [
-            (begin(1) + struct.pack(">q", 1700000000) + commit(1), ("byte 9", "timestamps")),
+            (stamped(begin(1), 17) + commit(1), ("byte 17", "cut off")),
+            (begin(1) + commit(1) + stamped(begin(1), 17) + stamped(commit(1), 19), ("byte 27", "timestamps")),
             (begin(1) + write(1, 1) + b"x", ("byte 34", "not a record")),
             (b"hello", ("byte 0", "not a record")),
             (write(1, 1), ("byte 0", "outside")),

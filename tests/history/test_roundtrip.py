@@ -13,8 +13,9 @@ from plume_py import load
 from plume_py.base.errors import ConversionError, InputError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.registry import FORMATS
-from plume_py.history.formats.render import initial_versions
+from plume_py.history.formats.render import initial_versions, session_numbers
 from plume_py.history.model import NOBODY, READ, READ_LIST, History
+from plume_py.history.times import NO_TIME
 from plume_py.levels import NAMES
 
 if sys.version_info >= (3, 14):
@@ -53,7 +54,13 @@ def histories(draw: st.DrawFn) -> History:
     keys = draw(st.lists(atoms, min_size=1, max_size=3, unique=True))
     lists = set() if modest else set(draw(st.lists(st.sampled_from(keys), max_size=1)))
     initial = draw(st.sampled_from((0, None)) if modest else values)
-    builder = HistoryBuilder(initial, declared=draw(st.booleans()), implicit_initial=modest or draw(st.booleans()))
+    builder = HistoryBuilder(
+        initial,
+        declared=draw(st.booleans()),
+        implicit_initial=modest or draw(st.booleans()),
+        per_second=draw(st.sampled_from((None, 7, 10**6, 10**9))),
+    )
+    is_timed, origin = draw(st.booleans()), draw(st.sampled_from((0, -5, 10**18, 2**62)))
     ids = draw(st.lists(st.sampled_from((None, 3, 4, 5, 10**20, *HOSTILE)), max_size=4))
     statuses = st.sampled_from(("committed", "committed", "aborted") if modest else ("committed", "aborted", "unknown"))
     written: set[object] = set()
@@ -78,10 +85,24 @@ def histories(draw: st.DrawFn) -> History:
     for s, transactions in enumerate(sessions):
         name = draw(st.sampled_from((s, str(s), 2**70 + s)))
         builder.session(name)
+        clock = origin
         for _ in range(transactions):
             ops = [operation() for _ in range(draw(st.integers(0 if not modest or draw(st.booleans()) else 1, 3)))]
             level = None if modest else draw(st.sampled_from((None, None, *NAMES)))
-            builder.add(name, ops, status=draw(statuses), level=level, id=ids.pop() if ids else None)
+            begin, end = clock + draw(st.integers(0, 3)), clock + draw(st.integers(3, 5))
+            clock = end
+            times = {
+                "begin": draw(st.sampled_from((begin, begin, None))),
+                "end": draw(st.sampled_from((end, end, None))),
+            }
+            builder.add(
+                name,
+                ops,
+                status=draw(statuses),
+                level=level,
+                id=ids.pop() if ids else None,
+                **(times if is_timed else {}),
+            )
     try:
         return builder.build(init_txn=draw(st.sampled_from(("auto", "auto", "none"))))
     except InputError:  # two equal ids
@@ -139,8 +160,47 @@ def with_merged_aborts(sessions: Model) -> Model:
     return result
 
 
+Clock = tuple[int | None, list[list[tuple[int | None, int | None]]]]
+
+
+def clock(history: History) -> Clock | None:
+    """The ticks per second, and (begin, end) session by session."""
+    if history.times is None:
+        return None
+    times = [
+        (None if begin == NO_TIME else begin, None if end == NO_TIME else end)
+        for begin, end in zip(history.times.begin.tolist(), history.times.end.tolist(), strict=True)
+    ]
+    bounds = zip(history.session_start.tolist(), history.session_start[1:].tolist(), strict=False)
+    return history.times.per_second, [times[begin:end] for begin, end in bounds]
+
+
+def clock_of_jepsen(history: History) -> Clock | None:
+    """In nanoseconds from 0 on, if that is possible, and none if it stands still."""
+    found = clock(history)
+    if found is None:
+        return None
+    per_second, sessions = found
+    known = [time for session in sessions for span in session for time in span if time is not None]
+    if len(set(known)) == 1:
+        return None
+    zero, factor = min(0, *known), 10**9 // (per_second or 10**9)
+    if per_second == 7 or (max(known) - zero) * factor >= 2**63:
+        factor = 1
+    told = [[tuple(t if t is None else (t - zero) * factor for t in span) for span in session] for session in sessions]
+    return 10**9, told
+
+
+def in_session_order(history: History, again: History, sessions: list) -> list:
+    """Sessions of Jepsen stand in the order in which they first complete something; here they stand as before."""
+    place = {again.session_label[s]: s for s in range(again.sessions)}
+    return [sessions[place[number]] for number in session_numbers(history)]
+
+
 def expected_and_found(name: str, history: History, again: History) -> tuple[Model, Model]:
     expected, found = model(history), model(again)
+    if name == "edn":
+        found = in_session_order(history, again, found)
     if name == "plume":
         expected = with_merged_aborts(expected)
     if name == "edn" or history.init_txn != NOBODY:
@@ -148,6 +208,17 @@ def expected_and_found(name: str, history: History, again: History) -> tuple[Mod
         lost = (None, INITIAL, history.initial_value) if history.init_txn != NOBODY else (None, INITIAL)
         expected, found = without_unjudged_reads(expected, *lost), without_unjudged_reads(found, *lost)
     return expected, found
+
+
+def expected_and_found_times(name: str, history: History, again: History) -> tuple[Clock | None, Clock | None]:
+    expected, found = clock(history), clock(again)
+    if name in ("json", "jsonl"):
+        return expected, found
+    if name == "edn" and expected is not None:
+        expected = clock_of_jepsen(history)
+        found = None if found is None else (found[0], in_session_order(history, again, found[1]))
+        return expected, found
+    return None, found
 
 
 def written(history: History, name: str) -> bytes:
@@ -175,6 +246,8 @@ def test_what_was_written_reads_back_as_the_same_history(name: str, data: st.Dat
     assert again.init_txn == history.init_txn
     expected, found = expected_and_found(name, history, again)
     assert found == expected
+    expected_times, found_times = expected_and_found_times(name, history, again)
+    assert found_times == expected_times
     if name in ("json", "jsonl"):
         assert labels(again) == labels(history)
     ending = data.draw(st.sampled_from(list(COMPRESSIONS)))

@@ -1,6 +1,7 @@
 """What reports tell of the run in which a history was recorded: the database, the times, the SQL."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -28,16 +29,17 @@ ABOUT = {
 }
 
 
-def txn(id: str, session: int, start: float, *ops: list) -> dict:
-    told = {"isolation": "repeatable read", "start": 1_700_000_000 + start, "end": 1_700_000_000.5 + start}
+def txn(id: str, session: int, start: int, *ops: list) -> dict:
+    """Its times are milliseconds."""
+    told = {"isolation": "repeatable read", "start": 1_700_000_000_000 + start, "end": 1_700_000_000_500 + start}
     return {"id": id, "session": session, "ops": list(ops), "status": "committed", **told}
 
 
 def lost_update(path: Path, about: object = ABOUT) -> str:
     recorded = [
-        {"initial": 0, "collected": about},
+        {"initial": 0, "ticks_per_second": 1000, "collected": about},
         txn("a", 0, 0, ["r", "it's", 0], ["r", "other", 0], ["w", "it's", 1]),
-        txn("b", 1, 0.25, ["r", "it's", 0], ["w", "it's", 2]),
+        txn("b", 1, 250, ["r", "it's", 0], ["w", "it's", 2]),
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in recorded))
     return str(path)
@@ -103,13 +105,25 @@ def test_odd_headers_do_no_harm(tmp_path, about) -> None:
     assert all(not t.sql for v in result.violations for t in v.transactions)
 
 
-@pytest.mark.parametrize("start", [-1e300, 1e300])
+@pytest.mark.parametrize("start", [-(2**62), 2**62])
 def test_odd_times_do_no_harm(tmp_path, start) -> None:
     path = tmp_path / "h.jsonl"
     lost_update(path)
-    path.write_text(path.read_text().replace("1700000000,", f"{start!r},").replace("1700000000.0,", f"{start!r},"))
+    odd = (
+        path.read_text().replace('"start": 1700000000000', f'"start": {start}').replace('_second": 1000', '_second": 1')
+    )
+    path.write_text(odd.replace('"end": 1700000000500', f'"end": {start + 1}'))
     result = check(path, "SI")
     assert text(result) and page(result)
+
+
+def test_times_recorded_in_seconds_are_told_as_they_are(tmp_path) -> None:
+    """As ``collect`` did before it counted nanoseconds."""
+    path = tmp_path / "h.jsonl"
+    lost_update(path)
+    seconds = re.sub(r": 1700000000(\d\d\d)", r": 1700000000.\1", path.read_text())
+    path.write_text(seconds.replace('"ticks_per_second": 1000, ', ""))
+    assert "2023-11-14 22:13:20.250000 UTC to 2023-11-14 22:13:20.750000 UTC" in text(check(path, "SI"))
 
 
 def test_the_recorder_writes_it_down(tmp_path) -> None:

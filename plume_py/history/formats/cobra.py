@@ -3,7 +3,7 @@
 The value of an operation is its write id, as Cobra makes those unique; the hash of the value itself is ignored. The
 write ids 0xbebeebee and 0xdeadbeef both stand for the initial state, shown as 0. A transaction that ends with 'A' is
 aborted; one that has no end, because the log stops or the next transaction begins, is unknown. Keys are 64-bit hashes,
-spelled without a sign. The variant of the logs with timestamps is not supported.
+spelled without a sign. Logs may have a timestamp behind each 'S', 'C' and 'A', of a clock whose unit nobody names.
 """
 
 import os
@@ -19,13 +19,14 @@ from plume_py.history.formats import cobra_kernels as kernels
 from plume_py.history.formats.log_folder import display, log_names, open_log
 from plume_py.history.model import Int8s, Int32s, Int64s, Labels
 from plume_py.history.source import Source
+from plume_py.history.times import NO_TIME, Times
 
 LOGS = r".*\.log"
 
 PROBLEMS = {
     kernels.CUT_OFF: ("the file ends inside a record", "the log was cut off"),
     kernels.NOT_A_RECORD: ("not a record", "records begin with S, W, R, C or A"),
-    kernels.AFTER_MARK: ("not a record", "logs with timestamps after S and C are not supported; write them without"),
+    kernels.AFTER_MARK: ("not a record", "a log has timestamps after all of S, C and A, or after none"),
     kernels.OUTSIDE: ("a record outside of any transaction", "a transaction begins with S"),
     kernels.WRONG_END: ("the end of another transaction than the one that began", "S and C must have the same id"),
 }
@@ -40,6 +41,8 @@ class _Log(NamedTuple):
     txns: Int32s
     ids: Int64s
     status: Int8s
+    begin: Int64s
+    end: Int64s
 
     def cut(self, ops: int, txns: int) -> "_Log":
         """Only the part that was filled, as copies, so that the memory of the rest is given back."""
@@ -50,6 +53,8 @@ class _Log(NamedTuple):
             self.txns[:ops].copy(),
             self.ids[:txns].copy(),
             self.status[:txns].copy(),
+            self.begin[:txns].copy(),
+            self.end[:txns].copy(),
         )
 
 
@@ -85,10 +90,17 @@ def _read_log(log: Source) -> _Log:
         np.empty(most_ops, np.int32),
         np.empty(most_txns, np.int64),
         np.empty(most_txns, np.uint8),
+        np.empty(most_txns, np.int64),
+        np.empty(most_txns, np.int64),
     )
     if not content:
         return columns
-    ops, txns, problem, at = kernels.parse(accel.byte_buffer(content, kernels), *columns)
+    buf = accel.byte_buffer(content, kernels)
+    ops, txns, problem, at = kernels.parse(buf, 0, NO_TIME, *columns)
+    if problem == kernels.AFTER_MARK:
+        stamped = kernels.parse(buf, kernels.STAMP, NO_TIME, *columns)
+        if not stamped[2] or stamped[3] > at:  # or it is a log without them, in which something else is wrong
+            ops, txns, problem, at = stamped
     if problem:
         what, hint = PROBLEMS[problem]
         raise InputError(what, where=f"byte {at}", hint=hint)
@@ -110,6 +122,7 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
         txn_session=np.repeat(np.arange(len(logs), dtype=np.int32), lengths),
         txn_status=np.concatenate([log.status for log in logs]),
         sessions=len(logs),
+        times=Times(np.concatenate([log.begin for log in logs]), np.concatenate([log.end for log in logs])),
         initial=initial,
         keys=_atoms(keys),
         values=_atoms(values),

@@ -8,6 +8,9 @@ FINE, CUT_OFF, NOT_A_RECORD, AFTER_MARK, OUTSIDE, WRONG_END = 0, 1, 2, 3, 4, 5
 # Bytes of a record that begins or ends a transaction, of a write, and of a read.
 MARK, WRITE, READ = 9, 25, 33
 
+# Bytes of a timestamp; some logs have one behind each mark.
+STAMP = 8
+
 # Write ids of the initial state: written by the initial transaction, or by nobody.
 INITIAL_WRITE, NULL_WRITE = 0xBEBEEBEE, 0xDEADBEEF
 
@@ -35,30 +38,39 @@ def record_size(mark):
     return 0
 
 
-def parse(buf, kinds, keys, values, txns, txn_ids, txn_status):
-    """Fill the columns of one log; returns (operations, transactions, problem, where it is)."""
+def parse(buf, stamp, no_time, kinds, keys, values, txns, txn_ids, txn_status, txn_begin, txn_end):
+    """Fill the columns of one log; returns (operations, transactions, problem, where it is).
+
+    ``stamp``: how many bytes a timestamp has, 0 or STAMP; ``no_time`` stands for one that is not there.
+    """
     at, count, txn_count, last = 0, 0, 0, 0
     is_open = False
     while at < len(buf):
         mark = int(buf[at])
         size = record_size(mark)
         if size == 0:
-            # only in logs with timestamps does a mark have something behind it
+            # only timestamps stand behind a mark
             return count, txn_count, AFTER_MARK if record_size(last) == MARK else NOT_A_RECORD, at
+        if size == MARK:
+            size += stamp
         if at + size > len(buf):
             return count, txn_count, CUT_OFF, at
         if mark == 83:
             # a transaction that is still open has lost its outcome, and stays unknown
             txn_ids[txn_count] = load_number(buf, at + 1)
             txn_status[txn_count] = UNKNOWN
+            txn_begin[txn_count] = load_number(buf, at + MARK) if stamp else no_time
+            txn_end[txn_count] = no_time
             txn_count += 1
             is_open = True
         elif not is_open:
             return count, txn_count, OUTSIDE, at
-        elif size == MARK:
+        elif size == MARK + stamp:
             if load_number(buf, at + 1) != txn_ids[txn_count - 1]:
                 return count, txn_count, WRONG_END, at
             txn_status[txn_count - 1] = COMMITTED if mark == 67 else ABORTED
+            if stamp:
+                txn_end[txn_count - 1] = load_number(buf, at + MARK)
             is_open = False
         else:
             first = at + 1 if mark == 87 else at + 9  # a read names the writing transaction first

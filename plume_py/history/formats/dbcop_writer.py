@@ -5,11 +5,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from plume_py.history.atoms import Atom
-from plume_py.history.formats.render import Rendered, Spelling, integer, lost_names, render, require, require_initial
+from plume_py.history.formats.render import (
+    Rendered,
+    Spelling,
+    integer,
+    lost_names,
+    lost_times,
+    render,
+    require,
+    require_initial,
+)
 from plume_py.history.model import COMMITTED, History
 
 JSON, BINCODE = "dbcop JSON", "dbcop bincode"
-_WHEN = "1970-01-01T00:00:00+00:00"  # the header wants dates, and a history has none
+_WHEN = "1970-01-01T00:00:00+00:00"  # the header wants dates, and a history has none, even where it has times
 
 
 def write_json(history: History) -> Rendered:
@@ -61,7 +70,7 @@ def _require(history: History, target: str, initials: tuple[Atom, ...]) -> None:
 
 
 def _notes(history: History) -> list[str]:
-    return lost_names(history, ids=False, sessions=False)
+    return lost_names(history, ids=False, sessions=False) + lost_times(history)
 
 
 def _u64(number: int) -> bytes:

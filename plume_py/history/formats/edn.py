@@ -69,6 +69,7 @@ class EdnOperation(msgspec.Struct, gc=False, rename=lambda name: f":{name}"):
     f: Any = None
     value: msgspec.Raw = ABSENT
     index: Any = None
+    time: Any = None
 
 
 DIALECT = Dialect(

@@ -1,10 +1,11 @@
-"""Writer of Jepsen EDN: one completed operation per line."""
+"""Writer of Jepsen EDN: one operation per line."""
 
 import numpy as np
 
 from plume_py.base.errors import ConversionError
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import written
+from plume_py.history.formats.edn_events import in_time, rows
 from plume_py.history.formats.render import (
     Rendered,
     Spelling,
@@ -23,7 +24,7 @@ _TYPES = (b":ok", b":fail", b":info")
 
 
 def write(history: History) -> Rendered:
-    """Jepsen EDN, list-append or rw-register or both."""
+    """Jepsen EDN, list-append or rw-register or both; with times, also invocations, and all in the order of time."""
     require(history, TARGET, lists=True, unknown=True, empty=True, levels=False)
     if np.any(np.diff(history.session_start) == 0):
         raise ConversionError(f"{TARGET} has no empty sessions, and this history has one")
@@ -31,27 +32,28 @@ def write(history: History) -> Rendered:
         raise ConversionError(f"{TARGET} has no empty histories")
     lost = _lost(history)
     require_initial(history, TARGET, (None,), lost, fixed=True)
-    sessions = session_numbers(history)
-    owners = enumerate(zip(history.txn_session.tolist(), history.txn_status.tolist(), strict=True))
-    heads = [
-        b"{:index %d, :type %b, :process %d, :f :txn, :value [" % (t, _TYPES[status], sessions[s])
-        for t, (s, status) in owners
-    ]
+    events, notes = in_time(history)
+    sessions, owners, status = session_numbers(history), history.txn_session.tolist(), history.txn_status.tolist()
     spelling = Spelling(
         opens=(b"[:r ", b"[:w ", b"[:r ", b"[:append "),
         key=spell,
         middle=b" ",
         value=spell,
         initial=b"nil",
-        heads=heads,
-        tails=[b"]}\n"] * history.transactions,
+        heads=[
+            b"{:index %d, :type %b, :process %d, :f :txn, :value ["
+            % (index, b":invoke" if event.invokes else _TYPES[status[event.txn]], sessions[owners[event.txn]])
+            for index, event in enumerate(events)
+        ],
+        tails=[b"]}\n" if event.time is None else b"], :time %d}\n" % event.time for event in events],
         closes=b"]",
         comma=b" ",
         lists=(b"[", b" ", b"]"),
     )
-    notes = ["reads of null by transactions that did not commit mean nothing in this format"] if np.any(lost) else []
+    if np.any(lost):
+        notes.append("reads of null by transactions that did not commit mean nothing in this format")
     notes += lost_names(history, ids=False, sessions=are_numbered(history))
-    return Rendered(render(history, spelling), notes)
+    return Rendered(render(history, spelling, rows=rows(history, events)), notes)
 
 
 def spell(atom: Atom) -> bytes:

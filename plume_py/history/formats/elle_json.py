@@ -24,6 +24,7 @@ class ElleOperation(msgspec.Struct, gc=False):
     f: Any = None
     value: msgspec.Raw = ABSENT
     index: Any = None
+    time: Any = None
 
 
 DIALECT = Dialect(

@@ -2,25 +2,41 @@
 
 A completion ``ok`` is a committed transaction, ``fail`` an aborted one, and ``info`` one of unknown outcome; so is an
 invocation that never completes. The session is the process; a transaction without a process has its own session.
+
+It begins with its invocation and ends with its completion, by ``time``. A history in which no client has a ``time``, or
+all have the same one, as in examples written by hand, still tells who came first, by the order of its lines.
 """
 
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
 
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.jepsen_values import Dialect, JepsenOperation, JepsenValues, NotTransactionalError, Ops
+from plume_py.history.model import Int64s
+from plume_py.history.times import NO_TIME, Times
 
-# Operations of a history have indices of 64 bits.
-_MAX_INDEX = 2**63
+# Operations of a history have indices and times of 64 bits, from 0 on (to Jepsen, -1 is no time).
+_END = 2**63
+
+# Jepsen's times are nanoseconds.
+PER_SECOND = 10**9
 
 _STATUS = {"ok": "committed", "fail": "aborted", "info": "unknown"}
 
-# An operation that has begun, and its line.
-Invocation = tuple[int, JepsenOperation]
+
+class Event(NamedTuple):
+    """An operation that begins or completes, its line, and its place among the operations of the file."""
+
+    line: int
+    operation: JepsenOperation
+    position: int
 
 
 class Pairing:
@@ -32,12 +48,11 @@ class Pairing:
         self._builder = HistoryBuilder(None, fixed=True)
         self._invoke = dialect.mark + "invoke"
         self._status = {dialect.mark + name: status for name, status in _STATUS.items()}
-        self._running: dict[int, Invocation] = {}
-        # invocations without a process, by what they do; ordered, as its first is asked for while others are taken out
-        self._homeless: OrderedDict[str, deque[Invocation]] = OrderedDict()
+        self._running: dict[int, Event] = {}
+        self._homeless = _Homeless()
+        self._time, self._index = array("q"), array("q")  # of each operation
         self._sessions = 0
         self._clients = 0
-        self._count = 0
         self._others = 0
 
     def add_lines(self, text: bytes, lines: Sequence[int]) -> None:
@@ -53,101 +68,127 @@ class Pairing:
     def add(self, operations: Sequence[JepsenOperation], lines: Sequence[int]) -> None:
         """Add operations, which stand on ``lines`` of the file."""
         invoke, running = self._invoke, self._running
+        first = len(self._index)
+        self._note_clocks(operations)
         try:
-            for line, operation in zip(lines, operations, strict=True):
-                process, index = operation.process, operation.index
-                if type(index) is not int or not 0 <= index < _MAX_INDEX:
-                    operation.index = self._count  # as Jepsen itself numbers them
-                self._count += 1
+            for position, (line, operation) in enumerate(zip(lines, operations, strict=True), first):
+                process, event = operation.process, Event(line, operation, position)
                 if type(process) is int:
                     before = running.pop(process, None)
                     if operation.type != invoke:
-                        self._complete(process, line, operation, before)
+                        self._complete(process, event, before, before and before.position)
                         continue
                     if before is not None:
-                        self._give_up(process, before)
-                    running[process] = (line, operation)
+                        self._give_up(process, before, before.position)
+                    running[process] = event
                 elif process is None:
-                    self._add_homeless(line, operation)
+                    self._add_homeless(event)
                 else:
                     self._others += 1
         except NotTransactionalError as error:
             raise self._not_transactional(operations, error.line) from None
         self._let_go(lines[0] if lines else 0)
 
+    def _note_clocks(self, operations: Sequence[JepsenOperation]) -> None:
+        """The indices and times of operations, by position; an operation without an index gets one."""
+        for position, operation in enumerate(operations, len(self._index)):
+            if type(operation.index) is not int or not 0 <= operation.index < _END:
+                operation.index = position  # as Jepsen itself numbers them
+        self._index.extend([operation.index for operation in operations])
+        times = [operation.time for operation in operations]
+        if set(map(type, times)) != {int} or not 0 <= min(times) <= max(times) < _END:
+            times = [time if type(time) is int and 0 <= time < _END else NO_TIME for time in times]
+        self._time.extend(times)
+
     def _let_go(self, first_line: int) -> None:
         """A value is a view of the whole block: of what still runs, keep only its own bytes."""
         for process in reversed(self._running):
-            line, operation = self._running[process]
+            line, operation, _ = self._running[process]
             if line < first_line:
                 break
             operation.value = operation.value.copy()
 
     def columns(self, *, enclosed: bool) -> RawColumns:
         """The raw columns; ``enclosed``: the file is one vector, and so may be empty."""
-        left: list[tuple[int | str, Invocation]] = [*self._running.items()]
-        left += [(self._new_session(), one) for same in self._homeless.values() for one in same]
+        left: list[tuple[int | str, Event, int | None]]
+        left = [(process, event, event.position) for process, event in self._running.items()]
+        left += [(self._new_session(), event, begin) for event, begin in self._homeless.rest()]
         try:
-            for session, invocation in sorted(left, key=lambda item: item[1][0]):
-                self._give_up(session, invocation)
+            for session, invocation, begin in sorted(left, key=lambda item: item[1].line):
+                self._give_up(session, invocation, begin)
         except NotTransactionalError as error:
-            raise self._not_transactional([one[1] for _, one in left], error.line) from None
+            raise self._not_transactional([event.operation for _, event, _ in left], error.line) from None
         if not self._clients and (self._others or not enclosed):
             raise self._no_clients()
-        return self._builder.columns()
+        columns = self._builder.columns()
+        columns.times = None if columns.times is None else self._by_clock(columns.times)
+        return columns
 
-    def _add_homeless(self, line: int, operation: JepsenOperation) -> None:
-        """Without processes, a completion belongs to the first open invocation that does the same."""
-        if operation.type == self._invoke:
-            self._homeless.setdefault(self._shape(line, operation), deque()).append((line, operation))
-            operation.value = operation.value.copy()
-            return
-        shape = self._shape(line, operation)
-        if shape == "null" and self._homeless:
-            shape = next(iter(self._homeless))
-        same = self._homeless.get(shape)
-        invocation = same.popleft() if same else None
-        if not same:
-            self._homeless.pop(shape, None)
-        self._complete(self._new_session(), line, operation, invocation)
+    def _by_clock(self, positions: Times) -> Times:
+        """Times in place of the positions of operations in the file."""
+        begun, ended = positions.begin > NO_TIME, positions.end > NO_TIME
+        used = np.unique(np.concatenate((positions.begin[begun], positions.end[ended])))
+        clock, per_second = self._clock(used)
+        begin, end = positions.begin.copy(), positions.end.copy()
+        begin[begun], end[ended] = clock[begin[begun]], clock[end[ended]]
+        return Times(begin, end, per_second)
 
-    def _shape(self, line: int, operation: JepsenOperation) -> str:
-        ops = self._done(line, operation, None, "unknown")
-        return "null" if ops is None else repr([(str(op[0]), *op[1 : 2 if op[0] == "r" else 3]) for op in ops])
+    def _clock(self, used: Int64s) -> tuple[Int64s, int | None]:
+        """What tells the times, by position, and its ticks per second; ``used`` are the positions that count."""
+        time, index = np.array(self._time, np.int64), np.array(self._index, np.int64)
+        told = time[used]
+        if np.any(told > NO_TIME) and np.any(told != told[0]):
+            return time, PER_SECOND
+        if np.all(np.diff(index[used]) > 0):
+            return index, None
+        return np.arange(len(index)), None
+
+    def _add_homeless(self, event: Event) -> None:
+        shape = self._shape(event)
+        if event.operation.type == self._invoke:
+            self._homeless.add(shape, event)
+            event.operation.value = event.operation.value.copy()
+        else:
+            self._complete(self._new_session(), event, *self._homeless.pop(shape))
+
+    def _shape(self, event: Event) -> str:
+        """What an operation without a process does, but for what it reads."""
+        ops = self._done(event, None, "unknown")
+        return _NIL if ops is None else repr([(str(op[0]), *op[1 : 2 if op[0] == "r" else 3]) for op in ops])
 
     def _new_session(self) -> str:
         self._sessions += 1
         return f"T{self._sessions}"
 
-    def _complete(
-        self, session: int | str, line: int, operation: JepsenOperation, invocation: Invocation | None
-    ) -> None:
+    def _complete(self, session: int | str, event: Event, invocation: Event | None, begin: int | None) -> None:
+        line, operation, position = event
         status = self._status.get(operation.type)
         if status is None:
             raise self._bad_type(line, operation.type)
-        ops = self._done(line, operation, invocation, status)
+        ops = self._done(event, invocation, status)
         if ops is None:
             raise NotTransactionalError(line)
         self._clients += 1
         if status != "committed":
             ops = self._values.known(operation, ops)
-        self._builder.add(session, ops, status=status, line=line, index=operation.index)
+        self._builder.add(session, ops, status=status, line=line, index=operation.index, begin=begin, end=position)
 
-    def _done(self, line: int, operation: JepsenOperation, invocation: Invocation | None, status: str) -> Ops | None:
+    def _done(self, event: Event, invocation: Event | None, status: str) -> Ops | None:
         """What a completed operation did; where it does not say so itself, what it was asked to do."""
+        line, operation, _ = event
         ops = self._values.ops(line, operation)
         if ops is None and invocation is not None and (status != "committed" or self._values.is_register(operation)):
-            ops = self._values.ops(*invocation)
+            ops = self._values.ops(invocation.line, invocation.operation)
         return self._values.of_nil(operation) if ops is None else ops
 
-    def _give_up(self, session: int | str, invocation: Invocation) -> None:
-        line, operation = invocation
-        ops = self._done(line, operation, None, "unknown")
+    def _give_up(self, session: int | str, invocation: Event, begin: int | None) -> None:
+        line, operation, _ = invocation
+        ops = self._done(invocation, None, "unknown")
         if ops is None:
             raise NotTransactionalError(line)
         self._clients += 1
         ops = self._values.known(operation, ops)
-        self._builder.add(session, ops, status="unknown", line=line, index=operation.index)
+        self._builder.add(session, ops, status="unknown", line=line, index=operation.index, begin=begin)
 
     def _bad_type(self, line: int, kind: str) -> InputError:
         mark = self._dialect.mark
@@ -181,3 +222,45 @@ class Pairing:
             f"no client operations: the process of all {self._others} operations is not an integer",
             hint=f"an operation looks like {self._dialect.example}",
         )
+
+
+# The shape of an operation that does not say what it does.
+_NIL = "null"
+
+
+class _Homeless:
+    """Invocations without a process, by their shape: a completion belongs to the first open one of its own.
+
+    Which of several equal ones that is, nobody knows; so it begins when the first of them did, as it may have.
+    """
+
+    def __init__(self) -> None:
+        # ordered, as its first is asked for while others are taken out
+        self._open: OrderedDict[str, deque[Event]] = OrderedDict()
+        self._since: dict[str, int] = {}  # where the first of those stood that have been open together
+        self._guessed = False  # a completion that says nothing took an invocation that may be another's
+
+    def add(self, shape: str, invocation: Event) -> None:
+        same = self._open.setdefault(shape, deque())
+        if not same:
+            self._since[shape] = invocation.position
+        same.append(invocation)
+
+    def pop(self, shape: str) -> tuple[Event | None, int | None]:
+        """The invocation of a completion, and where it began, if that is known."""
+        if shape == _NIL and self._open:
+            shape, self._guessed = next(iter(self._open)), True
+        same = self._open.get(shape)
+        if not same:
+            return None, None
+        invocation, begin = same.popleft(), self._begin(shape)
+        if not same:
+            del self._open[shape]
+        return invocation, begin
+
+    def rest(self) -> Iterable[tuple[Event, int | None]]:
+        """Those that never completed."""
+        return [(event, self._begin(shape)) for shape, same in self._open.items() for event in same]
+
+    def _begin(self, shape: str) -> int | None:
+        return None if self._guessed else self._since[shape]

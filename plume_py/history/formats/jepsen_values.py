@@ -36,6 +36,7 @@ class JepsenOperation(Protocol):
     f: Any
     value: msgspec.Raw
     index: Any
+    time: Any
 
 
 class Dialect(NamedTuple):

@@ -2,7 +2,7 @@
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -11,6 +11,9 @@ import msgspec
 from plume_py.base.errors import InputError
 
 T = TypeVar("T")
+
+# What to do about a problem; it may depend on the JSON path.
+Hint = str | Callable[[str], str]
 
 _AT_BYTE = re.compile(r" \(byte (\d+)\)$")
 _AT_PATH = re.compile(r" - at `(?:key in )?\$?(.*)`$")
@@ -28,8 +31,8 @@ def no_collector() -> Iterator[None]:
             gc.enable()
 
 
-def decode(decoder: "msgspec.json.Decoder[T]", data: Any, *, first_line: int = 1, hint: str = "") -> T:
-    """``data`` decoded; a problem is told with its line, or with its JSON path."""
+def decode(decoder: "msgspec.json.Decoder[T]", data: Any, *, first_line: int = 1, hint: "Hint" = "") -> T:
+    """``data`` decoded; a problem is told with its line, or with its JSON path, and then with a ``hint``."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as error:
@@ -37,7 +40,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", data: Any, *, first_line: int = 1
         path = _AT_PATH.search(message)
         problem = _AT_PATH.sub("", message)
         where = path.group(1).lstrip(".") if path else ""
-        raise InputError(_lower(problem), where=where, hint=hint) from None
+        raise InputError(_lower(problem), where=where, hint=hint if isinstance(hint, str) else hint(where)) from None
     except msgspec.DecodeError as error:
         raise _syntax_error(str(error), data, first_line) from None
     except RecursionError:

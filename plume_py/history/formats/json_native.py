@@ -1,6 +1,6 @@
 """Native JSON: ``{"initial": 0, "sessions": [[{"ops": [["w", "x", 1]]}]]}``."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -17,6 +17,17 @@ Operation = tuple[Literal["r", "w", "append"], Key, Value]
 HINT = 'see `isocheck formats`; an operation is ["r", key, value], ["w", key, value] or ["append", key, value]'
 
 
+_TIMES = "take all times from one clock, in whole numbers such as nanoseconds"
+
+
+def hint(path: str) -> str:
+    """What to do about a problem at ``path``."""
+    return _TIMES if path.rpartition(".")[2] in ("start", "end", "ticks_per_second") else HINT
+
+
+Ticks = Annotated[int, msgspec.Meta(gt=0)]
+
+
 class NativeTxn(msgspec.Struct, gc=False):
     """A transaction of the native formats."""
 
@@ -24,6 +35,8 @@ class NativeTxn(msgspec.Struct, gc=False):
     status: Literal["committed", "aborted", "unknown"] = "committed"
     level: str | None = None
     id: int | str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 class NativeDocument(msgspec.Struct, gc=False):
@@ -31,6 +44,7 @@ class NativeDocument(msgspec.Struct, gc=False):
 
     sessions: list[list[NativeTxn]]
     initial: Value | msgspec.UnsetType = msgspec.UNSET
+    ticks_per_second: Ticks | None = None
 
 
 class Outline(msgspec.Struct, gc=False):
@@ -38,13 +52,14 @@ class Outline(msgspec.Struct, gc=False):
 
     sessions: list[list[msgspec.Raw]]
     initial: Value | msgspec.UnsetType = msgspec.UNSET
+    ticks_per_second: Ticks | None = None
 
 
-def begin(initial: Value | msgspec.UnsetType) -> HistoryBuilder:
+def begin(initial: Value | msgspec.UnsetType, per_second: int | None) -> HistoryBuilder:
     """A builder for a file that states its initial value, or does not (and then it is null)."""
     if isinstance(initial, msgspec.UnsetType):
-        return HistoryBuilder(None, declared=False)
-    return HistoryBuilder(initial)
+        return HistoryBuilder(None, declared=False, per_second=per_second)
+    return HistoryBuilder(initial, per_second=per_second)
 
 
 _document = msgspec.json.Decoder(NativeDocument)
@@ -56,14 +71,14 @@ def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON file."""
     content = source.content()
     with no_collector():
-        outline = decode(_outline, content, hint=HINT)
-        builder = begin(outline.initial)
+        outline = decode(_outline, content, hint=hint)
+        builder = begin(outline.initial, outline.ticks_per_second)
         for s, session in enumerate(outline.sessions):
             builder.session(s)
             for i, text in enumerate(session):
                 txn = _decoded(text, content)
                 try:
-                    builder.add(s, txn.ops, status=txn.status, level=txn.level, id=txn.id)
+                    builder.add(s, txn.ops, status=txn.status, level=txn.level, id=txn.id, begin=txn.start, end=txn.end)
                 except InputError as error:
                     error.where = error.where or f"sessions[{s}][{i}]"
                     raise
@@ -76,5 +91,5 @@ def _decoded(text: msgspec.Raw, content: Buffer) -> NativeTxn:
     try:
         return _txn.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        decode(_document, content, hint=HINT)
+        decode(_document, content, hint=hint)
         raise

@@ -10,6 +10,7 @@ from plume_py.base.errors import ConversionError
 from plume_py.history.formats.render import Rendered, Spelling, lost_names, render, require_decision
 from plume_py.history.init_txn import find_init_txn
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
+from plume_py.history.times import NO_TIME
 from plume_py.levels import NAMES
 
 _encode = msgspec.json.encode
@@ -18,7 +19,7 @@ _encode = msgspec.json.encode
 def write_json(history: History) -> Rendered:
     """Native JSON: one document."""
     _require_initial(history, "native JSON")
-    before = b"{" + _initial(history) + b'"sessions":['
+    before = b"{" + _initial(history) + _ticks(history) + b'"sessions":['
     chunks = render(history, _spelling(history, _heads(history), _tails(history)), before, _end(history))
     return Rendered(chunks, lost_names(history, ids=True, sessions=False))
 
@@ -28,8 +29,8 @@ def write_lines(history: History) -> Rendered:
     _require_initial(history, "JSON Lines")
     if np.any(np.diff(history.session_start) == 0):
         raise ConversionError("JSON Lines has no empty sessions, and this history has one")
-    initial = _initial(history)
-    before = b"{" + initial.rstrip(b",") + b"}\n" if initial else b""
+    head = _initial(history) + _ticks(history)
+    before = b"{" + head.rstrip(b",") + b"}\n" if head else b""
     names, owners = _session_names(history), history.txn_session.tolist()
     heads = (b'{"session":%b,%b"ops":[' % (names[owners[t]], _fields(history, t)) for t in _txns(history))
     return Rendered(render(history, _spelling(history, heads, [b"]}\n"] * history.transactions), before))
@@ -72,6 +73,12 @@ def _initial(history: History) -> bytes:
     return b'"initial":' + _encode(history.initial_value) + b","
 
 
+def _ticks(history: History) -> bytes:
+    """How fast the clock ticks, where that is known."""
+    per_second = None if history.times is None else history.times.per_second
+    return b"" if per_second is None else b'"ticks_per_second":%d,' % per_second
+
+
 def _fields(history: History, t: int) -> bytes:
     """The optional fields of a transaction that differ from the default."""
     fields = b""
@@ -82,6 +89,9 @@ def _fields(history: History, t: int) -> bytes:
         fields += b'"status":' + _encode(STATUS_NAMES[history.txn_status[t]]) + b","
     if history.txn_level is not None and history.txn_level[t]:
         fields += b'"level":' + _encode(NAMES[history.txn_level[t] - 1]) + b","
+    if history.times is not None:
+        given = (b'"start":', history.times.begin[t]), (b'"end":', history.times.end[t])
+        fields += b"".join(name + b"%d," % time for name, time in given if time > NO_TIME)
     return fields
 
 

@@ -1,5 +1,6 @@
 """Native JSON Lines: an optional ``{"initial": 0}``, then one transaction per line, read as a stream."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import HINT, NativeTxn, Value, begin
+from plume_py.history.formats.json_native import NativeTxn, Ticks, Value, begin, hint
 from plume_py.history.formats.jsonl_pending import pending_lines
 from plume_py.history.source import Source
 
@@ -19,90 +20,134 @@ class NativeLine(NativeTxn, gc=False, kw_only=True):
     session: int | str
 
 
+class SecondsLine(NativeLine, gc=False, kw_only=True):
+    """As ``collect`` recorded it before it recorded whole numbers: times are seconds, to the microsecond."""
+
+    start: float | None = None  # type: ignore[assignment]
+    end: float | None = None  # type: ignore[assignment]
+
+
 class Header(msgspec.Struct, gc=False):
     """The first line, if it is not a transaction."""
 
     initial: Value | msgspec.UnsetType = msgspec.UNSET
     ops: Any = None
     collected: Any = None
+    ticks_per_second: Ticks | None = None
+
+    @property
+    def is_in_seconds(self) -> bool:
+        """Was it recorded before the clock's ticks were?"""
+        return self.collected is not None and self.ticks_per_second is None
 
 
 _line = msgspec.json.Decoder(NativeLine)
+_seconds_line: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(SecondsLine)
 _header = msgspec.json.Decoder(Header)
+
+LineDecoder = msgspec.json.Decoder[NativeLine]
+
+MICROSECONDS = 10**6
 
 
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON Lines file; only a few megabytes of it exist as objects at any time."""
-    builder: HistoryBuilder | None = None
-    collected: Any = None
+    header: Header | None = None
     line = 1
     with no_collector():
         for chunk in source.lines():
             start = 0
-            if builder is None:
-                start, line, builder, collected = _read_header(chunk, line)
-                if builder is None:
+            if header is None:
+                start, line, header = _read_header(chunk, line)
+                if header is None:
                     continue
+                builder, decoder = _begin(header)
             body = chunk[start:]
-            if not body.endswith(b"\n") and pending_lines(source.path, collected) is not None:
+            if not body.endswith(b"\n") and pending_lines(source.path, header.collected) is not None:
                 break  # its collector was killed while it wrote this line; if that was a commit, the hidden file has it
-            _add(builder, body, line)
+            _add(builder, body, line, decoder)
             line += body.count(b"\n")
-    builder = builder or begin(msgspec.UNSET)
-    _add_pending(builder, pending_lines(source.path, collected) or b"")
+    if header is None:
+        return begin(msgspec.UNSET, None).columns()
+    _add_pending(builder, pending_lines(source.path, header.collected) or b"", decoder)
     return builder.columns()
 
 
-def _add_pending(builder: HistoryBuilder, lines: bytes) -> None:
+def _begin(header: Header) -> tuple[HistoryBuilder, LineDecoder]:
+    """What takes the transactions, and what decodes them."""
+    if header.is_in_seconds:
+        return begin(header.initial, MICROSECONDS), _seconds_line
+    return begin(header.initial, header.ticks_per_second), _line
+
+
+def _add_pending(builder: HistoryBuilder, lines: bytes, decoder: LineDecoder) -> None:
     """Transactions whose commit was under way when their collector was killed; they have unknown outcomes."""
     if not lines:
         return
     known = builder.ids()
     try:
         for line in lines.splitlines():
-            txn = decode(_line, line, hint=HINT)
+            txn = decode(decoder, line, hint=hint)
             if txn.id not in known:
-                builder.add(txn.session, txn.ops, status="unknown", level=txn.level, id=txn.id)
+                _count_microseconds([txn], decoder)
+                builder.add(txn.session, txn.ops, status="unknown", level=txn.level, id=txn.id, begin=txn.start)
     except InputError as error:
         error.where = "the hidden file beside it"
         raise
 
 
-def _read_header(chunk: bytes, line: int) -> tuple[int, int, HistoryBuilder | None, Any]:
+def _count_microseconds(txns: Iterable[NativeLine], decoder: LineDecoder) -> None:
+    """Seconds, if that is what ``decoder`` found, become whole numbers."""
+    if decoder is not _seconds_line:
+        return
+    for txn in txns:
+        txn.start = None if txn.start is None else round(txn.start * MICROSECONDS)
+        txn.end = None if txn.end is None else round(txn.end * MICROSECONDS)
+
+
+def _read_header(chunk: bytes, line: int) -> tuple[int, int, Header | None]:
     """Skip blank lines and take the header, if there is one."""
     start = 0
     while start < len(chunk):
         end = chunk.find(b"\n", start) + 1 or len(chunk)
         text = chunk[start:end].strip(b"\xef\xbb\xbf \t\r\n")
         if text:
-            header = _located(lambda text=text: decode(_header, text, hint=HINT), line)
-            if header.ops is not None:
-                return start, line, begin(header.initial), None
-            return end, line + 1, begin(header.initial), header.collected
+            header: Header = _located(lambda text=text: decode(_header, text, hint=hint), line)
+            if header.ops is None:
+                return end, line + 1, header
+            return start, line, Header(header.initial)
         start, line = end, line + 1
-    return start, line, None, None
+    return start, line, None
 
 
-def _add(builder: HistoryBuilder, body: bytes, line: int) -> None:
+def _add(builder: HistoryBuilder, body: bytes, line: int, decoder: LineDecoder) -> None:
     try:
-        txns = _line.decode_lines(body)
+        txns = decoder.decode_lines(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         for text in body.split(b"\n"):  # find the line at fault
             if text.strip():
-                _located(lambda text=text: decode(_line, text, hint=HINT), line)
+                _located(lambda text=text: decode(decoder, text, hint=hint), line)
             line += 1
         raise InputError("malformed JSON Lines", where=f"line {line}") from None
     blank_lines = body.count(b"\n") + (not body.endswith(b"\n")) != len(txns)
     numbers = _numbers(body, line) if blank_lines else range(line, line + len(txns))
     if len(numbers) != len(txns):
         raise InputError("a transaction that goes on after its line", hint="write each transaction on one line")
+    _count_microseconds(txns, decoder)
     for number, txn in zip(numbers, txns, strict=True):
-        _located(
-            lambda txn=txn, number=number: builder.add(
-                txn.session, txn.ops, status=txn.status, level=txn.level, id=txn.id, line=number
-            ),
-            number,
-        )
+        try:
+            builder.add(
+                txn.session,
+                txn.ops,
+                status=txn.status,
+                level=txn.level,
+                id=txn.id,
+                line=number,
+                begin=txn.start,
+                end=txn.end,
+            )
+        except InputError as error:
+            raise _at(error, number) from None
 
 
 def _numbers(body: bytes, line: int) -> list[int]:
@@ -114,5 +159,9 @@ def _located(action: Any, line: int) -> Any:
     try:
         return action()
     except InputError as error:
-        error.where = f"line {line}" + (f", {error.where}" if error.where and "line" not in error.where else "")
-        raise
+        raise _at(error, line) from None
+
+
+def _at(error: InputError, line: int) -> InputError:
+    error.where = f"line {line}" + (f", {error.where}" if error.where and "line" not in error.where else "")
+    return error

@@ -6,6 +6,7 @@ how each piece is spelled; the kernel puts them together.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,26 +67,41 @@ def blob(pieces: Iterable[bytes]) -> Blob:
     return np.frombuffer(b"".join(listed) or b"\0", np.uint8), starts
 
 
-def render(history: History, spelling: Spelling, before: bytes = b"", after: bytes = b"") -> Iterator[bytes]:
-    """The bytes of ``history``, block by block."""
+class Rows(NamedTuple):
+    """What is written: row i has the operations ``start[i] .. start[i + 1]``; ``values`` are numbers of pieces."""
+
+    start: Int64s
+    kinds: Int8s
+    keys: Int32s
+    values: Int32s
+
+
+def transactions(history: History) -> Rows:
+    """A row for each transaction, in session order: what most formats have."""
+    return Rows(history.txn_start, history.op_kind, history.op_key, _value_pieces(history))
+
+
+def render(
+    history: History, spelling: Spelling, before: bytes = b"", after: bytes = b"", rows: Rows | None = None
+) -> Iterator[bytes]:
+    """The bytes of ``history``, block by block; ``spelling`` has a head and a tail for each of ``rows``."""
     accel.prepare(40 * history.operations, kernels)
+    rows = transactions(history) if rows is None else rows
     closes = spelling.closes
     tables = (
         blob(spelling.opens),
         blob(spelling.key(history.keys.spell(code)) for code in history.key_code.tolist()),
         blob([spelling.middle]),
         blob(_spelled_values(history, spelling)),
-        blob([closes] * history.transactions if isinstance(closes, bytes) else closes),
+        blob([closes] * (len(rows.start) - 1) if isinstance(closes, bytes) else closes),
         blob([spelling.comma]),
         blob(spelling.heads),
         blob(spelling.tails),
     )
-    values = _value_pieces(history)
-    columns = history.txn_start, history.op_kind, history.op_key, values, tables
     yield before
-    for first, last in _blocks(history.txn_start):
-        out = np.empty(kernels.rendered_size(first, last, *columns), np.uint8)
-        kernels.render(first, last, *columns, out)
+    for first, last in _blocks(rows.start):
+        out = np.empty(kernels.rendered_size(first, last, *rows, tables), np.uint8)
+        kernels.render(first, last, *rows, tables, out)
         yield out.tobytes()
     yield after
 
@@ -101,7 +117,7 @@ def _blocks(txn_start: Int64s) -> Iterator[tuple[int, int]]:
 
 
 def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
-    """Every version's value, then every list."""
+    """Every version's value, then every list, then what has not been read yet."""
     is_initial = initial_versions(history)
     spell = history.values.spell
     values = [
@@ -114,7 +130,12 @@ def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
         for i in range(len(starts) - 1):
             listed = comma.join(spelling.value(history.value(v)) for v in items[starts[i] : starts[i + 1]])
             values.append(begin + listed + end)
-    return values
+    return [*values, spelling.initial]
+
+
+def unread_piece(history: History) -> int:
+    """The number of the piece that stands for what has not been read yet."""
+    return len(history.version_value) + (0 if history.lists is None else len(history.lists.ops))
 
 
 def _value_pieces(history: History) -> Int32s:
@@ -236,6 +257,11 @@ def lost_names(history: History, *, ids: bool, sessions: bool) -> list[str]:
     if not sessions and _named(history.session_label, np.ones(history.sessions, np.bool_)):
         notes.append("the names of sessions are not kept: this format counts them")
     return notes
+
+
+def lost_times(history: History) -> list[str]:
+    """A note, if there are times and a format has no room for them."""
+    return [] if history.times is None else ["the times of transactions are not kept: this format has none"]
 
 
 def _named(labels: Labels, which: Bools) -> bool:

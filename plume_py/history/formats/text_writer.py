@@ -9,6 +9,7 @@ from plume_py.history.formats.render import (
     are_numbered,
     integer,
     lost_names,
+    lost_times,
     render,
     require,
     require_initial,
@@ -39,7 +40,7 @@ def write(history: History) -> Rendered:
         heads=[b""] * history.transactions,
         tails=[b""] * history.transactions,
     )
-    notes += lost_names(history, ids=True, sessions=are_numbered(history))
+    notes += lost_names(history, ids=True, sessions=are_numbered(history)) + lost_times(history)
     return Rendered(render(history, spelling), notes)
 
 
