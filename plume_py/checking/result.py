@@ -11,6 +11,9 @@ from plume_py.levels.patterns import Pattern
 
 Id = str | int
 
+# The usual cause of what only real time forbids.
+STALE = "a read was answered from an old copy, although the write that it missed had been acknowledged"
+
 # How results are drawn where an interpreter or a notebook asks them to show themselves: "text", "html" and "svg". Who
 # draws fills it in (``plume_py.api``); a result knows of no report.
 DRAW: dict[str, Callable[[Any], str]] = {}
@@ -115,6 +118,12 @@ class Violation:
     def name(self) -> str:
         """What its pattern is called."""
         return self.pattern.name
+
+    @property
+    def cause(self) -> str:
+        """What is usually behind it."""
+        in_time = any(step.relation == "RT" for step in self.all_steps())
+        return STALE if in_time else self.pattern.cause
 
     def all_steps(self) -> "Iterator[Step]":
         """The steps, and all that they rest on."""

@@ -14,13 +14,14 @@ from plume_py.cli.contract import tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import STRONGEST, STRONGEST_FIRST
+from plume_py.levels.orders import REALTIME, strong_name
 
 if TYPE_CHECKING:
     from plume_py.history.inject import Injection
     from plume_py.history.model import History
 
 # The strongest first. Cut isolation orders nothing, so there is no store that gives just that.
-GUARANTEES = STRONGEST_FIRST
+GUARANTEES = (strong_name(STRONGEST, REALTIME), *STRONGEST_FIRST)
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 LETTERS = "abcdefghijklmn"
 

@@ -2,7 +2,9 @@
 
 import click
 
-from plume_py.levels import LEVELS
+from plume_py.base.text import wrapped
+from plume_py.levels import LEVELS, RUNNABLE
+from plume_py.levels.orders import MEANING, NAMED, ORDERS, strong_name
 
 
 @click.command("levels")
@@ -16,8 +18,20 @@ def command() -> None:
       isocheck levels
       isocheck explain SI        one of them, in words
     """
+    _print_levels()
+    click.echo("\nOrders between transactions (--order), and names that say one:")
+    for order in ORDERS:
+        lines = wrapped(f"{order:<17}", MEANING[order], " " * 17)
+        if order in NAMED:
+            names = ", ".join(strong_name(level, order) for level in reversed(RUNNABLE))
+            lines += wrapped(" " * 17, f"names: {names}", " " * 17)
+        click.echo("\n".join(lines))
+
+
+def _print_levels() -> None:
     for level in LEVELS.values():
         above = f" (above {', '.join(level.weaker)})" if level.weaker else ""
         click.echo(f"{level.name:<4} {level.title}{above}")
         click.echo(f"     {level.definition}")
         click.echo(f"     also: {', '.join(level.aliases)}")
+        click.echo(f"     Jepsen: {level.jepsen}" + (f"; Adya: {level.adya}" if level.adya else ""))

@@ -14,6 +14,8 @@ PSI    as TCC, and it first learns each version it overwrites  version order is 
 RA     its session's past, of others all but the latest few    its direct predecessors are visible, theirs may not be
 RC     for each read a prefix of CM, none shorter than before  what it read from earlier is in every later prefix
 =====  ======================================================  =========================================================
+
+SSER is SER with times: every transaction begins before and ends after its commit, and its session waits for that.
 """
 
 from typing import Literal
@@ -27,11 +29,17 @@ from plume_py.history import generate_kernels as kernels
 from plume_py.history.assemble import RawColumns, assemble
 from plume_py.history.atoms import Atoms
 from plume_py.history.model import COMMITTED, History, Int32s
+from plume_py.history.times import Times
 from plume_py.levels import STRONGEST, STRONGEST_FIRST, sees
+from plume_py.levels.orders import REALTIME, level_of, strong_name
 
 Distribution = Literal["uniform", "zipfian", "hotspot"]
 DISTRIBUTIONS: tuple[Distribution, ...] = ("uniform", "zipfian", "hotspot")
-GUARANTEES = STRONGEST_FIRST
+STRICT = strong_name(STRONGEST, REALTIME)
+GUARANTEES = (STRICT, *STRONGEST_FIRST)
+
+# Ticks of the clock from one commit to the next.
+TICKS = 4
 
 # Of the hotspot distribution: this share of the operations touches that share of the keys.
 HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2
@@ -70,7 +78,7 @@ def generate(
     op_value = np.empty(count, np.int64)
     accel.prepare(4 * count + sessions * total, kernels)
     salt = int(rng.integers(1, 2**30))
-    kernels.execute(sees(guarantee), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
+    kernels.execute(sees(level_of(guarantee)), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
     raw = RawColumns(
         op_kind=op_kind,
         op_key=op_key.astype(np.int64),
@@ -83,6 +91,7 @@ def generate(
         values=Atoms(),
         initial=0,
         initial_declared=True,
+        times=_times(rng, order, sessions, transactions) if guarantee == STRICT else None,
     )
     return assemble(raw, "generated")
 
@@ -99,6 +108,16 @@ def commit_order(sessions: int, transactions: int, seed: int = 0) -> Int32s:
 def _commit_order(rng: np.random.Generator, sessions: int, transactions: int) -> Int32s:
     """The session of each commit."""
     return rng.permutation(np.repeat(np.arange(sessions, dtype=np.int32), transactions))
+
+
+def _times(rng: np.random.Generator, order: Int32s, sessions: int, transactions: int) -> Times:
+    """A span around the commit of each; between two commits of a session one ends, and then the next begins."""
+    commits = np.argsort(order, kind="stable").reshape(sessions, transactions) * TICKS + TICKS // 2
+    gaps = np.diff(commits, axis=1, append=commits[:, -1:] + TICKS * sessions) - 1
+    end = commits + (rng.random(commits.shape) * gaps).astype(np.int64)
+    before = np.concatenate((np.maximum(commits[:, :1] - TICKS * sessions, 0), end[:, :-1]), axis=1)
+    begin = before + (rng.random(commits.shape) * (commits - before)).astype(np.int64)
+    return Times(begin.ravel(), end.ravel())
 
 
 def draw_keys(rng: np.random.Generator, distribution: Distribution, keys: int, count: int) -> Int32s:

@@ -15,7 +15,7 @@ DEFAULT_ORDER = SESSION
 
 # What an order asks for, in words; and what a level that holds only then allows.
 MEANING = {
-    NONE: "none: what was read from whom is all that counts",
+    NONE: "what was read from whom is all that counts",
     SESSION: "each session in its order",
     REALTIME: "each session in its order, and who ended comes before who began later",
     PER_KEY: "each session in its order, and who ended comes before who began later and touches a common key",
@@ -27,7 +27,8 @@ IF = {
 }
 WEAKER = {NONE: (), SESSION: (NONE,), REALTIME: (PER_KEY, SESSION, NONE), PER_KEY: (SESSION, NONE)}
 
-# Names that say the level and its order; other levels at real time are called Strong…, at session order StrongSession….
+# Names that say the level and its order: a prefix, or one of their own.
+NAMED = {SESSION: "StrongSession", REALTIME: "Strong"}
 _OWN_NAMES = {(STRONGEST, REALTIME): "SSER"}
 _OWN_SPELLINGS = {
     "STRICT-SERIALIZABLE": "SSER",
@@ -80,7 +81,7 @@ def in_lattice_order(names: Iterable[str]) -> list[str]:
 
 def strong_name(level: str, order: str) -> str:
     """What a level with this order is called."""
-    return _OWN_NAMES.get((level, order)) or {REALTIME: "Strong", SESSION: "StrongSession"}[order] + level
+    return _OWN_NAMES.get((level, order)) or NAMED[order] + level
 
 
 def _with_prefix(plain: str) -> Asked | None:

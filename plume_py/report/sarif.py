@@ -207,7 +207,7 @@ def _whole(violation: Violation) -> str:
     """The pattern, the argument and the usual cause; some viewers show no more than the first sentence."""
     pattern = violation.pattern
     name = f"{pattern.name}{bracketed(violation)}"
-    return f"{name}: {violation.headline}. {argument(violation)} Usual cause: {pattern.cause}."
+    return f"{name}: {violation.headline}. {argument(violation)} Usual cause: {violation.cause}."
 
 
 def _properties(violation: Violation) -> Object:

@@ -96,7 +96,7 @@ def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
     for number, step in enumerate(violation.steps, 1):
         yield from _step(f"{number}", step, "    ", printed)
     yield from wrapped("    ", violation.conclusion, "    ")
-    yield from wrapped("    ", f"Usual cause: {pattern.cause}.", "    ")
+    yield from wrapped("    ", f"Usual cause: {violation.cause}.", "    ")
 
 
 def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.small.search import search
 from plume_py.checking.witness import write_witness
+from plume_py.history.generate import generate
 from plume_py.levels import NAMES, RUNNABLE
 from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, asked
 from plume_py.report.json import line
@@ -201,3 +202,11 @@ def test_an_unknown_outcome_has_no_end():
     builder.add("b", [("r", "x", 0)], begin=5, end=6)
     builder.add("b", [("r", "x", 1)], begin=7, end=8)
     assert check(builder.build(), "SSER").ok
+
+
+def test_generated_histories_are_strict():
+    history = generate("SSER", sessions=8, transactions=40, operations=5, keys=50)
+    assert history.times is not None
+    assert check(history, "all", order=REALTIME).ok
+    overlapping = sum(not history.times.precedes(a, b) for a in range(40) for b in range(40, 80))
+    assert 100 < overlapping < 1600, "neither all in a row nor all at once"
