@@ -27,7 +27,9 @@ LETTERS = "abcdefghijklmn"
 
 # One piece of --inject: a pattern, or a range of them, and how many of each.
 _PIECE = re.compile(r"([a-n])(?:\.\.([a-n]))?=([0-9]{1,9})")
-_STRONG_PIECE = re.compile(r"(lost-update|write-skew|long-fork|read-only-anomaly)=([0-9]{1,9})")
+_STRONG_PIECE = re.compile(
+    r"(lost-update|write-skew|long-fork|read-only-anomaly|stale-read|non-monotonic-snapshot)=([0-9]{1,9})"
+)
 MAX_INJECTIONS = 1_000_000
 
 
@@ -52,7 +54,7 @@ MAX_INJECTIONS = 1_000_000
     "wishes",
     metavar="TAP=COUNT,...",
     multiple=True,
-    help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each, "lost-update=1". Repeatable.',
+    help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each, "lost-update=1", in SSER "stale-read=1".',
 )
 @click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and nothing about what was written or planted where.")

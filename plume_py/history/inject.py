@@ -14,6 +14,7 @@ import numpy.typing as npt
 from plume_py.base.errors import InputError
 from plume_py.history.atoms import Atom, Atoms
 from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ, WRITE, History, Int64s, Labels
+from plume_py.history.times import NO_TIME, Times
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -54,8 +55,13 @@ STRONG_RECIPES: dict[str, tuple[str, ...]] = {
     "read-only-anomaly": ("rx0 ry0 wx1 | ry0 wy1 | rx0 ry1",),
 }
 
+# The same for what only real time forbids, in histories with times: "@2-3" is when a transaction began and ended.
+TIMED_RECIPES: dict[str, tuple[str, ...]] = {
+    "stale-read": ("wx1 @0-1 | rx0 @2-3", "wx1 @0-1 | rx1 wx2 @2-3 | rx1 @4-5"),
+    "non-monotonic-snapshot": ("wx1 @0-9 | rx1 @1-2 | rx0 @3-4", "wx1 @0-1 | rx1 wx2 @2-9 | rx2 @3-4 | rx1 @5-6"),
+}
 
-ALL_RECIPES = RECIPES | STRONG_RECIPES
+ALL_RECIPES = RECIPES | STRONG_RECIPES | TIMED_RECIPES
 
 
 class _Planted(NamedTuple):
@@ -69,20 +75,23 @@ class _Planted(NamedTuple):
     op_version: list[int]
     versions: dict[tuple[int, int], int]  # (key, digit of the recipe) -> number
     writers: dict[int, int]  # version -> transaction
+    spans: list[tuple[int, int] | None]  # when each began and ended, if its recipe says so
 
 
 def inject(history: History, counts: Mapping[str, int], seed: int = 0) -> tuple[History, list[Injection]]:
     """``history`` with ``counts[tap]`` more instances of each pattern, and where they are."""
     for tap, count in counts.items():
         if tap not in ALL_RECIPES or count < 0:
-            known = f"the letters a to n, {', '.join(STRONG_RECIPES)}"
+            known = f"the letters a to n, {', '.join((*STRONG_RECIPES, *TIMED_RECIPES))}"
             raise InputError(f"cannot inject {count!r} of {tap!r:.40}", hint=f"use {known}")
+        if tap in TIMED_RECIPES and count and history.times is None:
+            raise InputError(f"cannot inject {tap} into a history without times", hint="generate one that is SSER")
     rng = np.random.default_rng(seed)
     taps = [tap for tap in sorted(counts) for _ in range(counts[tap])]
     taps = [taps[i] for i in rng.permutation(len(taps))]
     # An explicit initial transaction has no value for fresh keys, and some formats have no initial state at all.
     has_initial = history.initial is not None and history.init_txn == NOBODY
-    planted = _Planted([], [], [], [], [], [], {}, {})
+    planted = _Planted([], [], [], [], [], [], {}, {}, [])
     spans: list[tuple[str, range, range]] = []
     keys = 0
     for tap in taps:
@@ -116,6 +125,9 @@ def _plant_transaction(
     planted: _Planted, session: int, ops: Sequence[str], first_key: int, names: dict[str, int]
 ) -> None:
     t = len(planted.status)
+    span = ops[-1][1:].split("-") if ops[-1].startswith("@") else None
+    ops = ops if span is None else ops[:-1]
+    planted.spans.append(None if span is None else (int(span[0]), int(span[1])))
     planted.session.append(session)
     planted.status.append(ABORTED if ops[0].startswith("!") else COMMITTED)
     planted.lengths.append(len(ops))
@@ -150,7 +162,7 @@ def _append(history: History, planted: _Planted, keys: int, names: list[str]) ->
         txn_level=None if history.txn_level is None else _longer(history.txn_level, zeros),
         txn_line=None if history.txn_line is None else _longer(history.txn_line, zeros),
         txn_index=None,
-        times=None,
+        times=_more_times(history.times, planted.spans),
         session_start=_longer(history.session_start, txns + np.cumsum(per_session)),
         version_key=_longer(history.version_key, [key_at + key for key, _ in planted.versions]),
         version_value=_longer(history.version_value, [digit_code[digit] for _, digit in planted.versions]),
@@ -165,6 +177,15 @@ def _append(history: History, planted: _Planted, keys: int, names: list[str]) ->
 
 def _longer(column: npt.NDArray[Number], more: npt.ArrayLike) -> npt.NDArray[Number]:
     return np.concatenate((column, np.asarray(more, column.dtype)))
+
+
+def _more_times(times: Times | None, spans: list[tuple[int, int] | None]) -> Times | None:
+    """With the times of the planted ones, after all others, if they have any."""
+    if times is None:
+        return None
+    late = max(int(times.begin.max(initial=0)), int(times.end.max(initial=0))) + 1
+    begin, end = ([NO_TIME if span is None else late + span[i] for span in spans] for i in (0, 1))
+    return replace(times, begin=_longer(times.begin, begin), end=_longer(times.end, end))
 
 
 def _unused(codes: Int64s, count: int) -> Int64s:

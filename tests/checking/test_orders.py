@@ -17,6 +17,7 @@ from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.small.search import search
 from plume_py.checking.witness import write_witness
 from plume_py.history.generate import generate
+from plume_py.history.inject import inject
 from plume_py.levels import NAMES, RUNNABLE
 from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, asked
 from plume_py.report.json import line
@@ -210,3 +211,20 @@ def test_generated_histories_are_strict():
     assert check(history, "all", order=REALTIME).ok
     overlapping = sum(not history.times.precedes(a, b) for a in range(40) for b in range(40, 80))
     assert 100 < overlapping < 1600, "neither all in a row nor all at once"
+
+
+@pytest.mark.parametrize("pattern", ["stale-read", "non-monotonic-snapshot"])
+def test_planted_violations_of_real_time_are_found_there_alone(pattern):
+    history = generate("SSER", sessions=6, transactions=20, operations=4, keys=30)
+    for seed in range(4):
+        planted, where = inject(history, {pattern: 2}, seed=seed)
+        result = check(planted, ["SER", "SSER"], max_examples=10)
+        assert [result.levels[name].ok for name in ("SER", "SSER")] == [True, False]
+        shown = {t.id for violation in result.violations for t in violation.transactions}
+        assert shown <= {planted.txn_label[t] for each in where for t in each.transactions}
+        assert verify_entry(planted, read_claim(line(result).encode())[0]) == []
+
+
+def test_nothing_of_real_time_is_planted_without_times():
+    with pytest.raises(InputError, match="without times"):
+        inject(generate("SER", sessions=2, transactions=2), {"stale-read": 1})

@@ -100,13 +100,13 @@ def vector_clocks(order, component, session_start, graph: Predecessors, low, clo
             end += 1
         if end == i + 1:
             start_row(clock, low, first, txn_session, session_start)
+            for e in range(extra_start[first], extra_start[first + 1]):  # of real time: then most reads are known
+                p = extra_source[e]
+                learn(clock, low, first, p, txn_session[p], session_start)
             for r in range(read_start[first], read_start[first + 1]):
                 p = read_source[r]
                 if p >= 0:
                     learn(clock, low, first, p, txn_session[p], session_start)
-            for e in range(extra_start[first], extra_start[first + 1]):
-                p = extra_source[e]
-                learn(clock, low, first, p, txn_session[p], session_start)
         else:
             cycle_row(order[i:end], component, session_start, graph, low, clock)
         i = end

@@ -6,6 +6,7 @@ it read or wrote has changed since. Each bug takes one piece away:
 ==================  ==================================================================  ===========  ============
 bug                 what goes wrong                                                     still holds  first broken
 ==================  ==================================================================  ===========  ============
+stale-snapshot      a snapshot may be old, though not older than what its session saw   SER          SSER
 write-skew          only what was written must be unchanged at the commit               SI           SER
 lost-update         nothing is looked at when committing                                PC           PSI, SI
 lost-causality      some of the newest commits are hidden, not what depends on them     RA           TCC
@@ -29,6 +30,7 @@ from plume_py.levels.databases import BROKEN
 
 BUGS = (
     "none",
+    "stale-snapshot",
     "write-skew",
     "lost-update",
     "lost-causality",
@@ -99,6 +101,7 @@ class _Client(Connection):
         self._written: dict[str, Value] = {}
         self._read: set[str] = set()
         self._snapshot = 0
+        self._newest_seen = 0  # by its session
         self._hidden: set[int] = set()
         self._dirty: list[tuple[str, Version]] = []  # dirty-reads: what others can see already
 
@@ -109,6 +112,8 @@ class _Client(Connection):
             self._snapshot = newest
             if self._store.bug == "lost-session-order":
                 self._snapshot = max(0, newest - self._rng.randrange(REACH))
+            elif self._store.bug == "stale-snapshot":
+                self._snapshot = max(self._newest_seen, newest - self._rng.randrange(REACH))
             elif self._store.bug == "lost-causality":
                 recent = range(max(1, newest - REACH), newest + 1)
                 self._hidden = {
@@ -158,9 +163,10 @@ class _Client(Connection):
             return
         with store.lock:
             self._validate()
+            self._newest_seen = max(self._newest_seen, self._snapshot)
             if not self._written:
                 return
-            number = len(store.committers)
+            number = self._newest_seen = len(store.committers)
             store.committers.append(self._number)
             if store.bug != "fractured-commits":
                 for key, value in self._written.items():
@@ -174,7 +180,7 @@ class _Client(Connection):
     def _validate(self) -> None:
         """Has anything changed since the snapshot that may not have?"""
         bug = self._store.bug
-        if bug in ("none", "stale-reads", "lost-session-order"):
+        if bug in ("none", "stale-snapshot", "stale-reads", "lost-session-order"):
             must_not_change = self._read | set(self._written) if self._written else set()
         elif bug == "write-skew":
             must_not_change = set(self._written)
