@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from plume_py.history.init_txn import InitTxn
 from plume_py.levels import DEFAULT
+from plume_py.levels.orders import DEFAULT_ORDER
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -42,6 +43,7 @@ def assert_isolation(
     initial: Any = ...,
     format: str | None = None,
     init_txn: InitTxn = "auto",
+    order: str = DEFAULT_ORDER,
     taps: Iterable[str] = (),
     max_examples: int = 1,
     name: str = "",
@@ -50,7 +52,7 @@ def assert_isolation(
 
     ``history`` is a ``History``, a path, a native document ``{"initial": 0, "sessions": […]}``, or only its sessions:
     lists of transactions, each a list of operations or a dictionary. ``initial`` is what reads of the initial state
-    return in sessions, ``format`` and ``init_txn`` are as in ``load``, ``taps`` and ``max_examples`` as in ``check``.
+    return in sessions, ``format`` and ``init_txn`` are as in ``load``, the rest as in ``check``.
     A level that cannot be decided fails, too; a history that cannot be read raises ``InputError``.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, not this one
@@ -58,7 +60,7 @@ def assert_isolation(
 
     loaded = _loaded(history, initial, format, init_txn)
     shown_as = name or (os.fsdecode(history) if isinstance(history, str | os.PathLike) else "history")
-    result = check(loaded, level, taps=taps, max_examples=max_examples, name=shown_as)
+    result = check(loaded, level, order=order, taps=taps, max_examples=max_examples, name=shown_as)
     if result.ok is not True:
         raise IsolationError(_message(result), result)
     return result

@@ -8,13 +8,26 @@ import oracle_mixed
 from plume_py import HistoryBuilder
 
 
-def build(sessions, initial=0):
+def build(sessions, initial=0, times=None):
     builder = HistoryBuilder(initial)
+    spans = iter(times or ())
     for s, session in enumerate(sessions):
         builder.session(s)
         for status, ops in session:
-            builder.add(s, ops, status=status)
+            begin, end = next(spans, (None, None))
+            builder.add(s, ops, status=status, begin=begin, end=end)
     return builder.build()
+
+
+def random_times(rng, sessions):
+    """(begin, end) of each transaction, as its session has them; now and then one is not known."""
+    longest, known = rng.choice((4, 8, 12, 40)), rng.choice((1.0, 1.0, 0.8))
+    times = []
+    for session in sessions:
+        moments = sorted(rng.randrange(longest) for _ in range(2 * len(session)))
+        spans = zip(moments[::2], moments[1::2], strict=True)
+        times += [tuple(m if rng.random() < known else None for m in span) for span in spans]
+    return times
 
 
 def with_levels(sessions, initial, rng):

@@ -37,6 +37,7 @@ INSIDE = (
     ("steps", "headline"),
     ("violation",),
     ("weak", "strong"),
+    ("in_order",),
     ("check",),
     ("witness", "minimize", "stream"),
 )

@@ -2,36 +2,45 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
-from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.declared import DECLARED, LevelMap
 from plume_py.checking.graph.causal import ClockKind
-from plume_py.checking.result import NOT_EXPLAINED, Lane, LevelVerdict, Result, Violation
-from plume_py.checking.weak.decide import WeakLevels
-from plume_py.checking.weak.explain import examples
-from plume_py.checking.weak.naming import PatternCounts, name_patterns
-from plume_py.history.model import NOBODY, STATUS_NAMES, History, Int8s
-from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, WEAK, floor, parse_level
-from plume_py.levels.patterns import ORDERED, TAPS, forbidden_at
-
-if TYPE_CHECKING:
-    from plume_py.checking.strong.checks import StrongVerdicts
+from plume_py.checking.in_order import Judged, Question, judge
+from plume_py.checking.result import Lane, LevelVerdict, Result, Violation
+from plume_py.history.model import NOBODY, STATUS_NAMES, History
+from plume_py.levels import GROUPS, NAMES
+from plume_py.levels.orders import (
+    DEFAULT_ORDER,
+    NONE,
+    ORDERS,
+    PER_KEY,
+    REALTIME,
+    SESSION,
+    WEAKER,
+    Asked,
+    asked,
+    in_lattice_order,
+)
+from plume_py.levels.patterns import TAPS
 
 # Transactions of a history of which all are kept beside its counterexamples.
 SEEN_WHOLE = 60
+# What breaks a level is judged in weaker orders, too, if the history has at most so many transactions, and so long.
+JUDGED_AGAIN = 10_000
+SECONDS = 2.0
+
+NO_TIMES = "the history does not say when its transactions began and ended"
 
 
 def check(
     history: History,
     levels: str | Sequence[str] = NAMES,
     *,
+    order: str = DEFAULT_ORDER,
     taps: Iterable[str] = (),
     max_examples: int = 1,
     name: str = "",
@@ -46,6 +55,7 @@ def check(
     The level "declared" judges each transaction by the level that ``level_map`` says or else the history; ``assume`` is
     for those that have none. Where ``limits`` are reached a level stays undecided.
     ``max_examples`` is per pattern; with 0, strong patterns are not looked for beyond what decides the levels.
+    ``order`` between transactions counts for every level whose name says no other (SSER: real time).
     ``taps`` asks for single patterns instead of levels: each gets a verdict of its own ("TAP-m"), ok if it is absent.
 
     >>> from plume_py import HistoryBuilder, check
@@ -56,39 +66,138 @@ def check(
     ('k',)
     """
     start = time.perf_counter()
-    limits = limits or Limits()
-    request = _Request(_levels(levels), limits, max_examples, level_map, assume)
-    analysis = Analysis(history, clock, progress)
-    weak = WeakLevels(analysis)
-    if taps:
-        found, named = _check_patterns(weak, set(taps), limits)
-    else:
-        found, named = _check_levels(weak, request)
-    patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
-    strong = {tap: request.counts[tap] for verdict in found.values() for tap in verdict.taps if tap not in TAPS}
-    start_examples = time.perf_counter()
-    shown: list[Violation] = []
-    try:
-        for pattern in patterns:
-            shown += examples(weak, named, pattern, max_examples)
-    except LimitError:  # the verdicts stand
-        pass
-    shown += request.violations
-    seconds = {**analysis.seconds, "explain": time.perf_counter() - start_examples}
+    question = Question(
+        frozenset(taps), max_examples, clock, progress, assume, level_map, limits if limits is not None else Limits()
+    )
+    wanted = _wanted(levels, order)
+    found: dict[str, LevelVerdict] = {}
+    parts: list[Judged] = []
+    for each in ORDERS:
+        mine = [level for level in wanted if level.order == each]
+        if not mine:
+            continue
+        judged = _judged(history, [level.level for level in mine], each, question)
+        parts.append(judged)
+        if question.taps:
+            found |= judged.verdicts
+        else:
+            found |= {level.name: judged.verdicts[level.level] for level in mine}
+    shown = list(_distinct(violation for part in parts for violation in part.violations))
     return Result(
         history=name,
         format=history.format,
         sessions=history.sessions,
         transactions=history.transactions,
         operations=history.operations,
-        levels=found,
+        levels=found if question.taps else {level.name: found[level.name] for level in wanted},
         violations=tuple(shown),
-        counts={pattern: named.counts[pattern] for pattern in patterns} | strong,
-        counts_exact=named.exact and not strong,
+        counts=_counts(parts),
+        counts_exact=all(part.counts_exact for part in parts),
         notes=_notes(history),
-        seconds={**seconds, "check": time.perf_counter() - start},
+        seconds={**_seconds(parts), "check": time.perf_counter() - start},
         lanes=_lanes(history) if shown and history.transactions <= SEEN_WHOLE else (),
     )
+
+
+def _wanted(levels: str | Sequence[str], order: str) -> list[Asked]:
+    """Each once, in the order of the lattice; those whose names say their order come last."""
+    if order not in ORDERS:
+        raise ValueError(f"not an order: {order!r}; use one of {' '.join(ORDERS)}")
+    spelled = [levels] if isinstance(levels, str) else list(levels)
+    found: dict[str, Asked] = {}
+    for spelling in spelled:
+        for name in GROUPS.get(spelling.lower(), (spelling,)):
+            meant = Asked(DECLARED, DECLARED, order) if name == DECLARED else asked(name, order)
+            if meant is None:
+                raise ValueError(f"not an isolation level: {name!r}; use one of {' '.join(NAMES)}")
+            found[meant.name] = meant
+    if not found:
+        raise ValueError("no level to check")
+    return [found[name] for name in in_lattice_order(found)]
+
+
+# One order
+
+
+def _judged(history: History, levels: list[str], order: str, question: Question) -> Judged:
+    if order in (REALTIME, PER_KEY) and history.times is None:
+        reason = LevelVerdict(None, reason=NO_TIMES, order=order)
+        names = [TAPS[letter].label for letter in TAPS if letter in question.taps] or levels
+        return Judged(dict.fromkeys(names, reason), [], {}, True, {})
+    if order == NONE and not question.taps:
+        return _without_order(history, levels, question)
+    judged = judge(history, levels, order, question)
+    return judged if question.taps else _with_weaker_orders(history, judged, order, question)
+
+
+def _without_order(history: History, levels: list[str], question: Question) -> Judged:
+    """What holds with sessions in their order holds without; mostly that is all, and clocks are for few sessions."""
+    first = judge(history, levels, SESSION, replace(question, max_examples=0))
+    holds = {level: replace(verdict, order=NONE) for level, verdict in first.verdicts.items() if verdict.ok}
+    rest = [level for level in levels if level not in holds]
+    if not rest:
+        return replace(first, verdicts=holds)
+    again = judge(history, rest, NONE, question)
+    return replace(again, verdicts={level: (holds | again.verdicts)[level] for level in levels})
+
+
+def _with_weaker_orders(history: History, judged: Judged, order: str, question: Question) -> Judged:
+    """Of what is broken: would it hold if less counted?"""
+    broken = [level for level, verdict in judged.verdicts.items() if verdict.ok is False]
+    in_doubt = [level for level in broken if _rests_on_order(judged, level)]
+    if not in_doubt or history.transactions > JUDGED_AGAIN or question.max_examples == 0:
+        return judged
+    verdicts = dict(judged.verdicts)
+    left = question.limits.seconds_left
+    limits = Limits(SECONDS if left is None else min(SECONDS, left), question.limits.max_memory)
+    for weaker in WEAKER[order]:
+        if not in_doubt:
+            break
+        less = judge(history, in_doubt, weaker, replace(question, max_examples=0, progress=None, limits=limits))
+        for level in in_doubt:
+            if less.verdicts[level].ok:
+                verdicts[level] = replace(verdicts[level], holds_in=weaker)
+        in_doubt = [level for level in in_doubt if not less.verdicts[level].ok]
+    return replace(judged, verdicts=verdicts)
+
+
+def _rests_on_order(judged: Judged, level: str) -> bool:
+    """Does every counterexample that was found speak of an order between transactions?"""
+    taps = judged.verdicts[level].taps
+    against = [violation for violation in judged.violations if violation.tap in taps]
+    return all(any(step.is_given for step in violation.all_steps()) for violation in against)
+
+
+# Several orders in one answer
+
+
+def _distinct(violations: Iterable[Violation]) -> Iterator[Violation]:
+    """Each once, whatever the order in which it was found first."""
+    seen: set[tuple[object, ...]] = set()
+    for violation in violations:
+        what = violation.tap, violation.level, violation.steps, violation.explanation
+        if what not in seen:
+            seen.add(what)
+            yield violation
+
+
+def _counts(parts: list[Judged]) -> dict[str, int]:
+    """How often each pattern occurs: in the order in which it does most."""
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts |= Counter(part.counts)
+    return dict(counts)
+
+
+def _seconds(parts: list[Judged]) -> dict[str, float]:
+    seconds: dict[str, float] = {}
+    for part in parts:
+        for phase, taken in part.seconds.items():
+            seconds[phase] = seconds.get(phase, 0.0) + taken
+    return seconds
+
+
+# The rest of the answer
 
 
 def _lanes(history: History) -> tuple[Lane, ...]:
@@ -98,167 +207,6 @@ def _lanes(history: History) -> tuple[Lane, ...]:
         Lane(history.session_label[s], tuple((history.txn_label[t], STATUS_NAMES[history.txn_status[t]]) for t in own))
         for s, own in enumerate(range(*pair) for pair in pairwise(starts))
     )
-
-
-def _levels(levels: str | Sequence[str]) -> list[str]:
-    """Canonical names, each once, in the order of the lattice."""
-    spelled = [levels] if isinstance(levels, str) else list(levels)
-    names = {name for level in spelled for name in GROUPS.get(level.lower(), (parse_level(level) or level,))}
-    if not names:
-        raise ValueError("no level to check")
-    unknown = sorted(names - {*NAMES, DECLARED})
-    if unknown:
-        raise ValueError(f"not an isolation level: {unknown[0]!r}; use one of {' '.join(NAMES)}")
-    return [level for level in (*NAMES, DECLARED) if level in names]
-
-
-def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> PatternCounts:
-    """Name what is there, up to the strongest level asked, if anything is."""
-    strongest = [level for level in ORDERED if level in levels]
-    if not broken:
-        return PatternCounts({}, {}, True)
-    if not strongest:  # only cut isolation
-        return PatternCounts({"j": weak.analysis.reads.counts["j"]}, {}, True)
-    try:
-        with weak.analysis.timed("name"):
-            return name_patterns(weak, strongest[-1])
-    except LimitError:
-        return PatternCounts({}, {}, False)
-
-
-@dataclass
-class _Request:
-    """What ``check`` was asked for besides single patterns, and the counterexamples of strong levels found so far."""
-
-    levels: list[str]
-    limits: Limits
-    examples: int
-    level_map: LevelMap | None
-    assume: str | None
-    violations: list[Violation] = field(default_factory=list)
-    counts: Counter[str] = field(default_factory=Counter)
-
-
-def _check_levels(weak: WeakLevels, request: _Request) -> tuple[dict[str, LevelVerdict], PatternCounts]:
-    declared = _declared_levels(weak, request) if DECLARED in request.levels else None
-    wanted = {*request.levels, *([declared.common] if declared is not None else [])}
-    strong = [level for level in NAMES if level in wanted and LEVELS[level].needs_search]
-    floors = {level: floor([level]) for level in strong}
-    needed = {*wanted, *floors.values(), *([declared.floor] if declared is not None else [])}
-    holds, undecided = _weak_levels(weak, [level for level in WEAK if level in needed], request.limits)
-    named = _name(weak, list(holds), [level for level, ok in holds.items() if not ok])
-    found = {level: _weak_verdict(level, ok, named) for level, ok in holds.items()}
-    found |= dict.fromkeys(needed - holds.keys() - set(strong), LevelVerdict(None, reason=undecided))
-    for base in dict.fromkeys(floors.values()):
-        _add_strong(weak, base, [level for level in strong if floors[level] == base], found, named, request)
-    if declared is not None:
-        found[DECLARED] = _declared_verdict(weak, declared, found, named, request)
-    return {level: found[level] for level in request.levels}, named
-
-
-def _weak_levels(weak: WeakLevels, levels: list[str], limits: Limits) -> tuple[dict[str, bool], str | None]:
-    """Which weak levels hold, as far as the limits allow, and why it is not all of them."""
-    holds: dict[str, bool] = {}
-    try:
-        for level in levels:
-            limits.check()
-            holds[level] = weak.holds(level)
-    except LimitError as error:
-        return holds, str(error)
-    return holds, None
-
-
-def _weak_verdict(level: str, ok: bool, named: PatternCounts) -> LevelVerdict:
-    if ok:
-        return LevelVerdict(True)
-    taps = tuple(tap for tap in forbidden_at(level) if tap in named.counts)
-    return LevelVerdict(False, taps, None if taps else NOT_EXPLAINED)
-
-
-def _add_strong(
-    weak: WeakLevels,
-    base: str,
-    strong: list[str],
-    verdicts: dict[str, LevelVerdict],
-    named: PatternCounts,
-    request: _Request,
-) -> None:
-    """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
-    from plume_py.checking.strong.checks import besides_weak, strong_verdicts
-    from plume_py.checking.weak.healthy import healthy_part
-
-    if verdicts[base].ok:
-        _add(strong_verdicts(weak.analysis, strong, request.limits, request.examples), verdicts, request)
-        return
-    verdicts |= dict.fromkeys(strong, verdicts[base])
-    if verdicts[base].ok is False:
-        broken = {level: verdicts[level] for level in strong}
-        healthy = partial(healthy_part, weak, base, named)
-        more = besides_weak(weak.analysis, broken, tuple(strong), healthy, request.limits, request.examples)
-        _add(more, verdicts, request)
-
-
-def _add(strong: "StrongVerdicts", verdicts: dict[str, LevelVerdict], request: _Request) -> None:
-    verdicts |= strong.verdicts
-    request.violations += strong.violations
-    request.counts.update(strong.counts)
-
-
-@dataclass(frozen=True)
-class _Declared:
-    """A level per transaction; ``common`` to all if there is one, and ``floor``, the weak level that all imply."""
-
-    codes: Int8s
-    missing: str | None
-    common: str
-    floor: str
-
-
-def _declared_levels(weak: WeakLevels, request: _Request) -> _Declared:
-    live = weak.analysis.reads.live
-    codes = transaction_levels(weak.analysis.history, request.level_map, request.assume)
-    present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
-    missing = missing_levels(weak.analysis.history, codes, live)
-    common = next(iter(present)) if len(present) == 1 and missing is None else ""
-    return _Declared(codes, missing, common, floor(present & set(RUNNABLE)))
-
-
-def _declared_verdict(
-    weak: WeakLevels, declared: _Declared, verdicts: dict[str, LevelVerdict], named: PatternCounts, request: _Request
-) -> LevelVerdict:
-    if declared.missing is not None:
-        return LevelVerdict(None, reason=declared.missing)
-    if declared.common:
-        return verdicts[declared.common]
-    from plume_py.checking.strong.checks import besides_weak, declared_verdict
-    from plume_py.checking.weak.healthy import healthy_part
-
-    base, limits = verdicts[declared.floor], (request.limits, request.examples)
-    if base.ok is False:
-        healthy = partial(healthy_part, weak, declared.floor, named)
-        _add(besides_weak(weak.analysis, {DECLARED: base}, declared.codes, healthy, *limits), verdicts, request)
-    elif base.ok:
-        _add(declared_verdict(weak.analysis, declared.codes, *limits), verdicts, request)
-    return verdicts.get(DECLARED, base)
-
-
-def _check_patterns(
-    weak: WeakLevels, letters: set[str], limits: Limits
-) -> tuple[dict[str, LevelVerdict], PatternCounts]:
-    """Only as much is computed as the strongest level needs to which one of the patterns belongs."""
-    strongest = max(ORDERED.index(TAPS[letter].level) if letter != "j" else 0 for letter in letters)
-    levels = [level for level in WEAK if level not in ORDERED[strongest + 1 :]]
-    holds, undecided = _weak_levels(weak, levels, limits)
-    request = [letter for letter in TAPS if letter in letters]
-    if undecided is not None:
-        return {TAPS[letter].label: LevelVerdict(None, reason=undecided) for letter in request}, PatternCounts(
-            {}, {}, True
-        )
-    named = _name(weak, levels, [level for level, ok in holds.items() if not ok])
-    return {
-        TAPS[letter].label: LevelVerdict(False, (letter,)) if letter in named.counts else LevelVerdict(True)
-        for letter in request
-    }, named
 
 
 def _notes(history: History) -> tuple[str, ...]:

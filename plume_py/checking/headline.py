@@ -47,7 +47,9 @@ def _how(forced: Step) -> str:
     if len(forced.evidence) > 1:
         return "in its causal past"
     (saw,) = forced.evidence
-    return "earlier in its own session" if saw.relation == "SO" else f"from which it read {key_text(saw.key)}"
+    if saw.is_given:
+        return "earlier in its own session" if saw.relation == "SO" else "which had ended before it began"
+    return f"from which it read {key_text(saw.key)}"
 
 
 def _disagreement(steps: Sequence[Step]) -> str:

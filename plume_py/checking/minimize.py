@@ -23,6 +23,7 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
 from plume_py.levels import NAMES, floor
+from plume_py.levels.orders import DEFAULT_ORDER, asked
 from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
 
 
@@ -56,6 +57,7 @@ def minimize(
     *,
     assume: str | None = None,
     level_map: LevelMap | None = None,
+    order: str = DEFAULT_ORDER,
     limits: Limits | None = None,
 ) -> Minimal | None:
     """The smallest sub-history found that breaks ``level``; None if ``history`` keeps it or that is undecided.
@@ -63,23 +65,27 @@ def minimize(
     For declared levels each of its transactions carries its own. When ``limits`` are reached, it may be larger.
     """
     limits = limits or Limits()
-    result = check(history, level, max_examples=4, assume=assume, level_map=level_map)
+    meant = asked(level, order)
+    level, order = (meant.level, meant.order) if meant is not None else (level, order)
+    result = check(history, level, order=order, max_examples=4, assume=assume, level_map=level_map)
     if not result.violations:
         return None
     smallest = min(result.violations, key=lambda v: (len(v.transactions), sum(len(t.ops) for t in v.transactions)))
     levels = transaction_levels(history, level_map, assume) if level == DECLARED else None
-    still, parts = _start(history, smallest, levels, _Ways(history, level, smallest, result.levels[level].taps, limits))
+    still, parts = _start(
+        history, smallest, levels, _Ways(history, level, order, smallest, result.levels[level].taps, limits)
+    )
     for smaller in (_without_many, _without_a_transaction, _without_an_operation):
         parts = _shrink(parts, smaller, still, limits)
     small = _build(history, parts)
-    return Minimal(small, _name(small, level, smallest))
+    return Minimal(small, _name(small, level, order, smallest))
 
 
-def _name(small: History, level: str, violation: Violation) -> str:
+def _name(small: History, level: str, order: str, violation: Violation) -> str:
     """What a weak pattern was called, it is called still; a strong one may have got a better name."""
     if level != DECLARED and violation.tap not in STRONG:
         return violation.tap
-    return check(small, level, max_examples=0).levels[level].taps[0]
+    return check(small, level, order=order, max_examples=0).levels[level].taps[0]
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,7 @@ class _Ways:
 
     history: History
     level: str
+    order: str
     violation: Violation
     taps: tuple[str, ...]  # of the whole history
     limits: Limits
@@ -128,10 +135,10 @@ class _Ways:
 
     def _verdict(self, parts: list[_Part]) -> LevelVerdict:
         made = _build(self.history, parts)
-        return check(made, self.level, max_examples=0, limits=self.limits).levels[self.level]
+        return check(made, self.level, order=self.order, max_examples=0, limits=self.limits).levels[self.level]
 
     def _strong(self, parts: list[_Part]) -> Violation | None:
-        analysis, base = Analysis(_build(self.history, parts)), floor([self.level])
+        analysis, base = Analysis(_build(self.history, parts), order=self.order), floor([self.level])
         return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds(base) else None
 
 
@@ -238,11 +245,13 @@ def _without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]
 
 def _build(history: History, parts: list[_Part]) -> History:
     explicit = history.init_txn != NOBODY
-    builder = HistoryBuilder(history.initial_value, declared=not explicit, implicit_initial=history.initial is not None)
+    clock = None if history.times is None else history.times.per_second
+    implicit = history.initial is not None
+    builder = HistoryBuilder(history.initial_value, declared=not explicit, implicit_initial=implicit, per_second=clock)
     for part in parts:
         txn = part.txn
         name = txn.id if txn.id != -1 else None  # Plume text calls every aborted transaction -1
-        builder.add(part.session, txn.ops, status=txn.status, level=txn.level, id=name)
+        builder.add(part.session, txn.ops, status=txn.status, level=txn.level, id=name, begin=txn.begin, end=txn.end)
     return builder.build(init_txn="auto" if explicit else "none")
 
 

@@ -1,11 +1,12 @@
 """What a check finds, as plain data: the renderers and other programs need nothing else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
 from plume_py.history.atoms import Atom
+from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.levels.patterns import Pattern
 
 Id = str | int
@@ -38,7 +39,7 @@ class Step:
 
     source: Id
     target: Id
-    relation: str  # SO WR CM WW RW
+    relation: str  # SO RT WR CM WW RW
     key: Atom = None
     because: str = ""
     value: Atom = None  # of a WR or RW step: what was read
@@ -54,7 +55,12 @@ class Step:
     @property
     def has_key(self) -> bool:
         """Is it about a key, or about transactions as a whole?"""
-        return self.relation != "SO" and (self.relation != "CM" or self.reader is not None)
+        return not self.is_given and (self.relation != "CM" or self.reader is not None)
+
+    @property
+    def is_given(self) -> bool:
+        """Does the order between transactions that counts say so by itself: their session, or real time?"""
+        return self.relation in ("SO", "RT")
 
     @property
     def is_proved(self) -> bool:
@@ -97,6 +103,7 @@ class Violation:
     conclusion: str  # the last sentence of the proof
     explanation: str  # all of it in one sentence
     culprits: tuple[tuple[int, int], ...] = ()  # (transaction, operation): the reads that are wrong by themselves
+    order: str = DEFAULT_ORDER  # between transactions, in which it is a violation
     headline: str = ""  # what happened, in a sentence about this history
 
     @property
@@ -109,11 +116,21 @@ class Violation:
         """What its pattern is called."""
         return self.pattern.name
 
+    def all_steps(self) -> "Iterator[Step]":
+        """The steps, and all that they rest on."""
+        return _all(self.steps)
+
     def __str__(self) -> str:
         return f"{self.pattern.title}: {self.headline}"
 
     def _repr_svg_(self) -> str | None:
         return DRAW["svg"](self) if "svg" in DRAW else None
+
+
+def _all(steps: Iterable[Step]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        yield from _all(step.evidence)
 
 
 @dataclass(frozen=True)
@@ -135,6 +152,8 @@ class LevelVerdict:
     ok: bool | None
     taps: tuple[str, ...] = ()
     reason: str | None = None
+    order: str = DEFAULT_ORDER  # between transactions: one of levels.orders
+    holds_in: str | None = None  # of a broken level: an order that asks for less, and in which it holds
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class StepWriter:
 
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
-        self.history = analysis.history
+        self.history = analysis.given
         self.reads = analysis.reads
         self.transactions: set[int] = set()
         self.keys: dict[int, None] = {}  # an ordered set
@@ -61,6 +61,15 @@ class StepWriter:
             "SO",
             because=f"{txn_text(names[0])} comes before {txn_text(names[1])} in session {session}",
         )
+
+    def time_step(self, a: int, b: int) -> Step:
+        """a had ended before b began."""
+        times = self.history.times
+        assert times is not None
+        names = self.name(a), self.name(b)
+        ended, began = times.spelled(int(times.end[a])), times.spelled(int(times.begin[b]))
+        because = f"{txn_text(names[0])} had ended (at {ended}) before {txn_text(names[1])} began (at {began})"
+        return Step(*names, "RT", because=because)
 
     def read_step(self, r: int) -> Step:
         """Read ``r`` saw its source."""
@@ -182,12 +191,19 @@ class StepWriter:
         return Step(*names, "WR", key, because, value, source_op=wrote, target_op=o)
 
     def path_steps(self, path: list[int], level: str = "", order: CommitOrder | None = None) -> list[Step]:
-        """The steps along a path; runs of session order become one step."""
+        """The steps along a path; runs of session order become one step, and so does what leads through moments."""
         steps: list[Step] = []
         i = 0
         while i + 1 < len(path):
+            end = i + 1
+            while self.analysis.is_moment(path[end]):
+                end += 1
+            if end > i + 1 or self._only_in_time(path[i], path[end]):
+                steps.append(self.time_step(path[i], path[end]))
+                i = end
+                continue
             end = i
-            while end + 1 < len(path) and self.analysis.previous_in_session(path[end + 1]) == path[end]:
+            while end + 1 < len(path) and self.analysis.precedes_in_session(path[end], path[end + 1]):
                 end += 1
             if end > i:
                 steps.append(self.session_step(path[i], path[end]))
@@ -196,6 +212,11 @@ class StepWriter:
                 steps.append(self._edge_step(path[i], path[i + 1], level, order))
                 i += 1
         return steps
+
+    def _only_in_time(self, a: int, b: int) -> bool:
+        """Is real time all that puts a right before b?"""
+        read = self._read_from(b, a) is not None
+        return not read and not self.analysis.precedes_in_session(a, b) and self.analysis.precedes_in_time(a, b)
 
     def _edge_step(self, a: int, b: int, level: str, order: CommitOrder | None) -> Step:
         r = self._read_from(b, a)
@@ -231,7 +252,9 @@ class StepWriter:
             return [self.read_step(earlier)]
         if self.analysis.precedes_in_session(t2, t3):
             return [self.session_step(t2, t3)]
+        if self.analysis.precedes_in_time(t2, t3):
+            return [self.time_step(t2, t3)]
         direct = self._read_from(t3, t2)
         if direct is not None:
             return [self.read_step(direct)]
-        return self.path_steps(causal_path(self.history, self.reads, self.analysis.causal, t2, t3))
+        return self.path_steps(causal_path(self.analysis, t2, t3))

@@ -23,7 +23,8 @@ from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.small.visibility import visibility
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.model import History, Int8s, Int32s
-from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST, parse_level
+from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST
+from plume_py.levels.orders import DEFAULT_ORDER, Asked, asked
 
 # The levels that are defined by a commit order; cut isolation is a property of single transactions.
 ORDERED = (*RUNNABLE, DECLARED)
@@ -39,29 +40,31 @@ def write_witness(
     *,
     assume: str | None = None,
     level_map: LevelMap | None = None,
+    order: str = DEFAULT_ORDER,
     limits: Limits | None = None,
 ) -> None:
     """Write the commit order that shows ``level`` to ``path``; the level must hold."""
-    name = parse_level(level) or level
+    meant = asked(level, order) or Asked(level, level, order)
+    name, order = meant.level, meant.order
     if name not in ORDERED:
         raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")
-    weak = WeakLevels(Analysis(history))
+    weak = WeakLevels(Analysis(history, order=order))
     more: dict[str, Any] = {}
     if name in WEAK:
         if not weak.holds(name):
             raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
-        order = weak.witness(name)
+        places = weak.witness(name)
     elif name == DECLARED:
         codes = transaction_levels(history, level_map, assume)
         missing = missing_levels(history, codes, weak.analysis.reads.live)
         if missing is not None:
             raise IsocheckError(missing)
-        order = _order(weak, name, codes, limits)
-        more["levels"] = [NAMES[code - 1] for code in codes[order].tolist()]
-        if len(order) <= SMALL:
-            more["sees"] = visibility(Layout(weak.analysis, codes), order)
+        places = _order(weak, name, codes, limits)
+        more["levels"] = [NAMES[code - 1] for code in codes[places].tolist()]
+        if len(places) <= SMALL:
+            more["sees"] = visibility(Layout(weak.analysis, codes), places)
     else:
-        order = _order(weak, name, name, limits)
+        places = _order(weak, name, name, limits)
     document = {
         "tool": TOOL,
         "history": {
@@ -71,7 +74,8 @@ def write_witness(
             "operations": history.operations,
         },
         "level": name,
-        "order": [history.txn_label[t] for t in order.tolist()],
+        **({} if order == DEFAULT_ORDER else {"between": order}),
+        "order": [history.txn_label[t] for t in places.tolist()],
         **more,
     }
     write_atomically(path, [msgspec.json.encode(document), b"\n"])

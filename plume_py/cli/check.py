@@ -18,6 +18,7 @@ from plume_py.cli.contract import (
     assumed_level,
     bytes_of_memory,
     complete_levels,
+    order_option,
     picture_formats,
     picture_option,
     reading_options,
@@ -26,6 +27,7 @@ from plume_py.cli.contract import (
     tell_written,
 )
 from plume_py.levels import NAMES, STRONGEST_FIRST
+from plume_py.levels.orders import in_lattice_order, level_of
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
@@ -39,6 +41,7 @@ class CheckOptions:
     """What the user asked for."""
 
     levels: list[str]
+    order: str
     taps: tuple[str, ...]
     clock: Any
     max_examples: int
@@ -74,8 +77,9 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.argument("histories", metavar="HISTORY...", nargs=-1, required=True)
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: all]",
+    help="CI RC RA TCC PC PSI SI SER SSER, all, weak, declared; may be given several times.  [default: all]",
 )  # fmt: skip
+@order_option
 @click.option(
     "--assume",
     metavar="LEVEL",
@@ -217,6 +221,7 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
                 result = check(
                     history,
                     options.levels,
+                    order=options.order,
                     taps=options.taps,
                     max_examples=options.max_examples,
                     name=path,
@@ -245,7 +250,8 @@ def _write_files(
     """The files that the user asked for beside the verdict; ``how`` it was found: levels and limits."""
     written = ExitCode.HOLDS
     try:
-        kept = [level for level in STRONGEST_FIRST if level in result.levels and result.levels[level].ok]
+        kept = in_lattice_order(level for level, verdict in result.levels.items() if verdict.ok)[::-1]
+        kept = [level for level in kept if level_of(level) in STRONGEST_FIRST]
         broken = [level for level, verdict in result.levels.items() if verdict.ok is False]
         if options.witness is not None and (kept or result.ok):
             from plume_py.base.limits import Limits
@@ -254,11 +260,12 @@ def _write_files(
             # it was decided within the limits, and takes as long again
             again = Limits(how["limits"].timeout, how["limits"].max_memory)
             with again.enforced():
-                write_witness(history, [*kept, *options.levels][0], options.witness, **{**how, "limits": again})
+                how = {**how, "limits": again, "order": options.order}
+                write_witness(history, [*kept, *options.levels][0], options.witness, **how)
             tell_written(options.witness, quiet=quiet)
         if options.minimize is not None and broken:
             with how["limits"].enforced():
-                _minimize(history, broken[0], options.minimize, how, quiet)
+                _minimize(history, broken[0], options.minimize, {**how, "order": options.order}, quiet)
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
         written = ExitCode.UNDECIDED

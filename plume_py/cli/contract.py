@@ -13,6 +13,7 @@ from plume_py.base.files import is_stream
 from plume_py.base.text import one_line
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, parse_level
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, asked
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -34,6 +35,10 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
     name = "level"
 
+    def __init__(self, orders: bool = True) -> None:
+        """``orders``: may a name say which order between transactions counts?"""
+        self._orders = orders
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """``all`` and ``weak`` are groups; ``declared`` is the level that each transaction carries."""
         if isinstance(value, tuple):
@@ -43,10 +48,10 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
             return (spelling,)
         if spelling in GROUPS:
             return GROUPS[spelling]
-        level = parse_level(spelling)
-        if level is None:
+        level = asked(spelling)
+        if level is None or (level.name not in NAMES and not self._orders):
             self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)
-        return (level,)
+        return (level.name,)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
         """The levels, and the names of several."""
@@ -69,6 +74,17 @@ def reading_options(command: F) -> F:
         "--input-format",
         type=click.Choice(list(FORMATS)),
         help="Read as this format instead of recognising it by content.",
+    )(command)
+
+
+def order_option(command: F) -> F:
+    """Which order between transactions counts."""
+    return click.option(
+        "--order",
+        type=click.Choice(ORDERS),
+        default=DEFAULT_ORDER,
+        show_default=True,
+        help="Between transactions, for levels whose names say none: SSER, StrongSI are in real time.",
     )(command)
 
 

@@ -17,6 +17,7 @@ from plume_py.cli.contract import (
     PER_LEVEL,
     PICTURE_FORMATS,
     LevelChoice,
+    order_option,
     picture_formats,
     reading_options,
     seconds,
@@ -74,8 +75,9 @@ class _Scan(click.Command):
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @click.option(
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC PC PSI SI SER, all, weak, declared; may be given several times.  [default: all]",
+    help="CI RC RA TCC PC PSI SI SER SSER, all, weak, declared; may be given several times.  [default: all]",
 )  # fmt: skip
+@order_option
 @click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Worker processes.  [default: one per core]")
 @click.option("--results", type=click.Path(dir_okay=False), help="Append a JSON line per history to this file.")
 @click.option("--resume", is_flag=True, help="Go on with --results: check what is missing there or has changed.")

@@ -16,6 +16,7 @@ from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, s
 from plume_py.cli.contract import (
     OUTPUT_FORMATS,
     LevelChoice,
+    order_option,
     picture_formats,
     picture_option,
     seconds,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.command("test")
 @collecting_options
 @click.option("--expect", type=LevelChoice(), multiple=True, help="Check this instead of what the database promises.")
+@order_option
 @click.option("--history", type=click.Path(dir_okay=False), help="Keep the history here; else only if it breaks.")
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexamples into this folder.")
 @picture_option
@@ -46,6 +48,7 @@ def command(
     ctx: click.Context,
     /,
     expect: tuple[tuple[str, ...], ...],
+    order: str,
     history: str | None,
     out: str | None,
     pictures: tuple[str, ...],
@@ -80,7 +83,7 @@ def command(
         is_needed = True  # what was collected may not come again
         for line in (*summary(collected), *([] if expected else _remarks(isolations))):
             click.echo(one_line(line), err=output != "text")
-        result = _check(path, expected or _promised(isolations), check_timeout)
+        result = _check(path, expected or _promised(isolations), order, check_timeout)
         is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
         if scratch is not None and not is_needed:  # its file will be gone
             result = replace(result, history=collected.database)
@@ -115,7 +118,7 @@ def _remarks(isolations: "list[Isolation]") -> list[str]:
     return [f"  promise   {isolation.remark}" for isolation in isolations if isolation.remark]
 
 
-def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
+def _check(path: str, levels: list[str], order: str, timeout: float | None) -> "Result":
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
     from plume_py.checking.check import check
@@ -126,7 +129,7 @@ def _check(path: str, levels: list[str], timeout: float | None) -> "Result":
     limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():
-            return with_run(check(load(path, init_txn="none"), levels, name=path, limits=limits), path)
+            return with_run(check(load(path, init_txn="none"), levels, order=order, name=path, limits=limits), path)
     except LimitError as error:
         return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 

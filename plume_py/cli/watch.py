@@ -46,7 +46,7 @@ class WatchOptions:
 @click.command("watch")
 @click.argument("history", metavar="FILE")
 @click.option(
-    "--level", "-l", "levels", type=LevelChoice(), multiple=True,
+    "--level", "-l", "levels", type=LevelChoice(orders=False), multiple=True,
     help="CI RC RA TCC, or weak for all four; may be given several times.  [default: weak]",
 )  # fmt: skip
 @click.option("--fail-fast", is_flag=True, help="Stop at the first violation.")

@@ -198,8 +198,10 @@ def _reject_odd_times(history: History) -> None:
     at, t = kernels.first_overlap(history.txn_session, times.begin, times.end, NO_TIME)
     if t >= 0:
         names = [txn_text(history.txn_label[i]) for i in (at, t)]
+        begins = times.begin[t] > NO_TIME
+        what = f"begins (at {times.begin[t]})" if begins else f"ends (at {times.end[t]})"
         raise InputError(
-            f"{names[1]} begins (at {times.begin[t]}) before {names[0]}, which its session ran first "
+            f"{names[1]} {what} before {names[0]}, which its session ran first "
             f"({history.place(at)}), was over (at {max(times.begin[at], times.end[at])})",
             where=history.place(t),
             hint="take all times from one clock, or give overlapping transactions sessions of their own",

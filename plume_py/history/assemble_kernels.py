@@ -120,7 +120,8 @@ def first_overlap(txn_session, begin, end, no_time):
     for t in range(len(txn_session)):
         if t > 0 and txn_session[t] != txn_session[t - 1]:
             latest = -1
-        if latest >= 0 and no_time < begin[t] < max(begin[latest], end[latest]):
+        first = begin[t] if begin[t] > no_time else end[t]
+        if latest >= 0 and no_time < first < max(begin[latest], end[latest]):
             return latest, t
         if latest < 0 or max(begin[t], end[t]) > max(begin[latest], end[latest]):
             latest = t

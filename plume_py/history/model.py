@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plume_py.history.atoms import Atom, Atoms
-from plume_py.history.times import Times
+from plume_py.history.times import Times, known
 
 Int8s = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -52,6 +52,8 @@ class Transaction(NamedTuple):
     status: str
     level: str | None
     ops: tuple[Op, ...]
+    begin: int | None = None  # by the history's clock, where it is known
+    end: int | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,8 @@ class History:
             status=STATUS_NAMES[self.txn_status[t]],
             level=NAMES[declared - 1] if declared else None,
             ops=tuple(map(self.op, range(self.txn_start[t], self.txn_start[t + 1]))),
+            begin=None if self.times is None else known(self.times.begin[t]),
+            end=None if self.times is None else known(self.times.end[t]),
         )
 
     def op(self, o: int) -> Op:

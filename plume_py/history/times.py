@@ -13,6 +13,11 @@ import numpy.typing as npt
 NO_TIME = int(np.iinfo(np.int64).min)
 
 
+def known(time: np.int64 | int) -> int | None:
+    """A time, or None."""
+    return None if time == NO_TIME else int(time)
+
+
 @dataclass(frozen=True, eq=False)
 class Times:
     """By transaction: its first and its last moment, or NO_TIME; ``per_second`` ticks of the clock, where known."""
@@ -24,6 +29,14 @@ class Times:
     def taken(self, order: npt.NDArray[np.int64]) -> "Times":
         """The times of these transactions."""
         return replace(self, begin=self.begin[order], end=self.end[order])
+
+    def spelled(self, time: int) -> str:
+        """A time for people."""
+        if self.per_second is None:
+            return str(time)
+        digits = len(str(self.per_second - 1)) if self.per_second > 1 else 0
+        seconds, ticks = divmod(time, self.per_second)
+        return f"{seconds}.{ticks:0{digits}d} s" if digits else f"{seconds} s"
 
     def precedes(self, a: int, b: int) -> bool:
         """Is a known to have ended before b began?"""

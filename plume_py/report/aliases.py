@@ -1,7 +1,8 @@
 """What others call a violation: Adya's names, and Jepsen's (Elle's).
 
 Most names belong to a pattern and stand in its table. Those of cycles depend on the cycle: how many of its steps are
-RW, and whether two of them follow each other. A cycle with a step of session order is, as with Elle, one of processes.
+RW, and whether two of them follow each other. As with Elle, a cycle with a step of session order is one of processes,
+and one with a step of real time one of that.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,13 +37,14 @@ def _cycle_name(violation: Violation) -> str | None:
         names = [_name(cycle) for cycle in _cycles(violation.steps)]
         # Whatever the order of the writers, there is one of these cycles: none needs more than this one.
         name = None if not names or None in names else max((n for n in names if n), key=CYCLES.index)
-    sessions = any(step.relation == "SO" for step in _all_steps(violation.steps))
-    return f"{name}-process" if name and sessions else name
+    relations = {step.relation for step in violation.all_steps()}
+    by = "-realtime" if "RT" in relations else "-process" if "SO" in relations else ""
+    return f"{name}{by}" if name else None
 
 
 def _name(cycle: Sequence[Step]) -> str | None:
     relations = [step.relation for step in cycle]
-    if not set(relations) <= {"SO", "WR", "WW", "RW"}:
+    if not set(relations) <= {"SO", "RT", "WR", "WW", "RW"}:
         return None  # a commit order says nothing of a key
     missed = relations.count("RW")
     if not missed:
@@ -61,9 +63,3 @@ def _cycles(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         for order in (step, *step.evidence[1:]) if step.relation == "RW" else (step,):
             if order.is_proved:
                 yield from _cycles(order.evidence)
-
-
-def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
-    for step in steps:
-        yield step
-        yield from _all_steps(step.evidence)

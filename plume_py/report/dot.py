@@ -46,7 +46,7 @@ def _reason(step: Step) -> tuple[str, ...]:
     if step.relation == "WW":
         return (f"as {reader}'s", f"list {display(step.key, LIMIT)} shows")
     whose = f"initial {key}," if step.target == INITIAL_ID else f"{key} from {_name(step.target)},"
-    saw = "is after" if all(e.relation == "SO" for e in step.evidence) else "saw"
+    saw = "is after" if all(e.is_given for e in step.evidence) else "saw"
     return (f"{reader} read", whose, f"{saw} {source}")
 
 
@@ -149,7 +149,7 @@ def _draw_lane(
             if fold.node in column:
                 lane.node(fold.node, _folded(fold), group=group, class_="folded")
     else:
-        session = font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
+        session = font(f"session {display(by_node[column[0]].session, LIMIT)}", point_size=11, color=PALE)
         lane.node(top, _box([[cell(session)]], LANE), group=group)
     for node in (n for n in column if n in by_node):
         lane.node(node, _table(picture, by_node[node]), group=group, class_="transaction")

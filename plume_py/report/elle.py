@@ -15,7 +15,7 @@ from plume_py.history.model import INITIAL_ID
 from plume_py.report.elle_models import elle_cycle, elle_types, ruled_out
 
 _TYPES = {"committed": ":ok", "aborted": ":fail", "unknown": ":info"}
-_RELATIONS = {"WR": ":wr", "WW": ":ww", "RW": ":rw", "SO": ":process", "CM": ":ww"}
+_RELATIONS = {"WR": ":wr", "WW": ":ww", "RW": ":rw", "SO": ":process", "RT": ":realtime", "CM": ":ww"}
 
 # Keywords and vectors that every reader of EDN takes, whatever a history calls its keys.
 _KEYWORD = r":[A-Za-z0-9*!_?<>=+.-][\w*!?<>=+.-]*"
@@ -107,7 +107,7 @@ def _micro_op(op: tuple[object, ...]) -> str:
 
 def _step(step: Step) -> str:
     shown = {":type": _RELATIONS[step.relation]}
-    if step.relation != "SO":
+    if not step.is_given:
         shown[":key"] = _atom(step.key)
     if step.relation == "WR" and step.source != INITIAL_ID:
         shown[":value"] = _atom(step.value)

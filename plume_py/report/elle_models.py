@@ -1,7 +1,8 @@
 """Elle's world: what it calls our patterns, and which consistency models they rule out.
 
 The names are those of elle.consistency-model (0.2). Two of Elle's habits matter. Its plain models know no sessions: a
-violation that rests on session order rules out a ``strong-session-`` model only, and its anomaly ends in ``-process``.
+violation that rests on session order rules out a ``strong-session-`` model only, and its anomaly ends in ``-process``;
+one that rests on real time a ``strong-`` one, and it ends in ``-realtime``.
 And its read committed is Adya's PL-2, weaker than RC here: what only RC's rule about several reads forbids (TAP-h,
 TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 """
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from plume_py.checking.result import Ends, Step, Violation
 from plume_py.levels import LEVELS, sees
+from plume_py.levels.orders import NONE, PER_KEY, REALTIME
 from plume_py.levels.patterns import TORN, Kind
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 from plume_py.report.aliases import aliases
@@ -40,6 +42,11 @@ _MODELS_OF_TYPE: dict[str, tuple[str, ...]] = {
     "G-single-item-process": ("strong-session-snapshot-isolation",),
     "G-nonadjacent-item-process": ("strong-session-snapshot-isolation",),
     "G2-item-process": ("strong-session-serializable",),
+    "G0-realtime": ("strong-read-uncommitted",),
+    "G1c-realtime": ("strong-read-committed",),
+    "G-single-item-realtime": ("strong-snapshot-isolation",),
+    "G-nonadjacent-item-realtime": ("strong-snapshot-isolation",),
+    "G2-item-realtime": ("strong-serializable",),
 }
 
 # Cycles without rw: RC forbids them, and so does Elle's weaker read committed, or even less.
@@ -88,8 +95,15 @@ def elle_types(violation: Violation) -> list[str]:
     names = [name for name in map(_spelled, aliases(violation)) if name in _MODELS_OF_TYPE]
     if violation.pattern.kind in _NO_CYCLES or any(name != _LOST_UPDATE for name in names):
         return names
-    by_sessions = uses_sessions(violation.steps) or not violation.steps
-    return [*names, _cycle_at(violation.level) + ("-process" if by_sessions else "")]
+    return [*names, _cycle_at(violation.level) + _by(violation)]
+
+
+def _by(violation: Violation) -> str:
+    """What else than reads and writes an argument rests on; one that is not told rests on all that counts."""
+    relations = {step.relation for step in violation.all_steps()}
+    if "RT" in relations or (not relations and violation.order in (REALTIME, PER_KEY)):
+        return "-realtime"
+    return "-process" if "SO" in relations or (not relations and violation.order != NONE) else ""
 
 
 def _cycle_at(level: str) -> str:
@@ -101,7 +115,7 @@ def _cycle_at(level: str) -> str:
 
 
 def _spelled(name: str) -> str:
-    cycle = name.removesuffix("-process")
+    cycle = name.removesuffix("-process").removesuffix("-realtime")
     return _SPELLED.get(cycle, cycle) + name[len(cycle) :]
 
 
@@ -118,11 +132,6 @@ def elle_cycle(violation: Violation) -> tuple[Step, ...]:
     return violation.steps
 
 
-def uses_sessions(steps: Iterable[Step]) -> bool:
-    """Does session order occur in an argument, or in what supports it?"""
-    return any(step.relation == "SO" or uses_sessions(step.evidence) for step in steps)
-
-
 def ruled_out(violations: Iterable[Violation]) -> tuple[set[str], set[str]]:
     """Elle's ``:not``, the weakest models that do not hold, and ``:also-not``, those above them."""
     broken = {model for violation in violations for model in _models(violation)}
@@ -134,12 +143,12 @@ def _models(violation: Violation) -> Iterator[str]:
     """The weakest models that one violation rules out."""
     if violation.level not in LEVELS:  # levels per transaction: Elle has no such model
         return
-    by_sessions = uses_sessions(violation.steps) or (not violation.steps and violation.pattern.kind not in _NO_CYCLES)
+    by_order = violation.pattern.kind not in _NO_CYCLES and bool(_by(violation))
     for name in elle_types(violation):
         # A lost update that needs sessions is none to Elle; its cycle speaks for it.
-        if name != _LOST_UPDATE or not (by_sessions or sees(violation.level) & EVERYTHING):
+        if name != _LOST_UPDATE or not (by_order or sees(violation.level) & EVERYTHING):
             yield from _MODELS_OF_TYPE[name]
-    if not by_sessions and violation.pattern.kind not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
+    if not by_order and violation.pattern.kind not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
         yield LEVELS[violation.level].jepsen
 
 

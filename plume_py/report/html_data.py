@@ -14,7 +14,7 @@ from plume_py.report.aliases import aliases
 from plume_py.report.evidence import visible_evidence
 from plume_py.report.looks import LOOKS
 from plume_py.report.recorded import clock
-from plume_py.report.wording import by_name, forbidden, place
+from plume_py.report.wording import by_name, forbidden, place, weaker_order
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -106,7 +106,7 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
         "operations": result.operations,
         "ok": result.ok,
         "levels": {
-            name: {"ok": verdict.ok, "taps": list(verdict.taps), "reason": verdict.reason}
+            name: {"ok": verdict.ok, "taps": list(verdict.taps), "reason": verdict.reason or weaker_order(verdict)}
             for name, verdict in result.levels.items()
         },
         "counts": result.counts,

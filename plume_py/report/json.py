@@ -9,7 +9,7 @@ import msgspec
 
 from plume_py.base.text import defused_json
 from plume_py.base.version import TOOL
-from plume_py.checking.result import Result, Step, Violation
+from plume_py.checking.result import LevelVerdict, Result, Step, Violation
 from plume_py.report.aliases import aliases
 
 _UNPRINTABLE = re.compile("[^ -~]")
@@ -50,7 +50,7 @@ def plain(result: Result) -> dict[str, Any]:
         "transactions": result.transactions,
         "operations": result.operations,
         "ok": result.ok,
-        "levels": {name: {"ok": v.ok, "taps": list(v.taps), "reason": v.reason} for name, v in result.levels.items()},
+        "levels": {name: _verdict(verdict) for name, verdict in result.levels.items()},
         "violations": [_violation(v) for v in result.violations],
         "counts": result.counts,
         "counts_exact": result.counts_exact,
@@ -60,12 +60,18 @@ def plain(result: Result) -> dict[str, Any]:
     } | ({"run": result.run} if result.run else {})
 
 
+def _verdict(verdict: LevelVerdict) -> dict[str, Any]:
+    plain_verdict = {"ok": verdict.ok, "taps": list(verdict.taps), "reason": verdict.reason, "order": verdict.order}
+    return plain_verdict | ({"holds_in": verdict.holds_in} if verdict.holds_in is not None else {})
+
+
 def _violation(violation: Violation) -> dict[str, Any]:
     return {
         "tap": violation.tap,
         "name": violation.name,
         "aliases": list(aliases(violation)),
         "level": violation.level,
+        "order": violation.order,
         "keys": list(violation.keys),
         "transactions": [
             {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}

@@ -18,6 +18,7 @@ class Look:
 
 LOOKS = {
     "SO": Look("#007D5B", "#5FD3AE", "dashed", "normal", "none", "╌╌▶", "session order"),
+    "RT": Look("#4B5AA8", "#A9B4FF", "dashed", "normal", "tee", "├╌▶", "had ended before"),
     "WR": Look("#0068A5", "#6FB8F0", "solid", "normal", "none", "──▶", "is read by"),
     "CM": Look("#C24E00", "#FF9A57", "solid", "normal", "odot", "○─▶", "must commit before"),
     "WW": Look("#8A6100", "#E3C04F", "solid", "vee", "none", "──>", "is overwritten by"),

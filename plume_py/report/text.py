@@ -10,7 +10,7 @@ from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Ste
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
 from plume_py.report.recorded import clock
-from plume_py.report.wording import counted, forbidden, strongest_kept
+from plume_py.report.wording import counted, forbidden, strongest_kept, weaker_order
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 
@@ -72,6 +72,8 @@ def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Sty
         yield f"{lead}{style('absent' if single else 'holds' if len(names) == 1 else 'hold', fg='green')}"
     else:
         taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
+        weaker = weaker_order(verdict)
+        taps += f"; {weaker}" if weaker is not None else ""
         verb = style("found" if single else "violated", fg="red", bold=True)
         yield from wrapped(f"{lead}{verb}: ", taps, "       ")
 

@@ -3,8 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from plume_py.checking.result import Id, Result, ShownTransaction, Violation
+from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
+from plume_py.levels.orders import IF, level_of
 from plume_py.levels.patterns import Kind
 from plume_py.report.aliases import aliases
 
@@ -16,7 +17,8 @@ def forbidden(violation: Violation) -> str:
     if violation.level not in LEVELS:
         return "forbidden by the levels that these transactions run at"
     stronger = "" if violation.level == STRONGEST else " and every stronger level"
-    return f"forbidden by {LEVELS[violation.level].title} ({violation.level}){stronger}"
+    in_time = " in real time" if any(step.relation == "RT" for step in violation.all_steps()) else ""
+    return f"forbidden by {LEVELS[violation.level].title} ({violation.level}){in_time}{stronger}"
 
 
 def counted(number: int, what: str) -> str:
@@ -54,7 +56,13 @@ def _usual_names(violation: Violation) -> Iterator[str]:
 
 def counts_against(violation: Violation, level: str) -> bool:
     """Does it break ``level``? Of what is no level of the lattice, every violation is."""
-    return level not in LEVELS or violation.level in {level, *weaker_levels(level)}
+    plain = level_of(level)
+    return plain not in LEVELS or violation.level in {plain, *weaker_levels(plain)}
+
+
+def weaker_order(verdict: LevelVerdict) -> str | None:
+    """In what weaker order a broken level holds, in words."""
+    return None if verdict.holds_in is None else f"holds if {IF[verdict.holds_in]}"
 
 
 def argument(violation: Violation) -> str:

@@ -48,7 +48,14 @@ def _checked(path: str, settings: Settings) -> Result:
             source = Source(local, path)
             try:
                 history = load_source(source, format=asked.input_format, init_txn=asked.init_txn)  # type: ignore[arg-type]
-                return check(history, asked.levels, max_examples=asked.max_examples, name=path, limits=limits)
+                return check(
+                    history,
+                    asked.levels,
+                    order=asked.order,
+                    max_examples=asked.max_examples,
+                    name=path,
+                    limits=limits,
+                )
             finally:
                 source.close()
     except (IsocheckError, OSError, MemoryError) as error:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from plume_py.base.version import __version__
 from plume_py.levels import NAMES
+from plume_py.levels.orders import DEFAULT_ORDER
 
 # What can become of a history. The last two never reach the results: nothing was checked.
 HOLDS, VIOLATED, UNDECIDED, UNREADABLE = OUTCOMES = ("holds", "violated", "undecided", "unreadable")
@@ -37,6 +38,7 @@ class Settings:
     """The question put to every history; plain values, since it travels to other processes and machines."""
 
     levels: tuple[str, ...] = NAMES
+    order: str = DEFAULT_ORDER
     max_examples: int = 1
     input_format: str | None = None
     init_txn: str = "auto"
@@ -47,7 +49,7 @@ class Settings:
 
     def key(self) -> str:
         """Names the question: results of another one do not count."""
-        return _digest([__version__, self.levels, self.max_examples, self.input_format, self.init_txn])
+        return _digest([__version__, self.levels, self.order, self.max_examples, self.input_format, self.init_txn])
 
     def limited_key(self) -> str:
         """The same for a result that a limit decided: with other limits it does not count."""

@@ -13,7 +13,7 @@ from plume_py.checking.result import Ends, Id, ShownTransaction, Step, Violation
 from plume_py.history.model import INITIAL_ID
 
 _KEYS = "xyzuvw"
-CAUSAL = {"SO", "WR", "CO"}
+CAUSAL = {"SO", "RT", "WR", "CO"}
 # Rotations of a cycle that are compared. Longer ones are hardly ever the same anyway.
 ROTATIONS = 64
 # Orders of transactions that are compared where there are no steps; it is one transaction then, or two.

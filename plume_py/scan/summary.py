@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py.levels import NAMES
+from plume_py.levels.orders import in_lattice_order
 from plume_py.scan.results import ResultLine
 from plume_py.scan.settings import OUTCOMES, UNDECIDED, UNREADABLE
 
@@ -185,7 +185,7 @@ class Summary:
 
     def finish(self) -> "Summary":
         """Put everything in order."""
-        levels = [level for level in (*NAMES, "declared") if level in self.levels]
+        levels = in_lattice_order(self.levels)
         self.levels = {level: self.levels[level] for level in levels}
         self.lowest = {level: self.lowest[level] for level in levels if level in self.lowest}
         order = _pattern_order()

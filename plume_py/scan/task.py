@@ -14,7 +14,7 @@ from plume_py.history.detect import detect, format_of
 from plume_py.history.formats.log_folder import log_names
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.source import HEAD, Source
-from plume_py.levels import NAMES
+from plume_py.levels.orders import in_lattice_order
 from plume_py.report.json import encode, plain
 from plume_py.scan.settings import (
     HOLDS,
@@ -183,7 +183,8 @@ def _check(source: Source, format: str, settings: Settings) -> Result:
     history = load_source(source, format=format, init_txn=settings.init_txn)  # type: ignore[arg-type]
     loaded = time.perf_counter() - start
     limits = Limits(per_level=settings.per_level)
-    result = check(history, settings.levels, max_examples=settings.max_examples, name=source.name, limits=limits)
+    how = {"max_examples": settings.max_examples, "name": source.name, "limits": limits}
+    result = check(history, settings.levels, order=settings.order, **how)  # type: ignore[arg-type]
     return replace(result, seconds={"load": loaded, **result.seconds})
 
 
@@ -196,7 +197,7 @@ def outcome_of(result: Result) -> str:
 
 def _answer(task: ScanTask, settings: Settings, result: Result, digest: str, key: str) -> TaskAnswer:
     outcome = outcome_of(result)
-    broken = [level for level in (*NAMES, "declared") if level in result.levels and result.levels[level].ok is False]
+    broken = in_lattice_order(level for level, verdict in result.levels.items() if verdict.ok is False)
     line = plain(replace(result, history=encodable(task.path), error=result.error and encodable(result.error)))
     seconds = line.pop("seconds")
     line["outcome"] = outcome

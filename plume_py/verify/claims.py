@@ -15,6 +15,7 @@ class WitnessClaim(msgspec.Struct, kw_only=True):
 
     level: Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "declared"]
     order: list[Id]
+    between: str = "session"  # which order between transactions counts
     levels: list[Level] = []
     sees: list[list[int]] | None = None
 
@@ -47,6 +48,7 @@ class ViolationClaim(msgspec.Struct, kw_only=True):
 
     tap: str
     level: str
+    order: str = "session"
     keys: list[Atom]
     transactions: list[ShownClaim]
     steps: list[StepClaim]
@@ -56,6 +58,7 @@ class LevelClaim(msgspec.Struct):
     """The verdict on one level."""
 
     ok: bool | None
+    order: str = "session"
 
 
 class HistoryClaim(msgspec.Struct, kw_only=True):

@@ -1,5 +1,6 @@
 """What a history tells by itself, in plain dicts and sets. t1 -WR(x)-> t3 is a read, START the initial state."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -13,16 +14,19 @@ class HistoryFacts:
     """What a history tells by itself: who wrote, who read what from whom, and which reads are wrong in themselves.
 
     Transactions are numbered as they stand. A transaction counts if it committed, or if its outcome is unknown and a
-    committed one read from it; only the reads of committed ones are judged.
+    committed one read from it; only the reads of committed ones are judged. ``order`` is which order between them
+    counts: none (then each has a session of its own), session, or with real time, realtime and realtime-per-key.
     """
 
-    def __init__(self, history: History) -> None:
-        self.history = history
+    def __init__(self, history: History, order: str = "session") -> None:
+        self.history, self.order = history, order
         self.txns: list[Transaction] = []
         self.session: list[int] = []
         for s, session in enumerate(history):
             self.txns += session
             self.session += [s] * len(session)
+        if order == "none":
+            self.session = list(range(len(self.txns)))
         self.called: dict[str | int, list[int]] = {}  # by id, which need not be unique
         for t, txn in enumerate(self.txns):
             self.called.setdefault(txn.id, []).append(t)
@@ -49,6 +53,8 @@ class HistoryFacts:
         for a, b in pairwise(self.live):
             if self.session[a] == self.session[b]:
                 self.previous[b] = a
+        self.ended = self._ended() if order.startswith("realtime") else {}  # by session: who has an end, in order
+        self.keys = {t: {op.key for op in self.txns[t].ops} for t in self.live} if order == "realtime-per-key" else {}
 
     def _ops(self, *kinds: str) -> Iterator[tuple[int, Op]]:
         return ((t, op) for t, txn in enumerate(self.txns) for op in txn.ops if op.kind in kinds)
@@ -117,9 +123,50 @@ class HistoryFacts:
         return "the initial state" if t == START else txn_text(self.txns[t].id)
 
     def before(self, t: int) -> set[int]:
-        """The direct predecessors of t by SO and WR."""
-        found = {t1 for _, t1 in self.reads[t] if t1 != START}
+        """The direct predecessors of t by SO, WR and real time, or such that these follow."""
+        found = {t1 for _, t1 in self.reads[t] if t1 != START} | self.ended_before(t)
         return found | {self.previous[t]} if t in self.previous else found
+
+    def _ended(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for t in self.live:
+            if self.txns[t].end is not None and self.txns[t].status == "committed":
+                found.setdefault(self.session[t], []).append(t)
+        return found
+
+    def in_time(self, a: int, b: int) -> bool:
+        """Does real time count, and had a ended before b began?"""
+        end, begin = self.txns[a].end, self.txns[b].begin
+        is_early = end is not None and begin is not None and end < begin and self.txns[a].status == "committed"
+        if not self.ended or a == self.history.init_txn:
+            return False
+        return is_early and (self.order == "realtime" or not self.keys[a].isdisjoint(self.keys[b]))
+
+    def ended_before(self, t: int, only: set[int] | None = None) -> set[int]:
+        """Of each session the last that had ended before t began, since session order says the rest; or all of them.
+
+        Those that need a common key are all there, since others of their session may have none. ``only``: among these.
+        """
+        begin = self.txns[t].begin
+        if begin is None:
+            return set()
+        found: set[int] = set()
+        for several in self.ended.values():
+            at = bisect_left(several, begin, key=self._end)
+            if self.keys:
+                found.update(a for a in several[:at] if (only is None or a in only) and self.in_time(a, t))
+            else:
+                last = next((i for i in range(at - 1, -1, -1) if only is None or several[i] in only), None)
+                found.update(() if last is None else (several[last],))
+        return found - {t}
+
+    def ended_writers(self, x: Atom, t: int) -> list[int]:
+        """The writers of x that had ended before t began, as far as others of their session do not stand for them."""
+        found = ([w for w in writers if w != t and self.in_time(w, t)] for writers in self.writers.get(x, {}).values())
+        return [several[-1] for several in found if several]
+
+    def _end(self, t: int) -> int:
+        return self.txns[t].end or 0
 
 
 def _appends(txn: Transaction) -> dict[Atom, tuple[Atom, ...]]:

@@ -1,8 +1,9 @@
 """Strong and mixed levels by the axioms: one commit order, and the least visibility that all levels ask for together.
 
-A transaction sees its session and those it read from; at PSI and SI, also all earlier writers of what it writes. At TCC
-and PSI it sees, too, whom these see; at PC and SI all that come before one of them; at SER all that come before itself.
-Of what it sees it must read the newest version of each key; at RC, of what it has read from so far.
+A transaction sees its session, those it read from and, where real time counts, those that had ended before it began; at
+PSI and SI, also all earlier writers of what it writes. At TCC and PSI it sees, too, whom these see; at PC and SI all
+that come before one of them; at SER all that come before itself. Of what it sees it must read the newest version of
+each key; at RC, of what it has read from so far.
 """
 
 from bisect import bisect_left
@@ -44,8 +45,8 @@ class OrderReplay:
         return found if self.only is None else [(x, t1) for x, t1 in found if t1 == START or t1 in self.only]
 
     def direct(self, t: int) -> set[int]:
-        """Its session predecessor and those it read from."""
-        found = {t1 for _, t1 in self.reads(t) if t1 != START}
+        """Its session predecessor, those it read from, and those that real time puts before it."""
+        found = {t1 for _, t1 in self.reads(t) if t1 != START} | self.facts.ended_before(t, self.only)
         previous = self.facts.previous.get(t)
         while previous is not None and self.only is not None and previous not in self.only:
             previous = self.facts.previous.get(previous)
@@ -86,6 +87,7 @@ class OrderReplay:
         level, (prefix, past) = self.level(t), self.visible[t]
         if level in ("RC", "RA"):
             session = {a for a in self.order if a < t and self.facts.session[a] == self.facts.session[t]}
+            session |= {a for a in self.order if self.facts.in_time(a, t)}
             return {self.place[a] for a in self.direct(t) | session}
         seen = set(range(prefix))
         if level in CLOSED:
@@ -130,7 +132,8 @@ class OrderReplay:
                 before.add(t1)
             elif level == "RA":
                 session = [w for w in self.facts.writers.get(x, {}).get(self.facts.session[t], ()) if w in self.place]
-                yield x, t1, self._newest_of(x, known | set(session))
+                in_time = {w for ws in self.facts.writers.get(x, {}).values() for w in ws if self.facts.in_time(w, t)}
+                yield x, t1, self._newest_of(x, known | set(session) | (in_time & self.place.keys()))
             else:
                 yield x, t1, self._newest_seen(x, level, visible)
 
@@ -172,7 +175,9 @@ def all_orders_fail(facts: HistoryFacts, level: Callable[[int], str], only: set[
 
 
 def _groups(facts: HistoryFacts, only: set[int]) -> list[set[int]]:
-    """Transactions that are linked by sessions and keys."""
+    """Transactions that are linked by sessions and keys; by real time all of them are."""
+    if facts.ended:
+        return [only]
     members: defaultdict[tuple[str, object], list[int]] = defaultdict(list)
     for t in only:
         members["session", facts.session[t]].append(t)

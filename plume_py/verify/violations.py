@@ -8,13 +8,14 @@ from plume_py.base.text import display, key_text, txn_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
+from plume_py.levels.orders import WEAKER, level_of
 from plume_py.verify.claims import HistoryClaim, Id, ShownClaim, StepClaim, ViolationClaim
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import DUPLICATE, START, TORN, contradict
 from plume_py.verify.strong import STRONG, all_orders_fail
 
 INITIAL = "(initial state)"  # how reports call it; no transaction may have this id
-CAUSAL = {"SO", "WR"}
+CAUSAL = {"SO", "RT", "WR"}
 LISTS = (DUPLICATE, TORN, "incompatible-order", "version-order-cycle")
 # The level whose premise a pattern is about; patterns of single reads and lists break every level but CI.
 LEVEL_OF = {
@@ -59,23 +60,29 @@ def verify_entry(history: History, entry: HistoryClaim) -> list[str]:
 
 def judge_entry(history: History, entry: HistoryClaim) -> Verdict:
     """The same, with what is wrong apart from what is too large to tell."""
-    facts = HistoryFacts(history)
+    facts: dict[str, HistoryFacts] = {}
     verdict = Verdict()
     for number, claim in enumerate(entry.violations, 1):
         name = f"violation {number} ({display(claim.tap)})"
         try:
-            ClaimCheck(facts, claim).check()
+            need(claim.order in WEAKER, f"there is no order {display(claim.order)}")
+            if claim.order not in facts:
+                facts[claim.order] = HistoryFacts(history, claim.order)
+            ClaimCheck(facts[claim.order], claim).check()
         except RefutedError as error:
             verdict.refuted.append(f"{name}: {error}")
         except UndecidedError as error:
             verdict.undecided.append(f"{name}: {error}")
-    broken = {claim.level for claim in entry.violations}
-    for level in entry.levels.keys() & LEVELS.keys():
-        against = broken & {level, *weaker_levels(level)}
-        if entry.levels[level].ok and against:
-            verdict.refuted.append(f"{level} is said to hold, but a violation of {min(against)} is shown")
-        if entry.levels[level].ok is False and not against:
-            verdict.refuted.append(f"{level} is said to be violated, but no violation of it is shown")
+    for name, said in entry.levels.items():
+        level = level_of(name)
+        if level not in LEVELS:
+            continue
+        weaker, orders = {level, *weaker_levels(level)}, {said.order, *WEAKER.get(said.order, ())}
+        against = {claim.level for claim in entry.violations if claim.level in weaker and claim.order in orders}
+        if said.ok and against:
+            verdict.refuted.append(f"{name} is said to hold, but a violation of {min(against)} is shown")
+        if said.ok is False and not against:
+            verdict.refuted.append(f"{name} is said to be violated, but no violation of it is shown")
     return verdict
 
 
@@ -201,13 +208,13 @@ class ClaimCheck:
                 need(step.source != INITIAL, "nothing precedes the initial state")
         forced, others = kinds.count("CM"), set(kinds) - {"CM"}
         if tap == "g":
-            need(set(kinds) <= CAUSAL, "it is not a cycle of SO and WR")
+            need(set(kinds) <= CAUSAL, "it is not a cycle of SO, RT and WR")
         elif tap == "version-order-cycle":
-            need(not forced and "WW" in kinds, "it is not a cycle of version orders, SO and WR")
+            need(not forced and "WW" in kinds, "it is not a cycle of version orders, SO, RT and WR")
         elif tap in "hkm":
-            need(forced == 1 and others <= CAUSAL, "all but one of its steps should be SO or WR")
+            need(forced == 1 and others <= CAUSAL, "all but one of its steps should be SO, RT or WR")
         else:
-            need(forced and (forced > 1 or "WW" in others), "its other steps are SO and WR alone")
+            need(forced and (forced > 1 or "WW" in others), "its other steps are SO, RT and WR alone")
 
     def _check_step(self, step: StepClaim) -> None:
         """A step is true in the history, or forced by the level."""
@@ -218,10 +225,12 @@ class ClaimCheck:
         if step.relation == "CM":
             self._check_forced(step, name)
             return
-        need(step.relation in ("SO", "WR", "WW"), f"{name} is not a step that this level knows")
+        need(step.relation in ("SO", "RT", "WR", "WW"), f"{name} is not a step that this level knows")
         a, b = self._source(step.source), self._transaction(step.target)
         if step.relation == "SO":
             true = facts.session[a] == facts.session[b] and START < a < b
+        elif step.relation == "RT":
+            true = a != START and facts.in_time(a, b)
         elif step.relation == "WR":
             true = (step.key, a) in facts.reads[b] and self._is_value(step, a, b)
         else:
@@ -252,7 +261,7 @@ class ClaimCheck:
             f"{name}: {facts.name(t2)} is not another writer of {key_text(x)}",
         )
         for inner in step.evidence:
-            need(inner.relation in CAUSAL, f"{name}: its evidence is not SO or WR")
+            need(inner.relation in CAUSAL, f"{name}: its evidence is not SO, RT or WR")
             self._check_step(inner)
         ends = [step.source, *(inner.target for inner in step.evidence)]
         starts = [*(inner.source for inner in step.evidence), step.reader]

@@ -15,7 +15,7 @@ from plume_py.verify.strong import OrderReplay
 
 def verify_witness(history: History, witness: WitnessClaim) -> list[str]:
     """What is wrong with a commit order; nothing, if it shows its level."""
-    facts = HistoryFacts(history)
+    facts = HistoryFacts(history, witness.between)
     name = [txn.id for txn in facts.txns]
     problems = _membership(witness.order, [name[t] for t in facts.live])
     if problems:
@@ -71,11 +71,12 @@ def _flawed(facts: HistoryFacts) -> Iterator[str]:
 
 
 def _disordered(facts: HistoryFacts, place: dict[int, int]) -> Iterator[str]:
-    """The order extends SO and WR."""
+    """The order extends SO, WR and, where it counts, real time."""
     for t in facts.live:
         for t1 in facts.before(t):
             if place[t1] > place[t]:
                 why = "comes before it in its session" if facts.previous.get(t) == t1 else "was read by it"
+                why = "had ended before that began" if facts.in_time(t1, t) else why
                 yield f"{facts.name(t1)} stands after {facts.name(t)} in the order, but {why}"
 
 
@@ -112,12 +113,14 @@ def _known_by_reading(facts: HistoryFacts, order: list[int], place: dict[int, in
 
 
 def _known_directly(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> Known:
-    """RA: t2 comes before t3 in its session, or t3 read from it."""
+    """RA: t2 comes before t3 in its session or in real time, or t3 read from it."""
     by_session: defaultdict[int, dict[Atom, int]] = defaultdict(dict)
     for t3 in order:
         wanted = {x for x, _ in facts.reads[t3]}
         session = by_session[facts.session[t3]]
         newest = {x: session[x] for x in wanted if x in session}
+        for x in wanted if facts.ended else ():
+            newest[x] = max(newest.get(x, START), *facts.ended_writers(x, t3), START, key=place.__getitem__)
         for t2 in {t1 for _, t1 in facts.reads[t3] if t1 != START}:
             for x in facts.wrote[t2].keys() & wanted:
                 newest[x] = max(newest.get(x, START), t2, key=place.__getitem__)

@@ -2,7 +2,8 @@
 
 A history is plain data: a list of sessions, each a list of transactions ``(status, ops)``, where an operation is
 ``("r" | "w" | "append", key, value)`` and a list read has a list or tuple as its value. Transactions are numbered
-session by session, as in the engine, and ``INITIAL`` stands for the initial state.
+session by session, as in the engine, and ``INITIAL`` stands for the initial state. Which order between transactions
+counts is said literally: pairs of one session, and pairs of which one had ended before the other began.
 
 A level holds when some total commit order obeys its axiom, so commit orders are simply tried, one transaction at a
 time. Every axiom speaks about what precedes the reader t3; it is therefore judged when t3 is placed, and an order that
@@ -24,7 +25,9 @@ LETTERS = {"CI": frozenset("j"), "RC": BASE | set("hi"), "RA": BASE | set("hijkl
 class Facts:
     """What a history says by itself: who read what from whom, SO, WR, CO, and the patterns a-g and j."""
 
-    def __init__(self, sessions, initial=0, declared=True):
+    def __init__(self, sessions, initial=0, declared=True, order="session", times=None):
+        """``order``: none, session, realtime, realtime-per-key; ``times``: (begin, end) of each, None if not known."""
+        self.order, self.times = order, times
         self.txns = [txn for session in sessions for txn in session]
         self.session = [s for s, session in enumerate(sessions) for _ in session]
         self.initial = initial
@@ -133,13 +136,24 @@ class Facts:
             for x in self.writes[t]:
                 self.writers.setdefault(x, []).append(t)
         self._order_lists()
-        self.so = {(a, b) for a, b in combinations(self.live, 2) if self.session[a] == self.session[b]}
+        self.so = set()
+        if self.order != "none":
+            self.so = {(a, b) for a, b in combinations(self.live, 2) if self.session[a] == self.session[b]}
+        if self.order.startswith("realtime"):
+            self.so |= {(a, b) for a, b in permutations(self.live, 2) if self._ended_before(a, b)}
         self.wr = {(t1, t3) for t3 in self.live for _, t1 in self.reads[t3] if t1 != INITIAL}
         self.co = _closure(self.so | self.wr)
         if any(a == b for a, b in self.co):
             self.found.add("g")
         elif any(a == b for a, b in _closure(self.co | self.ww)):
             self.found.add("version order")
+
+    def _ended_before(self, a, b):
+        end, begin = self.times[a][1], self.times[b][0]
+        if self.txns[a][0] == "unknown" or end is None or begin is None or end >= begin:
+            return False
+        touched = [{x for _, x, _ in self.txns[t][1]} for t in (a, b)]
+        return self.order == "realtime" or bool(touched[0] & touched[1])
 
     def _order_lists(self):
         """What lists tell about the order of writers, at every level from RC up."""

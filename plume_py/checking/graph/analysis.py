@@ -11,19 +11,32 @@ from plume_py.base import accel
 from plume_py.checking.graph import clock_kernels, reads_kernels
 from plume_py.checking.graph.causal import ClockKind, Extra, Ordering, order_of, vector_blocks, whole_clocks
 from plume_py.checking.graph.reads import Reads, key_writers, resolve_reads
-from plume_py.checking.graph.records import Clocks, Columns, KeyGroups, Writers
+from plume_py.checking.graph.realtime import RealTime, with_moments, without_sessions
+from plume_py.checking.graph.records import Clocks, Columns, KeyGroups, Spans, Writers
 from plume_py.history.model import Bools, History, Int32s, Int64s
+from plume_py.levels.orders import DEFAULT_ORDER, NONE, PER_KEY, REALTIME
 
 
 class Analysis:
     """Everything that the levels share for one history; each part is computed when first asked for."""
 
     def __init__(
-        self, history: History, clock: ClockKind = "auto", progress: Callable[[str], None] | None = None
+        self,
+        history: History,
+        clock: ClockKind = "auto",
+        progress: Callable[[str], None] | None = None,
+        order: str = DEFAULT_ORDER,
     ) -> None:
-        """``progress`` is called with the name of each phase that begins."""
-        self.history = history
-        self.clock = clock
+        """``progress`` is called with the name of each phase that begins; ``order`` is one of levels.orders.
+
+        ``given`` is the history as it is; ``history``, what is analysed, has its sessions as the order wants them, and
+        behind its transactions there may be moments of real time.
+        """
+        self.given = history
+        self.order = order
+        self.real_time = _real_time(history, order)
+        self.history = _as_ordered(history, order, self.real_time)
+        self.clock: ClockKind = clock if self.real_time is None else "vector"
         self._progress = progress
         self.seconds: dict[str, float] = {}
 
@@ -56,7 +69,44 @@ class Analysis:
         count = reads_kernels.group_writers(writers, self.history.txn_session, key_group, group_start, group_session)
         return KeyGroups(key_group, group_start[: count + 1].copy(), group_session[:count].copy())
 
-    # Session order. Kernels ask session_kernels, everybody else asks here.
+    def of(self, history: History) -> "Analysis":
+        """Of another history, in the same way."""
+        return Analysis(history, self.clock, order=self.order)
+
+    # Session order, and real time where it counts. Kernels ask session_kernels, everybody else asks here.
+
+    @property
+    def spans(self) -> Spans:
+        """When transactions began and ended, for kernels, if real time counts."""
+        return Spans.none() if self.real_time is None else self.real_time.spans
+
+    @property
+    def time_edges(self) -> Int32s:
+        """Rows (earlier, later, -1, -1) that stand for real-time order, moments among them."""
+        edges = np.empty((0, 2), np.int32) if self.real_time is None else self.real_time.moments.edges
+        return np.pad(edges, ((0, 0), (0, 2)), constant_values=-1)
+
+    @cached_property
+    def time_predecessors(self) -> Extra:
+        """The same by who comes later."""
+        return Extra.of(self.time_edges, self.history.transactions)
+
+    def is_moment(self, t: int) -> bool:
+        """Is it no transaction, but a moment of real time?"""
+        return t >= self.given.transactions
+
+    def precedes(self, a: int, b: int) -> bool:
+        """Is a before b in session order, or in real time where that counts?"""
+        return self.precedes_in_session(a, b) or self.precedes_in_time(a, b)
+
+    def precedes_in_time(self, a: int, b: int) -> bool:
+        """Does real time count, and had a ended before b began?"""
+        return self.real_time is not None and self.real_time.precedes(a, b)
+
+    def edges_into(self, edges: Int32s) -> Extra:
+        """Rows (from, to, …), and real time, by who comes later."""
+        rows = np.concatenate((edges, self.time_edges)) if self.real_time is not None else edges
+        return Extra.of(rows, self.history.transactions)
 
     def precedes_in_session(self, a: int, b: int) -> bool:
         """Is a before b in session order?"""
@@ -69,10 +119,11 @@ class Analysis:
 
     @property
     def session_edges(self) -> tuple[Int32s, Int32s]:
-        """(earlier, later): those that follow one another in session order; the rest of it is transitive."""
+        """(earlier, later): those that follow one another; the rest of session order and real time is transitive."""
         session = self.history.txn_session
         later = 1 + np.flatnonzero(session[1:] == session[:-1]).astype(np.int32)
-        return later - 1, later
+        edges = self.time_edges
+        return np.concatenate((later - 1, edges[:, 0])), np.concatenate((later, edges[:, 1]))
 
     # Causal order
 
@@ -81,7 +132,7 @@ class Analysis:
         """The causal order, SO and WR alone."""
         reads = self.reads
         with self.timed("order"):
-            return order_of(self.history, reads, Extra.of(np.empty((0, 4), np.int32), self.history.transactions))
+            return order_of(self.history, reads, self.edges_into(np.empty((0, 4), np.int32)))
 
     @cached_property
     def version_ordering(self) -> Ordering:
@@ -89,7 +140,7 @@ class Analysis:
         fixed = self.reads.version_order
         if not len(fixed):
             return self.causal
-        return order_of(self.history, self.reads, Extra.of(fixed, self.history.transactions))
+        return order_of(self.history, self.reads, self.edges_into(fixed))
 
     @cached_property
     def reads_on_cycles(self) -> Int64s:
@@ -107,14 +158,14 @@ class Analysis:
         """The causal clocks of all sessions, if they can be had at once."""
         reads, causal = self.reads, self.causal
         with self.timed("clocks"):
-            return whole_clocks(self.history, reads, causal, self.clock)
+            return whole_clocks(self.history, reads, causal, self.clock, self.time_predecessors)
 
     def clocks(self) -> Iterator[Clocks]:
         """The causal clocks, block by block; a block is good until the next one is asked for."""
         if self.whole_clocks is not None:
             yield self.whole_clocks
             return
-        blocks = vector_blocks(self.history, self.reads, self.causal)
+        blocks = vector_blocks(self.history, self.reads, self.causal, self.time_predecessors)
         while True:
             with self.timed("clocks"):
                 block = next(blocks, None)
@@ -140,3 +191,17 @@ class Analysis:
             yield
         finally:
             self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def _real_time(history: History, order: str) -> RealTime | None:
+    if order not in (REALTIME, PER_KEY):
+        return None
+    if history.times is None:
+        raise ValueError("real-time order of a history without times")
+    return RealTime(history, history.times, order == PER_KEY)
+
+
+def _as_ordered(history: History, order: str, real_time: RealTime | None) -> History:
+    if real_time is not None:
+        return with_moments(history, real_time.moments.count)
+    return without_sessions(history) if order == NONE else history

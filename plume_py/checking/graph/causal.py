@@ -10,7 +10,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.checking.graph import clock_kernels, order_kernels, tree_clock_kernels
 from plume_py.checking.graph.reads import Reads
-from plume_py.checking.graph.records import Clocks, Columns, Counts, Predecessors
+from plume_py.checking.graph.records import Clocks, Columns, Predecessors
 from plume_py.history.model import History, Int32s, Int64s
 
 # A block of clock rows takes at most this many bytes.
@@ -105,14 +105,14 @@ def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[I
     return rest[order], component
 
 
-def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind) -> Clocks | None:
-    """The clocks of all sessions at once, if ``kind`` and memory allow it."""
+def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind, besides: Extra) -> Clocks | None:
+    """The clocks of all sessions at once, if ``kind`` and memory allow it; ``besides``: edges besides SO and WR."""
     if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
         limit = None if kind == "tree" else history.transactions * history.sessions // ENTRIES_PER_STEP
         tree = tree_clocks(history, reads, causal, limit)
         if tree is not None:
             return tree
-    return next(vector_blocks(history, reads, causal)) if clock_width(history) >= history.sessions else None
+    return next(vector_blocks(history, reads, causal, besides)) if clock_width(history) >= history.sessions else None
 
 
 def clock_width(history: History) -> int:
@@ -128,23 +128,17 @@ def _count_type(history: History) -> "np.dtype[Any]":
     return np.dtype(np.uint8 if longest < 1 << 8 else np.uint16 if longest < 1 << 16 else np.int32)
 
 
-def vector_blocks(history: History, reads: Reads, causal: Ordering) -> Iterator[Clocks]:
+def vector_blocks(history: History, reads: Reads, causal: Ordering, besides: Extra) -> Iterator[Clocks]:
     """The clocks of all transactions, a block of sessions at a time; each takes the memory of the one before."""
     width = clock_width(history)
+    graph = predecessors(history, reads, besides)
     room = np.empty(history.transactions * width, _count_type(history))
     for low in range(0, max(1, history.sessions), width):
         high = min(low + width, history.sessions)
         clock = room[: history.transactions * (high - low)].reshape(history.transactions, high - low)
-        _fill(history, reads, causal, low, clock)
+        accel.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
+        clock_kernels.vector_clocks(causal.order, causal.component, history.session_start, graph, low, clock)
         yield Clocks(low, high, history.txn_session, history.session_start, clock, *NO_LOGS)
-
-
-def _fill(history: History, reads: Reads, causal: Ordering, low: int, clock: Counts) -> None:
-    accel.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
-    clock_kernels.vector_clocks(
-        causal.order, causal.component, history.txn_session, history.session_start,
-        reads.read_start, reads.read_source, low, clock,
-    )  # fmt: skip
 
 
 def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:

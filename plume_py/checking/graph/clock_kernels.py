@@ -9,8 +9,8 @@ component (of a causal cycle) come together and share one row.
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
-from plume_py.checking.graph.records import Clocks
+from plume_py.checking.graph import order_kernels, session_kernels
+from plume_py.checking.graph.records import Clocks, Predecessors
 
 
 def horizon(clocks: Clocks, t, s):
@@ -89,8 +89,9 @@ def count_up_to(row, low, p, session, session_start):
         row[session - low] = max(row[session - low], p - session_start[session] + 1)
 
 
-def vector_clocks(order, component, txn_session, session_start, read_start, read_source, low, clock):
+def vector_clocks(order, component, session_start, graph: Predecessors, low, clock):
     """Fill the rows of one block."""
+    txn_session, read_start, read_source, extra_start, extra_source = graph
     i = 0
     while i < len(order):
         first = order[i]
@@ -103,8 +104,11 @@ def vector_clocks(order, component, txn_session, session_start, read_start, read
                 p = read_source[r]
                 if p >= 0:
                     learn(clock, low, first, p, txn_session[p], session_start)
+            for e in range(extra_start[first], extra_start[first + 1]):
+                p = extra_source[e]
+                learn(clock, low, first, p, txn_session[p], session_start)
         else:
-            cycle_row(order[i:end], component, txn_session, session_start, read_start, read_source, low, clock)
+            cycle_row(order[i:end], component, session_start, graph, low, clock)
         i = end
 
 
@@ -130,18 +134,18 @@ def clear_row(clock, t):
         clock[t, j] = 0
 
 
-def cycle_row(members, component, txn_session, session_start, read_start, read_source, low, clock):
+def cycle_row(members, component, session_start, graph: Predecessors, low, clock):
     """On a causal cycle each is before all, itself included: one row, computed in the first member's, for all."""
-    first = members[0]
+    txn_session, first = graph.txn_session, members[0]
     clear_row(clock, first)
     for t in members:
-        p = session_kernels.previous(txn_session, t)
-        if p >= 0 and component[p] != component[first]:
-            learn(clock, low, first, p, txn_session[p], session_start)
-        for r in range(read_start[t], read_start[t + 1]):
-            p = read_source[r]
+        i = 0
+        p = order_kernels.predecessor(graph, t, i)
+        while p != -2:
             if p >= 0 and component[p] != component[first]:
                 learn(clock, low, first, p, txn_session[p], session_start)
+            i += 1
+            p = order_kernels.predecessor(graph, t, i)
     for t in members:
         count_up_to(clock[first], low, t, txn_session[t], session_start)
     for t in members[1:]:

@@ -168,13 +168,15 @@ def components(start, target, order, component):
     return found
 
 
-def shortest_path(begin, end, allowed, graph: Predecessors, parent, queue):
+def shortest_path(begin, end, allowed, moments, graph: Predecessors, parent, queue):
     """Search backwards, breadth first, from ``end`` to ``begin`` through allowed transactions; begin may equal end.
 
-    ``parent`` (-1 everywhere before) then leads from begin to end, from each to its successor. Returns success.
+    Those numbered from ``moments`` on are moments of real time, which cost nothing. ``parent`` (-1 everywhere before)
+    then leads from begin to end, from each to its successor. ``queue`` has room for all twice. Returns success.
     """
-    head, tail = 0, 1
-    queue[0] = end
+    head = len(queue) // 2
+    tail = head + 1
+    queue[head] = end
     while head < tail:
         t = queue[head]
         head += 1
@@ -189,6 +191,10 @@ def shortest_path(begin, end, allowed, graph: Predecessors, parent, queue):
                 return True
             if p >= 0 and allowed[p] and p != end and parent[p] < 0:
                 parent[p] = t
-                queue[tail] = p
-                tail += 1
+                if p >= moments:
+                    head -= 1
+                    queue[head] = p
+                else:
+                    queue[tail] = p
+                    tail += 1
     return False

@@ -4,37 +4,32 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.checking.graph import order_kernels
+from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Extra, Ordering, predecessors
-from plume_py.checking.graph.reads import Reads
-from plume_py.history.model import History
+from plume_py.history.model import Bools
 
 
-def causal_path(history: History, reads: Reads, causal: Ordering, begin: int, end: int) -> list[int]:
-    """A shortest path begin -> … -> end of SO and WR edges; begin must be causally before end."""
+def causal_path(analysis: Analysis, begin: int, end: int) -> list[int]:
+    """A shortest path begin -> … -> end of causal edges; begin must be causally before end."""
+    causal = analysis.causal
     # Nothing placed before begin can lie on the way; on cycles the places mean nothing.
     after_begin = (causal.position >= causal.position[begin]) | (causal.component >= 0)
-    nothing = Extra.of(np.empty((0, 4), np.int32), history.transactions)
-    return _path(history, reads, nothing, begin, end, after_begin)
+    return _path(analysis, analysis.time_predecessors, begin, end, after_begin)
 
 
-def cycle_path(history: History, reads: Reads, extra: Extra, ordering: Ordering, begin: int, end: int) -> list[int]:
+def cycle_path(analysis: Analysis, extra: Extra, ordering: Ordering, begin: int, end: int) -> list[int]:
     """A shortest path begin -> … -> end inside the cycle on which both lie; begin may equal end."""
-    return _path(history, reads, extra, begin, end, ordering.component == ordering.component[end])
+    return _path(analysis, extra, begin, end, ordering.component == ordering.component[end])
 
 
-def _path(
-    history: History,
-    reads: Reads,
-    extra: Extra,
-    begin: int,
-    end: int,
-    allowed: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
-) -> list[int]:
+def _path(analysis: Analysis, extra: Extra, begin: int, end: int, allowed: Bools) -> list[int]:
+    history = analysis.history
     accel.prepare(2 * history.transactions, order_kernels)
     parent = np.full(history.transactions, -1, np.int32)
-    queue = np.empty(history.transactions + 1, np.int32)
-    graph = predecessors(history, reads, extra)
-    found = order_kernels.shortest_path(begin, end, allowed, graph, parent, queue)
+    queue = np.empty(2 * history.transactions + 2, np.int32)
+    graph = predecessors(history, analysis.reads, extra)
+    moments = analysis.given.transactions
+    found = order_kernels.shortest_path(begin, end, allowed, moments, graph, parent, queue)
     assert found, "no path between transactions that precede each other"
     path = [begin, int(parent[begin])]
     while path[-1] != end:

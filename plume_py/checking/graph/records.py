@@ -96,6 +96,18 @@ class Clocks(NamedTuple):
     learner: Int32s
 
 
+class Spans(NamedTuple):
+    """When transactions began and ended, where real time counts; else empty. NO_TIME: not known, or does not count."""
+
+    begin: Int64s
+    end: Int64s
+
+    @staticmethod
+    def none() -> "Spans":
+        """Real time does not count."""
+        return Spans(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 class Slots(NamedTuple):
     """Reads and writes in the order of some slots.
 

@@ -1,6 +1,8 @@
-"""Session order, for kernels. Transactions are numbered session by session, so it is asked of numbers and sessions."""
+"""Session order and real time, for kernels. Transactions are numbered session by session: numbers tell who is first."""
 
 # mypy: allow-untyped-defs
+
+from plume_py.history.times import NO_TIME
 
 
 def precedes(txn_session, a, b):
@@ -11,3 +13,8 @@ def precedes(txn_session, a, b):
 def previous(txn_session, t):
     """The transaction right before t in session order, or -1."""
     return t - 1 if t > 0 and txn_session[t - 1] == txn_session[t] else -1
+
+
+def ended_before(begin, end, a, b):
+    """Does real time count, and is a known to have ended before b began?"""
+    return len(end) > 0 and NO_TIME < end[a] < begin[b]

@@ -18,7 +18,7 @@ class Part:
     def without(self, gone: Bools) -> "Part":
         """Leave out these operations, which must be reads."""
         origins = np.flatnonzero(~gone) if self.origins is None else self.origins[~gone]
-        return Part(Analysis(without_operations(self.analysis.history, gone), self.analysis.clock), origins)
+        return Part(self.analysis.of(without_operations(self.analysis.given, gone)), origins)
 
     def number_in_whole(self, o: int) -> int:
         """Which operation of the whole history operation ``o`` of what is left is."""

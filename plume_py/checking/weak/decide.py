@@ -13,8 +13,9 @@ from typing import TypeVar
 import numpy as np
 
 from plume_py.base import accel
+from plume_py.checking.graph import realtime_kernels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.causal import Extra, Ordering, order_of
+from plume_py.checking.graph.causal import Ordering, order_of
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
 from plume_py.checking.graph.records import Clocks, Slots
 from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels
@@ -70,7 +71,7 @@ class WeakLevels:
         analysis, forced = self.analysis, self._forced(level)
         edges = np.concatenate((forced.edges, analysis.reads.version_order))
         causal = analysis.causal
-        extra = Extra.of(edges, analysis.history.transactions)
+        extra = analysis.edges_into(edges)
         with analysis.timed("cycle"):
             # Mostly every edge already goes forward in the causal order at hand, which then is a witness.
             forward = causal.acyclic and bool(np.all(causal.position[edges[:, 0]] < causal.position[edges[:, 1]]))
@@ -88,7 +89,20 @@ class WeakLevels:
         with analysis.timed("edges"):
             if level == "RC":
                 return _joined(_in_threads(rc_kernels.forced_edges, self._halves(), *arguments))
-            return _joined(_in_threads(ra_kernels.forced_edges, self._halves(), *arguments, reads.live))
+            parts = _in_threads(ra_kernels.forced_edges, self._halves(), *arguments, reads.live)
+            return _joined([*parts, *self._forced_by_time()])
+
+    def _forced_by_time(self) -> list[tuple[Int32s, int]]:
+        """What RA forces in real time besides: t2 had ended before t3 began."""
+        analysis, times = self.analysis, self.analysis.real_time
+        if times is None:
+            return []
+        accel.prepare(10 * analysis.history.operations, realtime_kernels)
+        edges = realtime_kernels.forced_edges(
+            analysis.reads.external, analysis.key_writers, analysis.groups, analysis.history.txn_session, times.spans
+        )
+        stale = edges[:, 1] < 0
+        return [(edges[~stale], int(np.count_nonzero(stale)))]
 
     def _forced_by_causality(self) -> Forced:
         analysis = self.analysis
@@ -134,7 +148,7 @@ class WeakLevels:
                 return ordering
             edges = np.concatenate((edges, backward))
             with analysis.timed("cycle"):
-                ordering = order_of(history, reads, Extra.of(edges, history.transactions))
+                ordering = order_of(history, reads, analysis.edges_into(edges))
             if not ordering.acyclic:
                 return None
         return None

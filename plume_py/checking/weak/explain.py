@@ -6,7 +6,6 @@ import numpy as np
 
 from plume_py.base.text import key_text, txn_text
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.causal import Extra
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
 from plume_py.checking.graph.paths import causal_path, cycle_path
 from plume_py.checking.result import Step, Violation
@@ -70,17 +69,16 @@ def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
         return complete(writer, pattern, Argument([forced]))
     order = weak.commit_order(level)
     if pattern in "hkm":
-        path = causal_path(analysis.history, analysis.reads, analysis.causal, triple.t1, triple.t2)
+        path = causal_path(analysis, triple.t1, triple.t2)
     else:
-        path = cycle_path(analysis.history, analysis.reads, order.extra, order.ordering, triple.t1, triple.t2)
+        path = cycle_path(analysis, order.extra, order.ordering, triple.t1, triple.t2)
     return complete(writer, pattern, Argument([*writer.path_steps(path, level, order), forced]))
 
 
 def _causal_cycle(analysis: Analysis, r: int) -> Violation:
     writer = StepWriter(analysis)
     reader, source = analysis.reads.reader(r), int(analysis.reads.read_source[r])
-    nothing = Extra.of(np.empty((0, 4), np.int32), analysis.history.transactions)
-    back = cycle_path(analysis.history, analysis.reads, nothing, analysis.causal, reader, source)
+    back = cycle_path(analysis, analysis.time_predecessors, analysis.causal, reader, source)
     return complete(writer, "g", Argument([writer.read_step(r), *writer.path_steps(back)]))
 
 
@@ -90,9 +88,9 @@ def _version_cycle(analysis: Analysis) -> Violation:
     rows, component = analysis.reads.version_order, analysis.version_ordering.component
     inside = (component[rows[:, 0]] >= 0) & (component[rows[:, 0]] == component[rows[:, 1]])
     a, b, _, i = rows[np.flatnonzero(inside)[0]].tolist()
-    extra = Extra.of(rows, analysis.history.transactions)
+    extra = analysis.edges_into(rows)
     order = CommitOrder(Forced(rows, 0), extra, analysis.version_ordering)
-    back = cycle_path(analysis.history, analysis.reads, extra, analysis.version_ordering, b, a)
+    back = cycle_path(analysis, extra, analysis.version_ordering, b, a)
     first = writer.version_step(a, b, writer.list_op(i))
     return complete(writer, VERSION_CYCLE, Argument([first, *writer.path_steps(back, "", order)]))
 

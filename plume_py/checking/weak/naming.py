@@ -76,8 +76,8 @@ def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[s
     budget = BUDGET
     for block in analysis.clocks():
         budget = kernels.name_triples(
-            reads.external, analysis.key_writers, analysis.groups, block, Cycles(*components), levels, budget,
-            Triples(counts, kept, found),
+            reads.external, analysis.key_writers, analysis.groups, block, analysis.spans,
+            Cycles(*components), levels, budget, Triples(counts, kept, found),
         )  # fmt: skip
         if budget < 0:
             break

@@ -5,7 +5,7 @@
 import numpy as np
 
 from plume_py.checking.graph import clock_kernels, session_kernels
-from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Triples, Writers
+from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Spans, Triples, Writers
 
 
 def same_cycle(component, a, b):
@@ -14,8 +14,8 @@ def same_cycle(component, a, b):
 
 
 def name_triples(
-    reads: ExternalReads, writers: Writers, groups: KeyGroups, clocks: Clocks, cycles: Cycles, levels, budget,
-    triples: Triples,
+    reads: ExternalReads, writers: Writers, groups: KeyGroups, clocks: Clocks, spans: Spans, cycles: Cycles,
+    levels, budget, triples: Triples,
 ):  # fmt: skip
     """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
 
@@ -70,7 +70,11 @@ def name_triples(
                         level = 0
                     elif (
                         levels > 1
-                        and (reads_t2 or session_kernels.precedes(txn_session, t2, t3))
+                        and (
+                            reads_t2
+                            or session_kernels.precedes(txn_session, t2, t3)
+                            or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+                        )
                         and (t1 < 0 or same_cycle(ra, t1, t2))
                     ):
                         level = 1

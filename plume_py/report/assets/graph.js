@@ -81,7 +81,7 @@ function rowsOf(example, edges) {
     last.set(session, i);
   });
   for (const { step } of edges) {
-    const orders = !step.assumed && (step.relation === "WR" || step.relation === "WW" || step.relation === "SO");
+    const orders = !step.assumed && (step.relation === "WR" || step.relation === "WW" || step.relation === "SO" || step.relation === "RT");
     if (orders && step.from !== INITIAL && step.to !== INITIAL && !reaches(next, step.to, step.from)) next[step.from].push(step.to);
   }
   const rows = new Array(count).fill(0);
@@ -323,7 +323,7 @@ function picture(example, select) {
 // Arrow heads, once for all pictures.
 function markers() {
   return svg("svg", { width: 0, height: 0, class: "markers", "aria-hidden": "true" },
-    svg("defs", {}, ["SO", "WR", "CM", "WW", "RW"].map((relation) => svg("marker", {
+    svg("defs", {}, ["SO", "RT", "WR", "CM", "WW", "RW"].map((relation) => svg("marker", {
       id: `tip-${relation}`, class: `tip ${relation}`, viewBox: "0 0 10 10", refX: 9, refY: 5,
       markerWidth: 10, markerHeight: 10, markerUnits: "userSpaceOnUse", orient: "auto",
     }, svg("path", { d: "M0,0.5 L10,5 L0,9.5 L2.5,5 z" })))));

@@ -71,10 +71,10 @@ function sizes(history) {
 }
 
 function facts(history, i) {
-  const taps = Object.keys(history.counts), reasons = new Set(Object.values(history.levels).map((v) => v.reason).filter(Boolean));
+  const taps = Object.keys(history.counts), reasons = new Set(Object.values(history.levels).filter((v) => v.reason).map((v) => v.ok === null ? `Undecided: ${v.reason}.` : `${v.reason}.`));
   const times = Object.entries(history.seconds).filter(([phase, s]) => s >= 0.0005 || phase === "check");
   return [
-    [...reasons].map((reason) => el("p", { class: "note" }, `Undecided: ${reason}.`)),
+    [...reasons].map((reason) => el("p", { class: "note" }, reason)),
     history.run.length ? el("details", { class: "run", open: "" }, el("summary", {}, "The run"), el("table", {}, el("tbody", {},
       history.run.map(([name, words]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, words)))))) : null,
     history.notes.map((note) => el("p", { class: "note" }, `Note: ${note}.`)),
@@ -125,7 +125,7 @@ function patternSection() {
       data.examples.some((example) => example.pattern === tap) ? el("p", {}, link({ p: tap }, "", "Its counterexamples")) : null)));
   if (!entries.length) return null;
   return el("section", { id: "patterns", "aria-labelledby": "patterns-title" }, el("h2", { id: "patterns-title" }, "Patterns"),
-    el("p", { class: "note" }, "t1 –WR(x)→ t3 is the read in question, t2 another writer of x. SO: session order, WR: reads from, "
+    el("p", { class: "note" }, "t1 –WR(x)→ t3 is the read in question, t2 another writer of x. SO: session order, RT: real time, WR: reads from, "
       + "CO: their causal order, CM: the commit order that the reads force."),
     el("dl", {}, entries));
 }

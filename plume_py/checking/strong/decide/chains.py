@@ -60,6 +60,9 @@ class Chains:
             previous = layout.analysis.previous_in_session(previous)
         if previous >= 0:
             found.append(ChainLink(previous, b, SO, -1, -1))
+        if layout.analysis.real_time is not None:
+            ended = layout.analysis.real_time.before(b)
+            found += [ChainLink(a, b, SO, -1, -1) for a in ended[place[ended] >= earliest].tolist()]
         for r in range(layout.reads.read_start[b], layout.reads.read_start[b + 1]):
             if layout.read_source[r] >= 0:
                 found.append(ChainLink(int(layout.read_source[r]), b, WR, int(layout.read_key[r]), r))

@@ -11,13 +11,13 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.base.limits import Limits
-from plume_py.checking.graph import order_kernels
+from plume_py.checking.graph import order_kernels, realtime_kernels
 from plume_py.checking.graph.causal import CLOCK_BYTES
 from plume_py.checking.strong.decide import infer_kernels, node_kernels
 from plume_py.checking.strong.decide.arrays import among
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.history.model import Int32s, Int64s
-from plume_py.levels.table import EVERYTHING, TRANSITIVE, WRITERS
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, TRANSITIVE, WRITERS
 
 SO, WR, WW, RW = range(4)
 
@@ -170,7 +170,21 @@ class Inference:
             layout.sees, layout.reads.live, history.txn_start, history.op_kind, history.op_key, history.txn_session,
             layout.reads.read_start, layout.read_key, layout.read_source, layout.key_start, layout.key_writers,
         )  # fmt: skip
-        return np.unique(rows, axis=0)
+        return np.unique(np.concatenate((rows, self._rows_by_time())), axis=0)
+
+    def _rows_by_time(self) -> Int32s:
+        """The same where t2 had ended before t3 began."""
+        layout, analysis = self.layout, self.layout.analysis
+        if analysis.real_time is None:
+            return np.empty((0, 5), np.int32)
+        accel.prepare(10 * layout.history.operations, realtime_kernels)
+        edges = realtime_kernels.forced_edges(
+            layout.reads.external, analysis.key_writers, analysis.groups, layout.history.txn_session, analysis.spans
+        )
+        r = edges[:, 2]
+        direct = layout.sees[layout.read_txn[r]] & (AT_COMMIT | TRANSITIVE) == AT_COMMIT
+        t2, t1, r = edges[direct, 0], edges[direct, 1], r[direct]
+        return _rows(t2, t1, WW, layout.read_key[r], r)
 
     def _round(self, graph: CommitGraph, order: Int32s) -> tuple[Int32s, Int32s]:
         """What follows from the graph: orders of writers, and overwriters of what was read."""

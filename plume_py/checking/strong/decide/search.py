@@ -12,6 +12,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.base.limits import Limits
 from plume_py.base.logic.sat import Solver
+from plume_py.checking.graph.causal import predecessors
 from plume_py.checking.strong.decide import node_kernels, trial_kernels
 from plume_py.checking.strong.decide.candidate import Candidate, CommitCycle
 from plume_py.checking.strong.decide.chains import Chains
@@ -68,15 +69,15 @@ class Search:
 
     def judge(self, order: Int32s) -> Int32s:
         """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
-        layout, history = self.layout, self.layout.history
+        layout, history, analysis = self.layout, self.layout.history, self.layout.analysis
+        graph = predecessors(history, layout.reads, analysis.time_predecessors)
         accel.prepare(8 * (len(order) + len(layout.read_key)), node_kernels, trial_kernels)
         shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
         self.limits.reserve(4 * shape[0] * shape[1], self.progress)
         start, key, _ = layout.writes
         rows: Int32s = trial_kernels.judge(
-            order, layout.sees, layout.reads.live, history.txn_session, history.session_start,
-            layout.reads.read_start, layout.read_key, layout.read_source, start, key, layout.keys,
-            np.zeros(shape, np.int32),
+            order, layout.sees, layout.reads.live, graph, analysis.spans, history.session_start,
+            layout.read_key, start, key, layout.keys, np.zeros(shape, np.int32),
         )  # fmt: skip
         return rows
 

@@ -1,10 +1,11 @@
 """Kernels that guess a commit order, and that judge one by the axioms alone."""
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import row_kernels, session_kernels
+from plume_py.checking.graph.records import Predecessors, Spans
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 # A read whose version was overwritten many times tells enough by its newest contradictions.
@@ -12,7 +13,7 @@ PER_READ = 4
 
 
 def judge(
-    order, sees, live, txn_session, session_start, read_start, read_key, read_source, write_start, write_key,
+    order, sees, live, graph: Predecessors, spans: Spans, session_start, read_key, write_start, write_key,
     keys, seen,
 ):  # fmt: skip
     """What contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads x from t1, sees t2.
@@ -20,12 +21,15 @@ def judge(
     ``order`` extends SO and WR. ``sees`` are bits, see levels.table. ``seen`` has a row per transaction if someone sees
     no prefix but whom others see (TRANSITIVE), else none. What t3 sees is the least that its level and the levels of
     those it sees ask for: the first ``prefix[t3]`` transactions of the order and, without PREFIX, what ``seen`` counts
-    by session.
+    by session. ``graph`` has what precedes each: its session, whom it read from, and in real time, moments among them.
     """
+    txn_session, read_start, read_source, time_start, time_source = graph
     rows, count = np.empty((64, 4), np.int32), 0
     transactions = len(sees)
     place = np.full(transactions, -1, np.int32)
     prefix = np.zeros(transactions, np.int32)
+    reach = np.zeros(transactions, np.int32)  # by moment: all that had ended are in so long a prefix
+    reached = -1  # the last moment that was looked at
     previous = np.full(len(txn_session), -1, np.int32)  # in the session: the last live one before
     last = -1
     for t in range(transactions):
@@ -43,6 +47,24 @@ def judge(
         own = see(previous[t3], t3, sees, place, prefix, seen, txn_session, session_start)
         for r in range(read_start[t3], read_start[t3 + 1]):
             own = max(own, see(read_source[r], t3, sees, place, prefix, seen, txn_session, session_start))
+        for i in range(time_start[t3], time_start[t3 + 1]):
+            a = time_source[i]
+            if live[a]:
+                own = max(own, see(a, t3, sees, place, prefix, seen, txn_session, session_start))
+                continue
+            # A moment comes as late as those before it do: all of them are placed by now.
+            first = session_start[txn_session[a]]
+            for m in range(max(reached + 1, first), a + 1):
+                if m > first:
+                    reach[m] = reach[m - 1]
+                    prefix[m] = see(m - 1, m, sees, place, prefix, seen, txn_session, session_start)
+                for k in range(time_start[m], time_start[m + 1]):
+                    b = time_source[k]
+                    reach[m] = max(reach[m], place[b] + 1)
+                    prefix[m] = max(prefix[m], see(b, m, sees, place, prefix, seen, txn_session, session_start))
+            reached = max(reached, a)
+            by_moment = see(a, t3, sees, place, prefix, seen, txn_session, session_start)
+            own = max(own, reach[a] if bits & (PREFIX | EVERYTHING) == PREFIX else by_moment)
         if bits & EVERYTHING:
             own = at
         elif bits & WRITERS:
@@ -61,7 +83,7 @@ def judge(
             told = 0
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
-                if visible(t2, t3, r, sees, place, prefix, seen, txn_session, session_start, read_start, read_source):
+                if visible(t2, t3, r, sees, place, prefix, seen, graph, spans, session_start):
                     rows = add(rows, count, t1, t2, t3, r)
                     count += 1
                     told += 1
@@ -91,11 +113,15 @@ def see(a, t, sees, place, prefix, seen, txn_session, session_start):
     return prefix[a]
 
 
-def visible(t2, t3, r, sees, place, prefix, seen, txn_session, session_start, read_start, read_source):
+def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Spans, session_start):
     """Does t3 see t2 when it does its read r?"""
+    txn_session, read_start, read_source = graph.txn_session, graph.read_start, graph.read_source
     bits = sees[t3]
     if not bits & TRANSITIVE:
-        if bits & AT_COMMIT and session_kernels.precedes(txn_session, t2, t3):
+        if bits & AT_COMMIT and (
+            session_kernels.precedes(txn_session, t2, t3)
+            or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+        ):
             return True
         end = read_start[t3 + 1] if bits & AT_COMMIT else r
         for k in range(read_start[t3], end):

@@ -48,10 +48,14 @@ def explain(
         return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
     position = analysis.causal.position
-    facts, proof = Refuter(analysis.history, analysis.reads, levels, position, limits).argue(decision.core.transactions)
+
+    def refuter_at(level: Levels) -> Refuter:
+        return Refuter(analysis.history, analysis.reads, level, position, limits, analysis.real_time)
+
+    facts, proof = refuter_at(levels).argue(decision.core.transactions)
     for weaker in _weaker(levels):
         # What breaks a weaker level, too, is better told at that one.
-        refuter = Refuter(analysis.history, analysis.reads, weaker, position, limits)
+        refuter = refuter_at(weaker)
         if refuter.broken(facts.number):
             facts, proof = refuter.argue(facts.number)
             levels = weaker

@@ -34,6 +34,8 @@ class ProofWriter(StepWriter):
         a, b = self.facts.number[link.source], self.facts.number[link.target]
         if link.relation == "SO":
             return self.session_step(a, b)
+        if link.relation == "RT":
+            return self.time_step(a, b)
         if link.relation == "WR":
             return self.read_step(self._read(b, self.facts.key_number[link.key], a))
         if link.relation == "RW":

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.reads import Reads
+from plume_py.checking.graph.realtime import RealTime
 from plume_py.checking.strong.small.contradictions import Case, Proof, unordered
 from plume_py.checking.strong.small.facts import Facts, fixed_versions, gather
 from plume_py.checking.strong.small.order import saturate
@@ -45,21 +46,25 @@ class Refuter:
         level: Levels,
         position: Int32s | None = None,
         limits: Limits | None = None,
+        real_time: RealTime | None = None,
     ) -> None:
         """``position``: of each transaction in the causal order; neighbours there tend to contradict each other.
+
+        ``real_time`` counts if it is given.
 
         At ``limits`` it ends with a LimitError.
         """
         self.history = history
         self.reads = reads
         self.level = level
+        self.real_time = real_time
         self.position = position
         self.limits = limits or Limits()
         self.work = WORK
 
     def facts(self, transactions: Iterable[int]) -> Facts:
         """The history cut down to these transactions."""
-        return gather(self.history, self.level, self.reads, transactions)
+        return gather(self.history, self.level, self.reads, transactions, self.real_time)
 
     def broken(self, transactions: Iterable[int]) -> bool:
         """Do these transactions contradict the level by themselves, as far as a short search can tell?"""

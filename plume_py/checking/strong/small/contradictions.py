@@ -1,4 +1,4 @@
-"""Contradictions among a few transactions: cycles of SO, WR, WW and RW that their levels do not allow.
+"""Contradictions among a few transactions: cycles of SO, RT, WR, WW and RW that their levels do not allow.
 
 ``a -WW(x)-> b``: b's version of x is newer. ``t -RW(x)-> b``: t read a version of x that b overwrote, so it did not see
 b. What a level adds is when t's not having seen b says something about the order; by its bits (levels.table):
@@ -29,7 +29,7 @@ from plume_py.levels.visibility import looks_first
 # or it is SEEN by the start.
 BEFORE, MISSED, SEEN = range(3)
 
-CAUSAL = ("SO", "WR")
+CAUSAL = ("SO", "RT", "WR")
 
 
 class Link(NamedTuple):
@@ -37,7 +37,7 @@ class Link(NamedTuple):
 
     source: int
     target: int
-    relation: str  # SO WR WW RW, or CM: a commit order that is supposed
+    relation: str  # SO RT WR WW RW, or CM: a commit order that is supposed
     key: int = -1
     reason: "Reason" = None
     via: int = INITIAL  # RW: whose version the source read
@@ -99,6 +99,9 @@ class Case:
         for session in facts.sessions:
             for earlier, t in combinations(session, 2):
                 case.into[t].append(Link(earlier, t, "SO"))
+        for t, ended in enumerate(facts.ended):
+            for earlier in members(ended):
+                case.into[t].append(Link(earlier, t, "RT"))
         for a, b, x, operation in listed_order:
             case.order(x, a, b, operation)
         return case

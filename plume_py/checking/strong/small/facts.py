@@ -8,6 +8,7 @@ import numpy as np
 
 from plume_py.base.bits import bits
 from plume_py.checking.graph.reads import Reads, resolve_reads
+from plume_py.checking.graph.realtime import RealTime
 from plume_py.history.model import INITIAL, History
 from plume_py.levels import sees
 from plume_py.levels.patterns import BASE
@@ -30,7 +31,8 @@ class Facts:
     writers: list[list[int]] = field(default_factory=list)  # of each key
     readers: list[dict[int, list[int]]] = field(default_factory=list)  # of each key, by the writer they read from
     versions: list[tuple[int, int]] = field(default_factory=list)  # (earlier, later), as lists show
-    direct: list[int] = field(default_factory=list)  # earlier in the session, or read from
+    ended: list[int] = field(default_factory=list)  # those that had ended before, where real time counts
+    direct: list[int] = field(default_factory=list)  # earlier in the session or in real time, or read from
     conflicts: list[int] = field(default_factory=list)  # those that write a common key
 
     def __post_init__(self) -> None:
@@ -48,9 +50,13 @@ class Facts:
 
 
 def gather(
-    history: History, level: str | Mapping[int, str], reads: Reads | None = None, only: Iterable[int] | None = None
+    history: History,
+    level: str | Mapping[int, str],
+    reads: Reads | None = None,
+    only: Iterable[int] | None = None,
+    real_time: RealTime | None = None,
 ) -> Facts:
-    """The facts of ``history`` when each transaction runs at its ``level``.
+    """The facts of ``history`` when each transaction runs at its ``level``, and ``real_time`` counts if given.
 
     With ``only``, it is cut down to these transactions, as far as they count; reads from others are left out.
     """
@@ -72,6 +78,9 @@ def gather(
         facts.reads.append(list(dict.fromkeys(found)) if facts.sees[i] & AT_COMMIT else found)
     facts.key_number = list(keys)
     facts.versions = [(index[a], index[b]) for a, b in _version_order(history, reads, only) if a != b]
+    for b in number:
+        earlier = () if real_time is None else (i for i, a in enumerate(number) if real_time.precedes(a, b))
+        facts.ended.append(bits(earlier))
     _relate(facts)
     return facts
 
@@ -130,7 +139,7 @@ def _relate(facts: Facts) -> None:
     earlier: dict[int, int] = {}  # of each session so far, as bits
     for t, s in enumerate(facts.session_of):
         by_session.setdefault(s, []).append(t)
-        facts.direct.append(earlier.get(s, 0) | bits(t1 for _, t1 in facts.reads[t] if t1 != INITIAL))
+        facts.direct.append(earlier.get(s, 0) | facts.ended[t] | bits(t1 for _, t1 in facts.reads[t] if t1 != INITIAL))
         earlier[s] = earlier.get(s, 0) | 1 << t
         facts.conflicts.append(bits(w for x in facts.writes[t] for w in facts.writers[x]) & ~(1 << t))
     facts.sessions = list(by_session.values())

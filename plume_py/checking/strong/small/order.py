@@ -35,11 +35,14 @@ class _Order:
         self.cyclic = False
         self.commits = bits(2 * t + 1 for t in range(facts.count))
         self.past = [0] * facts.count  # the commits of those earlier in the session, as bits
-        self.near = [{t1 for _, t1 in reads if t1 != INITIAL} for reads in facts.reads]  # read from, or right before
+        # Read from, right before in the session, or ended before.
+        self.near = [{t1 for _, t1 in reads if t1 != INITIAL} for reads in facts.reads]
         for session in facts.sessions:
             for a, b in pairwise(session):
                 self.past[b] = self.past[a] | 1 << (2 * a + 1)
                 self.near[b].add(a)
+        for t, ended in enumerate(facts.ended):
+            self.near[t].update(members(ended))
 
     def snapshot(self, t: int) -> int:
         return 2 * t + (not looks_first(self.facts.sees[t]))
@@ -87,6 +90,8 @@ class _Order:
             for _, t1 in facts.reads[t]:
                 if t1 != INITIAL:
                     self.add(2 * t1 + 1, self.snapshot(t))
+            for s in members(facts.ended[t]):
+                self.add(2 * s + 1, self.snapshot(t))
         for a, b in facts.versions:
             self.add(2 * a + 1, 2 * b + 1)
 

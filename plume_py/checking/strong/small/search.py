@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from plume_py.base.bits import bits
 from plume_py.checking.graph.reads import Reads
+from plume_py.checking.graph.realtime import RealTime
 from plume_py.checking.strong.small.facts import Facts, gather
 from plume_py.checking.strong.small.order import saturate
 from plume_py.checking.strong.small.versions import VersionSearch
@@ -31,12 +32,18 @@ class SearchResult:
     states: int = 0
 
 
-def search(history: History, level: str | Mapping[int, str], budget: int, reads: Reads | None = None) -> SearchResult:
-    """Does ``history`` keep ``level``? At most ``budget`` states are looked at.
+def search(
+    history: History,
+    level: str | Mapping[int, str],
+    budget: int,
+    reads: Reads | None = None,
+    real_time: RealTime | None = None,
+) -> SearchResult:
+    """Does ``history`` keep ``level``, and ``real_time`` if given? At most ``budget`` states are looked at.
 
     ``level`` is one that a transaction can run at, or a mapping from transactions to such levels.
     """
-    facts = gather(history, level, reads)
+    facts = gather(history, level, reads, real_time=real_time)
     return SearchResult(False) if facts.broken else search_facts(facts, budget)
 
 

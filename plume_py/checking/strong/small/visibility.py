@@ -20,6 +20,8 @@ def visibility(layout: Layout, order: Int32s) -> list[list[int]]:
         session = int(layout.history.txn_session[t])
         span = slice(layout.reads.read_start[t], layout.reads.read_start[t + 1])
         direct = past.get(session, 0) | bits(place[s] for s in layout.read_source[span].tolist() if s >= 0)
+        if layout.analysis.real_time is not None:
+            direct |= bits(place[s] for s in layout.analysis.real_time.before(t).tolist())
         others = 0
         for x in key[start[t] : start[t + 1]].tolist():
             others |= rivals[x]
