@@ -16,18 +16,18 @@ def histories() -> dict[str, bytes]:
     builder.add(1, [("w", 4, 8), ("r", 1, 5)], status="aborted")
     builder.add(2, [("r", 3, 7), ("r", 2, 6)])
     plain = builder.build()
-    builder = HistoryBuilder(None)
-    builder.add("a", [("w", "x", 1), ("append", ":l", 2), ("r", 'q"\n', None)], id="t1")
-    builder.add("b", [("r", "x", 1), ("r", ":l", [2, 3])], status="unknown")
-    builder.add("b", [("append", ":l", 3), ("r", ":m", [])])
+    builder = HistoryBuilder(None, per_second=1000)
+    builder.add("a", [("w", "x", 1), ("append", ":l", 2), ("r", 'q"\n', None)], id="t1", begin=1, end=5)
+    builder.add("b", [("r", "x", 1), ("r", ":l", [2, 3])], status="unknown", begin=3)
+    builder.add("b", [("append", ":l", 3), ("r", ":m", [])], begin=4, end=9)
     rich = builder.build()
     files = {
         name: b"".join(FORMATS[name].load_writer()(rich if name in ("json", "jsonl", "edn") else plain).chunks)
         for name, fmt in FORMATS.items()
         if fmt.writer
     }
-    invoke = b'{"type":"invoke","process":0,"f":"txn","value":[["append","x",1],["r","y",null]],"index":0}'
-    ok = b'{"type":"ok","process":0,"f":"txn","value":[["append","x",1],["r","y",[3]]],"index":1}'
+    invoke = b'{"type":"invoke","process":0,"f":"txn","value":[["append","x",1],["r","y",null]],"time":3}'
+    ok = b'{"type":"ok","process":0,"f":"txn","value":[["append","x",1],["r","y",[3]]],"time":8}'
     event = b"    - write: true\n      variable: 1\n      value: 2\n      success: true\n"
     begin, end = b"S" + struct.pack(">q", 1), b"C" + struct.pack(">q", 1)
     return files | {

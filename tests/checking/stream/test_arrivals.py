@@ -263,3 +263,17 @@ def test_other_formats_are_sent_to_check(text):
 def test_prose_is_not_a_history():
     with pytest.raises(InputError, match="not a history in any known format"):
         list(Arrivals("h").read(Piece(1, b"hello\n")))
+
+
+def test_times_are_let_pass():
+    """What ``collect`` writes beside a transaction is for real-time order, which is not judged here."""
+    content = (
+        b'{"initial": 0, "ticks_per_second": 1000000000, "collected": {}}\n'
+        b'{"session": 0, "ops": [["w", "x", 1]], "start": 5, "end": 9}\n'
+        b'{"start": 7, "end": null, "session": 1, "ops": [["r", "x", 1]], "status": "unknown"}\n'
+    )
+    found, reader = arrivals_of(content, [])
+    assert [(a.session, a.status, a.line) for a in found] == [(0, "committed", 2), (1, "unknown", 3)]
+    assert reader.initial == 0 and reader.declared
+    with pytest.raises(InputError, match=r"line 1, ticks_per_second"):
+        arrivals_of(content.replace(b"1000000000", b"true"), [])
