@@ -54,7 +54,7 @@ MAX_INJECTIONS = 1_000_000
     "wishes",
     metavar="TAP=COUNT,...",
     multiple=True,
-    help='Plant patterns and say where: "a=2,k=1", or "a..n=1" for one of each, "lost-update=1", "stale-read=1" (SSER).',
+    help='Plant patterns, and say where: "a=2", or "a..n=1" for one of each, "lost-update=1", "stale-read=1" (SSER).',
 )
 @click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and nothing about what was written or planted where.")
