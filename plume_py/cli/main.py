@@ -67,6 +67,10 @@ class _ReaderGoneError(Exception):
     """A broken pipe. Left as it is, click would end with 1, which means a violation."""
 
 
+class _InterruptedError(Exception):
+    """Ctrl-C. Left as it is, click would write an empty line."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name; what is not a command is a history to check."""
 
@@ -105,6 +109,8 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise _ReaderGoneError from None
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, group by group, without importing any."""
@@ -165,7 +171,7 @@ def _ending(action: Callable[[], int | None]) -> int | None:
     except click.ClickException as error:
         _show(error)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, _InterruptedError):
         return _told("interrupted", 130)
     except (BrokenPipeError, _ReaderGoneError):
         # The reader of our output went away; nothing more can be said to it.
