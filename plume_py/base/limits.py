@@ -21,6 +21,8 @@ GRACE_MEMORY, GRACE_DATA = 1.08, 1.15
 
 Progress = Callable[[], str]
 
+_enforced: "list[Limits]" = []  # by the main thread, the innermost last
+
 
 class Limits:
     """Asked by the engine between its steps."""
@@ -105,12 +107,14 @@ class Limits:
                 self._check(str, GRACE_SECONDS + GRACE_SHARE * (self.timeout or 0), GRACE_MEMORY)
 
         before = signal.signal(signal.SIGALRM, tick)
+        _enforced.append(self)
         # again and again: this may be no time for it, and an exception that is raised in a callback gets lost
         signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
         try:
             yield
         finally:
             inside = False  # before anything that a tick could keep from being done
+            _enforced.pop()
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
@@ -125,6 +129,15 @@ class Limits:
         if self.max_memory is None:
             return size
         return max(1, min(size, (self.max_memory - in_use()) // 2))
+
+
+def check_enforced() -> None:
+    """Raise LimitError if a limit that is enforced has been reached: for a moment at which nothing is delicate.
+
+    Of kernels that are compiled one after the other, a tick would hardly ever meet the moment in between.
+    """
+    if _enforced and threading.current_thread() is threading.main_thread():
+        _enforced[-1].check()
 
 
 def _delicate(frame: FrameType | None) -> bool:

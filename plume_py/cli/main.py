@@ -133,11 +133,14 @@ def cli() -> None:
 
 
 def run() -> None:
-    """The console command: as ``main``, but without the quarter of a second that taking down numba costs at the end."""
+    """The console command: as ``main``, but it ends at once.
+
+    Taking down numba costs a quarter of a second, and distributed may wait for ever for a connection that never was.
+    """
     try:
         main()
     except SystemExit as stop:
-        if "numba" in sys.modules:
+        if "numba" in sys.modules or "distributed" in sys.modules:
             with suppress(OSError, ValueError):
                 sys.stderr.flush()
             os._exit(stop.code if isinstance(stop.code, int) else 0)  # main() ends with a number, or None: all is well

@@ -80,6 +80,31 @@ def check_address(address: str) -> None:
         raise IsocheckError(f"{address} is not the address of a Dask scheduler; write tcp://HOST:PORT")
 
 
+def _connected(address: str) -> Any:
+    """A client of the scheduler; TimeoutError if somebody else is there, who says nothing.
+
+    distributed itself waits for ever for the first word; so another thread does.
+    """
+    from distributed import Client
+
+    found: Queue[Any] = Queue()
+
+    def connect() -> None:
+        try:
+            found.put(Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="isocheck"))
+        except BaseException as error:
+            found.put(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    try:
+        client = found.get(timeout=CONNECT_SECONDS + LOOK_SECONDS)
+    except Empty:
+        raise TimeoutError("whoever listens there does not answer") from None
+    if isinstance(client, BaseException):
+        raise client
+    return client
+
+
 class _LostError(Exception):
     """The connection to the scheduler is gone, and with it all that was on its way."""
 
@@ -127,7 +152,7 @@ class DaskEngine:
 
     def _connect(self, patience: float) -> None:
         try:
-            from distributed import Client
+            import distributed  # noqa: F401
         except ImportError:
             raise IsocheckError("--engine dask needs distributed: pip install 'plume-py[cluster]'") from None
         _quieten()
@@ -135,7 +160,7 @@ class DaskEngine:
         until = time.monotonic() + patience
         while True:
             try:
-                self._client = Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="isocheck")
+                self._client = _connected(self.address)
                 self._look_at = 0.0
                 return
             except (OSError, TimeoutError) as error:

@@ -1,6 +1,7 @@
 """The Dask engine, on a cluster of separate processes: the same results, whoever is lost."""
 
 import json
+import socket
 
 import pytest
 from click.testing import CliRunner
@@ -106,3 +107,12 @@ def test_what_is_no_address_is_refused_at_once(address, tmp_path):
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://host:1", "tls://[::1]:8786", "tcp://10.0.0.1:65535/"])
 def test_what_is_one_is_not(address):
     cluster_module.check_address(address)
+
+
+def test_somebody_else_who_listens_there_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(IsocheckError, match=f"no Dask scheduler at {address}"):
+            cluster_module.DaskEngine(address, Settings())
