@@ -36,8 +36,7 @@ INSIDE = (
     ("graph",),
     ("steps", "headline"),
     ("violation",),
-    ("weak",),
-    ("strong",),
+    ("weak", "strong"),
     ("check",),
     ("witness", "minimize", "stream"),
 )

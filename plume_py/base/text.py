@@ -11,6 +11,7 @@ from plume_py.base.passwords import redacted
 ELLIPSIS = "…"
 
 _AT_START = re.compile(r"^(\s*):(?=:)")
+_NUMBER = re.compile(r"-?[0-9]+")
 _ANYWHERE = re.compile(r"##(?=\[|vso\[)")
 
 
@@ -39,6 +40,21 @@ def shorten(text: str, limit: int = 60) -> str:
 def display(atom: object, limit: int = 60) -> str:
     """A key, value or id for people: harmless and short."""
     return shorten(visible("null" if atom is None else str(atom)[: 10 * limit]), limit)
+
+
+def txn_text(name: object, limit: int = 60) -> str:
+    """A transaction's id for people."""
+    return display(with_letter(name), limit)
+
+
+def with_letter(name: object) -> str:
+    """A transaction's id; one that is a number alone is not to be taken for a key or a value."""
+    return f"T{name}" if _NUMBER.fullmatch(str(name)) else str(name)
+
+
+def key_text(key: object, limit: int = 60) -> str:
+    """A key within a sentence, which is not to be taken for a transaction or a value either."""
+    return ("key " if _NUMBER.fullmatch(str(key)) else "") + display(key, limit)
 
 
 def one_line(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from plume_py.base.text import display
+from plume_py.base.text import display, key_text, txn_text
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.commit_order import CommitOrder
 from plume_py.checking.graph.paths import causal_path
@@ -27,7 +27,7 @@ def list_text(values: Sequence[Atom]) -> str:
 
 def whom(name: Id) -> str:
     """From whom something was read."""
-    return "the initial state" if name == INITIAL_ID else display(name)
+    return "the initial state" if name == INITIAL_ID else txn_text(name)
 
 
 class StepWriter:
@@ -56,7 +56,11 @@ class StepWriter:
         """a is before b in their session."""
         session = display(self.history.session_label[int(self.history.txn_session[a])])
         names = self.name(a), self.name(b)
-        return Step(*names, "SO", because=f"{display(names[0])} comes before {display(names[1])} in session {session}")
+        return Step(
+            *names,
+            "SO",
+            because=f"{txn_text(names[0])} comes before {txn_text(names[1])} in session {session}",
+        )
 
     def read_step(self, r: int) -> Step:
         """Read ``r`` saw its source."""
@@ -71,7 +75,7 @@ class StepWriter:
     def read_text(self, o: int) -> str:
         """What operation ``o`` read; of a long list the end, and which of its elements are the reader's own."""
         op, t = self.history.op(o), self.owner(o)
-        reads = f"{display(self.history.txn_label[t])} read {display(op.key)} ="
+        reads = f"{txn_text(self.history.txn_label[t])} read {key_text(op.key)} ="
         if not isinstance(op.value, tuple):
             return f"{reads} {display(op.value)}"
         own = [value for value, writer in zip(op.value, self.list_writers(o), strict=True) if writer == t]
@@ -115,16 +119,17 @@ class StepWriter:
         x = int(self.history.op_key[self.reads.read_op[r]])
         key = self.key(x)
         evidence = self._evidence(level, t2, t3, r)
-        first, reader, source = display(self.name(t2)), display(self.name(t3)), self.name(t1)
+        first, reader = txn_text(self.name(t2)), txn_text(self.name(t3))
+        source, spelled = self.name(t1), key_text(key)
         saw = " and ".join(step.because for step in evidence)
-        although = f"{reader} read {display(key)} from {whom(source)}, although {first} wrote it too"
+        although = f"{reader} read {spelled} from {whom(source)}, although {first} wrote it too"
         question = replace(self.read_step(r), because=although)
         if source == INITIAL_ID:
-            because = f"{reader} read the initial {display(key)}, but {first} wrote {display(key)}, and {saw}"
+            because = f"{reader} read the initial value of {spelled}, but {first} wrote {spelled}, and {saw}"
         else:
             because = (
-                f"{first} must commit before {display(source)}: {reader} read {display(key)} from {display(source)}, "
-                f"but {first} wrote {display(key)} too, and {saw}"
+                f"{first} must commit before {whom(source)}: {reader} read {spelled} from {whom(source)}, "
+                f"but {first} wrote {spelled} too, and {saw}"
             )
         return Step(
             self.name(t2),
@@ -146,8 +151,8 @@ class StepWriter:
         x = int(self.history.op_key[o])
         names, key = (self.name(a), self.name(b)), self.key(x)
         late = "before" if b in self.list_writers(o) else "and not"
-        shows = f"{display(names[0])}'s append {late} {display(names[1])}'s"
-        because = f"{display(reader)}'s read of list {display(key)} shows {shows}"
+        shows = f"{txn_text(names[0])}'s append {late} {txn_text(names[1])}'s"
+        because = f"{txn_text(reader)}'s read of list {display(key)} shows {shows}"
         return Step(
             *names,
             "WW",
@@ -172,7 +177,7 @@ class StepWriter:
         if not others or self.history.version_writer[others[-1]] != t:
             return None
         key, value = self.key(int(self.history.op_key[o])), self.history.value(others[-1])
-        because = f"{self.read_text(o)} from {display(self.name(t))}"
+        because = f"{self.read_text(o)} from {txn_text(self.name(t))}"
         names, wrote = (self.name(t), self.name(reader)), self.write_op(t, others[-1])
         return Step(*names, "WR", key, because, value, source_op=wrote, target_op=o)
 

@@ -7,7 +7,7 @@ that are shown, which is known only when all steps are.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from plume_py.base.text import display
+from plume_py.base.text import key_text, txn_text
 from plume_py.checking.headline import headline
 from plume_py.checking.result import Ends, ShownTransaction, Step, Violation
 from plume_py.checking.steps import StepWriter, whom
@@ -87,13 +87,12 @@ def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
         return f"That is, {argument.whole}."
     if pattern.kind is Kind.REREAD:
         first, second = (whom(step.source) for step in steps)
-        return (
-            f"Hence {display(steps[0].target)} read {display(steps[0].key)} first from {first} and then from {second}."
-        )
+        read = f"{txn_text(steps[0].target)} read {key_text(steps[0].key)}"
+        return f"Hence {read} first from {first} and then from {second}."
     if ends is Ends.OPEN:
         return f"{argument.words}."
     before = "the initial state" if ends is Ends.BEFORE_START else "itself"
-    return f"Hence {display(steps[0].source)} would have to come before {before}: a contradiction."
+    return f"Hence {txn_text(steps[0].source)} would have to come before {before}: a contradiction."
 
 
 # The operations that are shown, and their places

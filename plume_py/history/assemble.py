@@ -6,6 +6,7 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.text import txn_text
 from plume_py.history import assemble_kernels as kernels
 from plume_py.history.atoms import Atoms
 from plume_py.history.init_txn import InitTxn, find_init_txn
@@ -184,9 +185,9 @@ def _reject_ambiguous_read(history: History, version_second: Int32s) -> None:
     o, version = found
     reader = int(np.searchsorted(history.txn_start, o, side="right")) - 1
     writers = int(history.version_writer[version]), int(version_second[version])
-    both = " and ".join(f"{history.txn_label[t]!s:.60} ({history.place(t)})" for t in writers)
+    both = " and ".join(f"{txn_text(history.txn_label[t])} ({history.place(t)})" for t in writers)
     raise InputError(
-        f"ambiguous read: {history.txn_label[reader]!s:.60} read value {history.value(version)!r:.60} of key "
+        f"ambiguous read: {txn_text(history.txn_label[reader])} read value {history.value(version)!r:.60} of key "
         f"{history.key(int(history.op_key[o]))!r:.60}, which two transactions wrote: {both}",
         where=history.place(reader),
         hint="write each value of a key only once",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plume_py.base.errors import InputError
+from plume_py.base.text import with_letter
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import NULL, Atom, AtomCoder
 from plume_py.history.init_txn import InitTxn
@@ -219,7 +220,7 @@ def _labels(names: list[str | int | None]) -> Labels:
         if name == INITIAL_ID:
             raise InputError(f"the id {name!r} is reserved for reports", hint="choose another")
         seen.add(str(name))
-    return Labels(tuple(names) if given else None, _unused_prefix(seen))
+    return Labels(tuple(names) if given else None, _unused_prefix(map(with_letter, seen)))
 
 
 def _unused_prefix(names: Iterable[str]) -> str:

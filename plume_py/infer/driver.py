@@ -138,7 +138,7 @@ def check_together(result: InferenceResult, options: InferOptions) -> Together:
             for event in (*found.example.events, Commit(name, ()))
             if event is not None
         }
-        raised = {name for name in partners if levels[name] != strongest}
+        raised = {name for name in partners if levels.get(name, strongest) != strongest}
         if not raised:
             changed = {name: alone[name].name for name in levels if levels[name] != alone[name]}
             return Together(levels, changed, troubles, verdicts)

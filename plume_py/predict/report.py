@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import display, one_line, wrapped
+from plume_py.base.text import display, key_text, one_line, txn_text, wrapped
 from plume_py.history.model import INITIAL, NOBODY, History
 from plume_py.predict.predictor.prediction import Prediction, ReadChange
 from plume_py.predict.predictor.predictor import PredictionResult
@@ -53,7 +53,7 @@ def render(
     for read in reads:
         times = f"in {read.times} of {len(outcome.predictions)}"
         yield from wrapped(
-            f"  {display(read.who)} reads {display(read.key)}: ",
+            f"  {txn_text(read.who)} reads {key_text(read.key)}: ",
             f"{times}, {', '.join(sorted(read.anomalies))}",
             "      ",
         )
@@ -76,13 +76,13 @@ def _prediction(
 def describe_change(observed: History, change: ReadChange) -> str:
     """T7's read of x: T5 instead of T6."""
     return (
-        f"{display(observed.txn_label[change.txn])}'s read of {display(observed.key(change.key))}: "
+        f"{txn_text(observed.txn_label[change.txn])}'s read of {key_text(observed.key(change.key))}: "
         f"{_writer(observed, change.predicted)} instead of {_writer(observed, change.observed)}"
     )
 
 
 def _writer(observed: History, txn: int) -> str:
-    return "the initial state" if txn == INITIAL else display(observed.txn_label[txn])
+    return "the initial state" if txn == INITIAL else txn_text(observed.txn_label[txn])
 
 
 def boundaries(observed: History, prediction: Prediction) -> Iterator[str]:
@@ -97,15 +97,15 @@ def boundaries(observed: History, prediction: Prediction) -> Iterator[str]:
             yield from wrapped(f"{name} ends ", _end(observed, prediction, kept[-1], run.ends[s]), "      ")
         elif len(kept) < len(committed):
             first = next(t for t in committed if t not in run.prefix)
-            yield from wrapped(f"{name} ends ", f"before {display(observed.txn_label[first])}", "      ")
+            yield from wrapped(f"{name} ends ", f"before {txn_text(observed.txn_label[first])}", "      ")
         elif committed:
             yield f"{name} runs to its end"
 
 
 def _end(observed: History, prediction: Prediction, t: int, op: int) -> str:
     if prediction.run.boundary == "relaxed":
-        return f"with {display(observed.txn_label[t])}"
-    return f"at {display(observed.txn_label[t])}'s read of {display(observed.key(int(observed.op_key[op])))}"
+        return f"with {txn_text(observed.txn_label[t])}"
+    return f"at {txn_text(observed.txn_label[t])}'s read of {key_text(observed.key(int(observed.op_key[op])))}"
 
 
 def assumption(observed: History, outcome: PredictionResult, prediction: Prediction) -> str:
@@ -113,7 +113,7 @@ def assumption(observed: History, outcome: PredictionResult, prediction: Predict
     changed = sorted({change.txn for change in prediction.changes})
     if not changed:
         return "nothing: every read sees what it saw"
-    names = " and ".join(display(observed.txn_label[t]) for t in changed)
+    names = " and ".join(txn_text(observed.txn_label[t]) for t in changed)
     commits = f"{names} still {'commit' if len(changed) > 1 else 'commits'}, though with other values read"
     if outcome.boundary == "strict":
         return f"{commits}; nothing that comes after a changed read is part of the prediction"

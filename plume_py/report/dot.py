@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-from plume_py.base.text import ELLIPSIS, display, visible, wrapped
+from plume_py.base.text import ELLIPSIS, display, key_text, txn_text, visible, wrapped
 from plume_py.checking.result import Id, Result, ShownTransaction, Step, Violation
 from plume_py.history.model import INITIAL_ID
 from plume_py.report.aliases import bracketed
@@ -42,16 +42,16 @@ def _reason(step: Step) -> tuple[str, ...]:
         return ("the opposite", "is excluded")
     if step.reader is None:
         return ()
-    reader, key, source = _name(step.reader), display(step.key, LIMIT), _name(step.source)
+    reader, key, source = _name(step.reader), key_text(step.key, LIMIT), _name(step.source)
     if step.relation == "WW":
-        return (f"as {reader}'s", f"list {key} shows")
+        return (f"as {reader}'s", f"list {display(step.key, LIMIT)} shows")
     whose = f"initial {key}," if step.target == INITIAL_ID else f"{key} from {_name(step.target)},"
     saw = "is after" if all(e.relation == "SO" for e in step.evidence) else "saw"
     return (f"{reader} read", whose, f"{saw} {source}")
 
 
 def _name(name: Id) -> str:
-    return display(name, LIMIT) or '""'
+    return txn_text(name, LIMIT) or '""'
 
 
 def render(violation: Violation, title: str = "") -> str:
@@ -149,7 +149,7 @@ def _draw_lane(
             if fold.node in column:
                 lane.node(fold.node, _folded(fold), group=group, class_="folded")
     else:
-        session = font(f"session {_name(by_node[column[0]].session)}", point_size=11, color=PALE)
+        session = font(f"session {display(by_node[column[0]].session, LIMIT)}", point_size=11, color=PALE)
         lane.node(top, _box([[cell(session)]], LANE), group=group)
     for node in (n for n in column if n in by_node):
         lane.node(node, _table(picture, by_node[node]), group=group, class_="transaction")

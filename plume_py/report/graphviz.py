@@ -31,6 +31,8 @@ INSTALL_HINT = (
     "Graphviz is not installed, so the pictures are .dot files only; "
     "install it with `apt-get install graphviz` (Debian) or `brew install graphviz` (macOS)"
 )
+# How long one picture may take.
+SECONDS = 10.0
 # Longest text in a label, whatever a caller forgets to shorten.
 LONGEST = 600
 # After this many pictures that failed or took too long, the rest stay .dot files.
@@ -136,7 +138,7 @@ class DrawingError(IsocheckError):
     """There is no picture, for the reason that it gives."""
 
 
-def draw(source: str, target: Path, seconds: float = 10) -> str:
+def draw(source: str, target: Path, seconds: float = SECONDS) -> str:
     """Let Graphviz write ``target``, whose suffix says how; "" or a line that says why there is no picture."""
     try:
         drawn = picture(source, target.suffix[1:], seconds)
@@ -146,7 +148,7 @@ def draw(source: str, target: Path, seconds: float = 10) -> str:
     return ""
 
 
-def picture(source: str, form: str = USUAL_FORMAT, seconds: float = 10) -> bytes:
+def picture(source: str, form: str = USUAL_FORMAT, seconds: float = SECONDS) -> bytes:
     """What Graphviz makes of a graph."""
     program = shutil.which("dot")
     if program is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from plume_py.base.text import encodable, one_line, shorten, visible
+from plume_py.base.text import encodable, one_line, shorten, visible, with_letter
 from plume_py.base.version import __version__
 from plume_py.checking.result import Ends, Id, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
@@ -142,7 +142,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
 
 def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     return {
-        "id": texts.of(txn.id),
+        "id": texts.of(with_letter(txn.id)),
         "session": texts.of(txn.session),
         "place": _sentence(place(txn)),
         "status": txn.status,

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from plume_py.base.exits import ExitCode, combined, exit_code
-from plume_py.base.text import defused_json, display, one_line
+from plume_py.base.text import defused_json, display, one_line, txn_text
 from plume_py.base.version import __version__
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
@@ -233,7 +233,7 @@ def _main(violation: Violation) -> ShownTransaction | None:
 
 def _operations(transaction: ShownTransaction) -> str:
     ops = " ".join(operation(op) for op in transaction.ops)
-    return f"{display(transaction.id)} (session {display(transaction.session)}): {ops}"
+    return f"{txn_text(transaction.id)} (session {display(transaction.session)}): {ops}"
 
 
 def _flow(result: Result, violation: Violation) -> Iterator[Object]:
@@ -248,7 +248,7 @@ def _flow(result: Result, violation: Violation) -> Iterator[Object]:
 def _stop(result: Result, known: dict[Id, ShownTransaction], step: Step, depth: int) -> Object:
     at = known.get(step.source) or known.get(step.target)
     place = _file(result) if at is None else _place(result, at)
-    arrow = f"{display(step.source)} -{step.relation}-> {display(step.target)}"
+    arrow = f"{txn_text(step.source)} -{step.relation}-> {txn_text(step.target)}"
     message = _message(f"{arrow}: {step.because}")
     return {"location": {**place, "message": message}, "nestingLevel": depth, "importance": "essential"}
 
@@ -265,7 +265,7 @@ def _place(result: Result, transaction: ShownTransaction) -> Object:
     place = _file(result)
     if transaction.line > 0:
         place["physicalLocation"]["region"] = {"startLine": transaction.line}
-    name = display(transaction.id)
+    name = txn_text(transaction.id)
     where = one_line(transaction.place) or name
     place["logicalLocations"] = [{"name": name, "fullyQualifiedName": where, "kind": "transaction"}]
     return place

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import display, one_line, wrapped
+from plume_py.base.text import display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
@@ -102,7 +102,7 @@ def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[
     hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
     place = f"session {display(transaction.session)}, {transaction.place}"
     level = f" at {transaction.level}" if transaction.level else ""
-    yield from wrapped(f"    {display(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
+    yield from wrapped(f"    {txn_text(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
     if transaction.start is not None and transaction.end is not None:
         yield f"        {clock(transaction.start)} to {clock(transaction.end)}"
     for statement in transaction.sql:
@@ -118,7 +118,7 @@ def operation(op: tuple[object, ...]) -> str:
 
 
 def _step(number: str, step: Step, indent: str, printed: set[tuple[object, ...]]) -> Iterator[str]:
-    arrow = f"{display(step.source)} -{step.relation}-> {display(step.target)}"
+    arrow = f"{txn_text(step.source)} -{step.relation}-> {txn_text(step.target)}"
     yield from wrapped(f"{indent}{number}. {arrow}: ", step.because, f"{indent}   ")
     for place, inner in enumerate(_reasons(step, printed)):
         yield from _step(f"{number}{chr(ord('a') + place % 26)}", inner, f"{indent}   ", printed)

@@ -154,7 +154,7 @@ class DaskEngine:
         try:
             import distributed  # noqa: F401
         except ImportError:
-            raise IsocheckError("--engine dask needs distributed: pip install 'plume-py[cluster]'") from None
+            raise IsocheckError("--engine dask needs distributed: pip install distributed") from None
         _quieten()
         self._disconnect()
         until = time.monotonic() + patience

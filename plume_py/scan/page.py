@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from plume_py.base.text import one_line, shorten
+from plume_py.base.text import one_line, shorten, with_letter
 from plume_py.base.version import __version__
 from plume_py.report.html import asset, policy
 from plume_py.scan.run import Tally
@@ -161,7 +161,7 @@ def _shape(group: Group, links: Links) -> Cell:
 
 def _example(violation: Example, history: str) -> str:
     transactions = "".join(
-        f"<li><b>{_word(t.id, 40)}</b> <span class='tag'>session {_word(t.session, 40)}, "
+        f"<li><b>{_word(with_letter(t.id), 40)}</b> <span class='tag'>session {_word(t.session, 40)}, "
         f"{_word(t.place, 60)}</span> <span class='op'>{_ops(t.ops)}</span></li>"
         for t in violation.transactions
     )

@@ -188,7 +188,7 @@ def fetched(path: str) -> Iterator[str]:
         try:
             fs.get(inner, local, recursive=fs.isdir(inner))
         except Exception as error:
-            raise InputError(without_those_of(path, f"cannot be fetched: {_in_words(error)}")) from None
+            raise InputError(f"cannot be fetched: {_in_words(error, path)}") from None
         yield local
 
 
@@ -202,7 +202,7 @@ def _open_fs(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        what = f"{url}: remote paths need fsspec: pip install 'plume-py[cluster]'"
+        what = f"{url}: remote paths need fsspec: pip install fsspec"
         raise IsocheckError(without_those_of(url, what)) from None
     try:
         fs, inner = url_to_fs(url)
@@ -219,8 +219,9 @@ def _errors_in_one_line(url: str) -> Iterator[None]:
     except (IsocheckError, FileNotFoundError):
         raise
     except Exception as error:
-        raise IsocheckError(without_those_of(url, f"{url}: cannot be listed: {_in_words(error)}")) from None
+        raise IsocheckError(f"{without_those_of(url, url)}: cannot be listed: {_in_words(error, url)}") from None
 
 
-def _in_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
+def _in_words(error: Exception, url: str) -> str:
+    """Cut off only when the password is out of it: half of one would not be known for what it is."""
+    return without_those_of(url, f"{type(error).__name__}: {error}")[:300]

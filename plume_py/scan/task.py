@@ -84,7 +84,8 @@ def check_one(task: ScanTask, settings: Settings) -> TaskAnswer:
     except IsocheckError as error:
         return undecided(task, settings, str(error), digest)
     except Exception as error:
-        return undecided(task, settings, f"a defect in isocheck: {type(error).__name__}: {error}"[:300], digest)
+        what = _without_password(task, f"a defect in isocheck: {type(error).__name__}: {error}")
+        return undecided(task, settings, what[:300], digest)
 
 
 def _reject_special(path: str) -> None:

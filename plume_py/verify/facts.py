@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
-from plume_py.base.text import display
+from plume_py.base.text import txn_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History, Op, Transaction
 from plume_py.verify.lists import START, Lists
@@ -114,7 +114,7 @@ class HistoryFacts:
 
     def name(self, t: int) -> str:
         """A transaction for people."""
-        return "the initial state" if t == START else display(self.txns[t].id)
+        return "the initial state" if t == START else txn_text(self.txns[t].id)
 
     def before(self, t: int) -> set[int]:
         """The direct predecessors of t by SO and WR."""

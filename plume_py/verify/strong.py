@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from plume_py.base.text import display
+from plume_py.base.text import key_text
 from plume_py.history.atoms import Atom
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import START
@@ -56,8 +56,8 @@ class OrderReplay:
         level = self.level(t)
         visible = self._visible(t, level)
         problems = [
-            f"{self.facts.name(t)} read {display(x)} from {self.facts.name(t1)}, but {level} wants it to see "
-            f"{self.facts.name(t2)}, which wrote {display(x)} too and stands later in the order"
+            f"{self.facts.name(t)} read {key_text(x)} from {self.facts.name(t1)}, but {level} wants it to see "
+            f"{self.facts.name(t2)}, which wrote {key_text(x)} too and stands later in the order"
             for x, t1, t2 in self._judged(t, level, visible)
             if self.place[t2] > self.place[t1]
         ]

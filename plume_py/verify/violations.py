@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from plume_py.base.text import display
+from plume_py.base.text import display, key_text, txn_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
@@ -86,12 +86,12 @@ class ClaimCheck:
         self.facts, self.claim = facts, claim
         self.number: dict[Id, int] = {}
         for txn in claim.transactions:
-            need(txn.id not in self.number and txn.id != INITIAL, f"the id {display(txn.id)} is ambiguous")
+            need(txn.id not in self.number and txn.id != INITIAL, f"the id {txn_text(txn.id)} is ambiguous")
             self.number[txn.id] = self._look_up(txn)
 
     def _look_up(self, claim: ShownClaim) -> int:
         """The transaction that a report shows, which must be as shown."""
-        facts, name = self.facts, display(claim.id)
+        facts, name = self.facts, txn_text(claim.id)
         found = [t for t in facts.called.get(claim.id, ()) if facts.history.place(t) == claim.place]
         need(len(found) == 1, f"there is no transaction {name} at {display(claim.place)}")
         txn = facts.txns[found[0]]
@@ -133,9 +133,9 @@ class ClaimCheck:
         need(answer, f"its transactions have a commit order that keeps {display(level)}")
 
     def _transaction(self, name: Id | None) -> int:
-        need(name in self.number, f"{display(name)} is not among the transactions shown")
+        need(name in self.number, f"{txn_text(name)} is not among the transactions shown")
         t = self.number[name]  # type: ignore[index]
-        need(t in self.facts.reads, f"{display(name)} did not commit, or is the initial state")
+        need(t in self.facts.reads, f"{txn_text(name)} did not commit, or is the initial state")
         return t
 
     def _source(self, name: Id) -> int:
@@ -149,9 +149,10 @@ class ClaimCheck:
             need(steps[0].relation == "WR" and steps[0].key == x, "its step is not the read in question")
             source = steps[0].source
             found = self._flawed(steps[0].target, x)
-            need(found, f"no read of {display(x)} by {display(steps[0].target)} is like that")
+            need(found, f"no read of {key_text(x)} by {txn_text(steps[0].target)} is like that")
             need(
-                source in self.number and self.number[source] in found, f"{display(source)} did not write what was read"
+                source in self.number and self.number[source] in found,
+                f"{txn_text(source)} did not write what was read",
             )
             return
         names = list(self.number)
@@ -160,7 +161,7 @@ class ClaimCheck:
         others = {name: {self.number[other] for other in names if other != name} for name in names}
         need(
             any((found := self._flawed(name, x)) and others[name] <= found for name in readers),
-            f"no read of {display(x)} by {display(names[0])} is like that",
+            f"no read of {key_text(x)} by {txn_text(names[0])} is like that",
         )
 
     def _flawed(self, reader: Id, x: Atom) -> set[int | None]:
@@ -178,7 +179,7 @@ class ClaimCheck:
         longest = max(orders, key=len, default=())
         need(
             any(contradict(order, longest) for order in orders),
-            f"the reads of {display(x)} that are shown do not contradict each other",
+            f"the reads of {key_text(x)} that are shown do not contradict each other",
         )
 
     def _check_two_sources(self) -> None:
@@ -196,7 +197,7 @@ class ClaimCheck:
         need(steps, "it has no steps")
         if len(steps) > 1 or steps[0].target != INITIAL:
             for step, following in zip(steps, steps[1:] + steps[:1], strict=True):
-                need(step.target == following.source, f"no step leads on from {display(step.target)}")
+                need(step.target == following.source, f"no step leads on from {txn_text(step.target)}")
                 need(step.source != INITIAL, "nothing precedes the initial state")
         forced, others = kinds.count("CM"), set(kinds) - {"CM"}
         if tap == "g":
@@ -210,7 +211,10 @@ class ClaimCheck:
 
     def _check_step(self, step: StepClaim) -> None:
         """A step is true in the history, or forced by the level."""
-        facts, name = self.facts, f"{display(step.source)} -{display(step.relation)}-> {display(step.target)}"
+        facts, name = (
+            self.facts,
+            f"{txn_text(step.source)} -{display(step.relation)}-> {txn_text(step.target)}",
+        )
         if step.relation == "CM":
             self._check_forced(step, name)
             return
@@ -242,10 +246,10 @@ class ClaimCheck:
         """t2 -CM-> t1: t3 read x from t1, t2 wrote x too, and the evidence is the level's premise for t2 and t3."""
         facts, x = self.facts, step.key
         t2, t1, t3 = self._transaction(step.source), self._source(step.target), self._transaction(step.reader)
-        need((x, t1) in facts.reads[t3], f"{name}: {facts.name(t3)} did not read {display(x)} from {facts.name(t1)}")
+        need((x, t1) in facts.reads[t3], f"{name}: {facts.name(t3)} did not read {key_text(x)} from {facts.name(t1)}")
         need(
             x in facts.wrote[t2] and t2 not in (t1, t3),
-            f"{name}: {facts.name(t2)} is not another writer of {display(x)}",
+            f"{name}: {facts.name(t2)} is not another writer of {key_text(x)}",
         )
         for inner in step.evidence:
             need(inner.relation in CAUSAL, f"{name}: its evidence is not SO or WR")

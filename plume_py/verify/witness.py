@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from plume_py.base.text import display
+from plume_py.base.text import display, key_text, txn_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import History
 from plume_py.verify.claims import Id, WitnessClaim
@@ -58,9 +58,9 @@ def _membership(order: list[Id], expected: list[Id]) -> list[str]:
     given, live = Counter(order), set(expected)
     if len(live) < len(expected):
         return ["two transactions have the same id, so the order is ambiguous"]
-    problems = [f"{display(i)} is not a transaction that counts" for i in given if i not in live]
-    problems += [f"{display(i)} is missing from the order" for i in expected if i not in given]
-    return problems + [f"{display(i)} stands in the order more than once" for i, times in given.items() if times > 1]
+    problems = [f"{txn_text(i)} is not a transaction that counts" for i in given if i not in live]
+    problems += [f"{txn_text(i)} is missing from the order" for i in expected if i not in given]
+    return problems + [f"{txn_text(i)} stands in the order more than once" for i, times in given.items() if times > 1]
 
 
 def _flawed(facts: HistoryFacts) -> Iterator[str]:
@@ -92,8 +92,8 @@ def _disobeyed(facts: HistoryFacts, level: str, order: list[int], place: dict[in
     for t3, x, t1, t2 in premise(facts, order, place):
         if place[t2] > place[t1]:
             yield (
-                f"{facts.name(t3)} read {display(x)} from {facts.name(t1)}, but {level} wants it to see "
-                f"{facts.name(t2)}, which wrote {display(x)} too and stands later in the order"
+                f"{facts.name(t3)} read {key_text(x)} from {facts.name(t1)}, but {level} wants it to see "
+                f"{facts.name(t2)}, which wrote {key_text(x)} too and stands later in the order"
             )
 
 

@@ -3,6 +3,7 @@
 import random
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from paths import ROOT
@@ -10,7 +11,9 @@ from paths import ROOT
 from fuzz.mutate import damage
 from fuzz.run import command, run, write
 from fuzz.seeds import HISTORIES
+from plume_py import load
 from plume_py.base import accel
+from plume_py.base.errors import InputError
 
 CORPUS = sorted((ROOT / "tests" / "fuzz" / "corpus").iterdir())
 
@@ -32,7 +35,8 @@ def test_damaged_input_is_answered(seed, tmp_path):
 def test_what_was_found_stays_mended(path, tmp_path):
     """The name of a file says which command it is for."""
     name = path.name.split("-")[0]
-    code, _, err = command([name, str(path), *(["--timeout", "5"] if name == "check" else [])])
+    limits = {"check": ["--timeout", "5"], "infer": ["--rows", "1", "--steps", "1", "--timeout", "5"]}
+    code, _, err = command([name, str(path), *limits.get(name, [])])
     assert code in (0, 1, 3, 4)
     assert code != 4 or len(err.splitlines()) == 1
 
@@ -52,3 +56,9 @@ def test_compiled_and_not_compiled_answer_alike(tmp_path, monkeypatch):
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     assert list(answers(tmp_path, 60)) == plain
     accel.release(*(module for name, module in sys.modules.items() if name.endswith("_kernels")))
+
+
+def test_the_reader_itself_says_what_is_wrong_in_one_line():
+    with pytest.raises(InputError) as error:
+        load(Path(__file__).parent / "corpus" / "check-newline-in-an-operation.edn")
+    assert "\n" not in str(error.value)

@@ -280,3 +280,11 @@ def test_what_did_not_commit_does_not_hide_the_initial_transaction(more):
     if more == "an aborted key":
         builder.add("b", [("w", "z", 1)], status="aborted")
     assert builder.build().init_txn == 0
+
+
+def test_a_made_up_id_is_not_that_of_a_number():
+    """Reports call the transaction 2 T2."""
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("w", "x", 1)], id=2)
+    builder.add("a", [("r", "x", 1)])
+    assert [txn.id for session in builder.build() for txn in session] == [2, "T'2"]

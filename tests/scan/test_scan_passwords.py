@@ -45,7 +45,8 @@ class Vault(LocalFileSystem):
 
     def get(self, path, *arguments, **options):
         if self.password != {PASSWORD!r} or "broken" in path:
-            raise PermissionError(f"{{self.user}} with {{self.password}} and {{self.query}} may not read {{path}}")
+            who = self.user.ljust(272, ".")  # where the message is cut off, half of the password would be left
+            raise PermissionError(f"{{who}} with {{self.password}} and {{self.query}} may not read {{path}}")
         return super().get(path, *arguments, **options)
 """
 
@@ -100,7 +101,7 @@ def test_nothing_that_is_written_or_printed_has_them(vault, tmp_path, listed, ou
     }
     assert list(out.glob("*.svg")) or list(out.glob("*.dot")), "the password is still known where it is needed"
     for text in (everything(out), done.stdout, done.stderr):
-        assert PASSWORD not in text and TOKEN not in text
+        assert PASSWORD[:4] not in text and TOKEN[:4] not in text
     again = isocheck("scan", *paths, *more, "--resume")
     assert PASSWORD not in again.stdout + again.stderr
     if output == "json":

@@ -28,6 +28,8 @@ def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
     for part, what in _UNREAD.items():
         if tree.args.get(part):
             raise wrong(f"{word} with {what} is not supported", line)
+    if not isinstance(tree.this, engine().exp.Expression):
+        raise wrong(f"{word} of no table", line)
     if tree.this.args.get("joins"):
         raise wrong(f"{word} of several tables is not supported", line, "write one statement for each")
     return {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line)

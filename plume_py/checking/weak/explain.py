@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from plume_py.base.text import display
+from plume_py.base.text import key_text, txn_text
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Extra
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
@@ -108,14 +108,14 @@ def _single(analysis: Analysis, pattern: str, o: int) -> Violation:
         return complete(writer, "j", _two_sources(analysis, writer, t, o))
     if history.op_kind[o] == READ_LIST:
         return complete(writer, pattern, list_argument(writer, pattern, o))
-    read = writer.read_text(o)
+    read, other = writer.read_text(o), txn_text(history.txn_label[source]) if source >= 0 else ""
     why = {
         "a": f"{read}, which nobody wrote",
-        "b": f"{read} from {display(history.txn_label[source]) if source >= 0 else ''}, which aborted",
+        "b": f"{read} from {other}, which aborted",
         "c": f"{read}, which it wrote itself only afterwards",
-        "d": f"{read}, although it had itself written {display(key)} before",
+        "d": f"{read}, although it had itself written {key_text(key)} before",
         "e": f"{read}, its own write, although it had overwritten it",
-        "f": f"{read}, which {display(history.txn_label[source]) if source >= 0 else ''} overwrote before it committed",
+        "f": f"{read}, which {other} overwrote before it committed",
     }[pattern]
     steps = []
     if source >= 0 and source != t and source != history.init_txn:

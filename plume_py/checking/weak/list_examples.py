@@ -1,6 +1,6 @@
 """What is wrong with a list that somebody read, in a sentence, and with a step where another transaction matters."""
 
-from plume_py.base.text import display
+from plume_py.base.text import display, key_text, txn_text
 from plume_py.checking.graph.lists import faults
 from plume_py.checking.graph.reads import version_sources
 from plume_py.checking.result import Step
@@ -25,13 +25,13 @@ def list_argument(writer: StepWriter, pattern: str, o: int) -> Argument:
     if pattern in "de":
         own = list_text(_appended(writer, t, x, before=o))
         wrong = "does not end in any of these" if pattern == "d" else "does not end in exactly these"
-        had = f"{display(writer.name(t))} had appended {own} to {display(history.key(x))}"
+        had = f"{txn_text(writer.name(t))} had appended {own} to {key_text(history.key(x))}"
         return Argument([], f"{had}, but {read}, which {wrong}", [o])
     version = int(history.lists.items[place])
     element, source = display(history.value(version)), int(history.version_writer[version])
     if pattern in (TORN, "f"):
         return _incomplete(writer, pattern, o, version)
-    aborted = display(history.txn_label[source]) if pattern == "b" else ""
+    aborted = txn_text(history.txn_label[source]) if pattern == "b" else ""
     why = {
         "a": f"nobody appended {element}",
         "b": f"{element} was appended by {aborted}, which aborted",
@@ -51,7 +51,7 @@ def _incomplete(writer: StepWriter, pattern: str, o: int, version: int) -> Argum
     visible = [v for v, t in zip(items, writer.list_writers(o), strict=True) if t == source]
     missing = [v for v in appended if v not in visible]
     names, key = (writer.name(source), writer.name(writer.owner(o))), writer.key(int(history.op_key[o]))
-    theirs = f"{display(names[0])}'s append"
+    theirs = f"{txn_text(names[0])}'s append"
     if pattern == "f":
         how = (
             f"{theirs} of {display(value)}, but not of {display(missing[0])}, which followed it" if missing else theirs

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from plume_py.base.errors import InputError
+from plume_py.base.text import display
 from plume_py.history.formats.edn_atoms import MARK, SET, text_of
 
 Key = int | str
@@ -123,7 +124,7 @@ class JepsenValues:
         except _BadMicroOpError as error:
             mark = self._dialect.mark
             raise InputError(
-                f"{error}: {spell(op, mark):.80}",
+                f"{error}: {display(spell(op, mark), 80)}",
                 where=f"line {line}",
                 hint=f"isocheck knows [{mark}r k v], [{mark}w k v] and [{mark}append k v], and reads of lists, "
                 f"[{mark}r k [v v]]",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from plume_py.base.limits import Limits
-from plume_py.base.text import display
+from plume_py.base.text import key_text, txn_text
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step, Violation
@@ -127,11 +127,11 @@ def _turned(proof: Proof) -> Proof:
 
 def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof, writer: ProofWriter) -> str:
     """What happened, in a sentence."""
-    names = [display(writer.name(facts.number[link.source])) for link in proof.cycle]
+    names = [txn_text(writer.name(facts.number[link.source])) for link in proof.cycle]
     if pattern == LOST_UPDATE:
         return _lost_update(steps, facts, proof, names, writer)
     if pattern == WRITE_SKEW:
-        missed = [f"{display(s.source)} read {display(s.key)}, which {display(s.target)} overwrote" for s in steps]
+        missed = [f"{txn_text(s.source)} read {key_text(s.key)}, which {txn_text(s.target)} overwrote" for s in steps]
         return f"{', and '.join(missed)}: none saw what the other wrote, so none can come first"
     if pattern == LONG_FORK:
         return f"{', but '.join(_views(steps))}"
@@ -143,26 +143,26 @@ def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof,
 
 def _lost_update(steps: tuple[Step, ...], facts: Facts, proof: Proof, names: list[str], writer: ProofWriter) -> str:
     x = proof.cycle[0].key
-    number = display(steps[0].key)
+    number = key_text(steps[0].key)
     a, b = (link.source for link in proof.cycle)
     sources = [{t1 for y, t1 in facts.reads[t] if y == x} for t in (a, b)]
     both = sources[0] & sources[1]
     if both:
         t1 = min(both)
-        whom = "the initial state" if t1 == INITIAL else display(writer.name(facts.number[t1]))
+        whom = "the initial state" if t1 == INITIAL else txn_text(writer.name(facts.number[t1]))
         first, second = sorted(zip((a, b), names, strict=True))
         return (
             f"{first[1]} and {second[1]} both read {number} from {whom} and both overwrote it, "
             "so whichever came second lost the other's update"
         )
     late = next(step for step in steps if step.relation == "RW")
-    return f"{display(late.source)} overwrote {number} without having seen {display(late.target)}'s earlier write"
+    return f"{txn_text(late.source)} overwrote {number} without having seen {txn_text(late.target)}'s earlier write"
 
 
 def _views(steps: tuple[Step, ...]) -> Iterator[str]:
     """Who saw what and missed what: for each RW, what leads to it."""
-    seen = display(steps[0].source)
+    seen = txn_text(steps[0].source)
     for step in steps:
         if step.relation == "RW":
-            yield f"{display(step.source)} saw {seen} and not {display(step.target)}"
-            seen = display(step.target)
+            yield f"{txn_text(step.source)} saw {seen} and not {txn_text(step.target)}"
+            seen = txn_text(step.target)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from plume_py.base.text import display
+from plume_py.base.text import display, key_text, txn_text
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter
@@ -54,12 +54,12 @@ class ProofWriter(StepWriter):
         source = INITIAL if link.via == INITIAL else number[link.via]
         read = self.read_step(self._read(t, self.facts.key_number[link.key], source))
         newer = None if link.newer is None else self._ordered(link.newer)
-        reader, key, writer = display(self.name(t)), display(read.key), display(self.name(b))
+        reader, key, writer = txn_text(self.name(t)), key_text(read.key), txn_text(self.name(b))
         if read.source == INITIAL_ID:
-            because = f"{reader} read the initial {key}, which {writer} overwrote"
+            because = f"{reader} read the initial value of {key}, which {writer} overwrote"
         else:
             because = (
-                f"{reader} read {key} = {display(read.value)} from {display(read.source)}, which {writer} overwrote"
+                f"{reader} read {key} = {display(read.value)} from {txn_text(read.source)}, which {writer} overwrote"
             )
         because += self._by_level_missed(link, earlier)
         return Step(
@@ -79,10 +79,13 @@ class ProofWriter(StepWriter):
         """The source's version is older (WW), or it commits first (CM)."""
         a, b = (self.name(self.facts.number[t]) for t in (link.source, link.target))
         key = self.key(self.facts.key_number[link.key]) if link.relation == "WW" else None
-        what = f"{display(a)}'s write of {display(key)} comes before {display(b)}'s"
-        back = f"{display(b)}'s came first"
+        what = f"{txn_text(a)}'s write of {key_text(key)} comes before {txn_text(b)}'s"
+        back = f"{txn_text(b)}'s came first"
         if link.relation == "CM":
-            what, back = f"{display(a)} commits before {display(b)}", f"{display(b)} committed first"
+            what, back = (
+                f"{txn_text(a)} commits before {txn_text(b)}",
+                f"{txn_text(b)} committed first",
+            )
         seen = self._by_level_written(link)
         first, second = self._written(link)
         if link.reason is None:
@@ -124,11 +127,11 @@ class ProofWriter(StepWriter):
         if not self.mixed:
             return ""
         level = self.facts.level[link.source]
-        t, b = (display(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        t, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
         if self.facts.sees[link.source] & EVERYTHING:
             return f"; {t} runs at {level}, so it comes before {b}"
         if self.facts.sees[link.source] & PREFIX and earlier is not None:
-            s = display(self.name(self.facts.number[earlier.source]))
+            s = txn_text(self.name(self.facts.number[earlier.source]))
             if earlier.source == link.target:
                 return f"; {t} runs at {level} and saw {b}, so it should have read {b}'s write"
             return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
@@ -141,7 +144,7 @@ class ProofWriter(StepWriter):
         prefix = self.facts.sees[link.target] & PREFIX
         if not self.mixed or link.relation not in CAUSAL or not prefix or not seen_on:
             return ""
-        a, b = (display(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        a, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw all that comes before {a}"
 
     def _by_level_written(self, link: Link) -> str:
@@ -149,8 +152,8 @@ class ProofWriter(StepWriter):
         writers = self.facts.sees[link.target] & (WRITERS | EVERYTHING) == WRITERS
         if not self.mixed or not writers or link.relation != "WW":
             return ""
-        a, b = (display(self.name(self.facts.number[n])) for n in (link.source, link.target))
-        return f"; {b} runs at {level}, so it saw {a}, which wrote {display(self._key(link))} before it"
+        a, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
+        return f"; {b} runs at {level}, so it saw {a}, which wrote {key_text(self._key(link))} before it"
 
     def _key(self, link: Link) -> object:
         return self.key(self.facts.key_number[link.key])
@@ -167,4 +170,4 @@ def chain(steps: Sequence[Step]) -> str:
     if not steps:
         return ""
     assert all(a.target == b.source for a, b in pairwise(steps))
-    return display(steps[0].source) + "".join(f" -{step.relation}-> {display(step.target)}" for step in steps)
+    return txn_text(steps[0].source) + "".join(f" -{step.relation}-> {txn_text(step.target)}" for step in steps)
