@@ -175,6 +175,8 @@ def _ending(action: Callable[[], int | None]) -> int | None:
         _show(error)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt, _InterruptedError):
+        if sys.stderr.isatty():  # which shows what was typed, ^C
+            click.echo(err=True)
         return _told("interrupted", 130)
     except (BrokenPipeError, _ReaderGoneError):
         # The reader of our output went away; nothing more can be said to it.
