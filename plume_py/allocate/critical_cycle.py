@@ -33,7 +33,7 @@ class CriticalCycle:
         return [f"{names[e.source]} -{e.label()}-> {names[e.target]}" for e in self.cycle.edges]
 
 
-def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[str]) -> CriticalCycle:
+def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[str], limits: Limits) -> CriticalCycle:
     """The critical cycle that the case's rules have just found at ``pivot``; ``levels`` are those of its instances.
 
     Of several cycles, one that happens is told.
@@ -43,7 +43,7 @@ def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[
         members = cycle.members
         on_cycle = _distinctly_named(case.workload.restricted(members))
         at = [level if member == pivot else levels[member] for member in members]
-        history, decided = search_history(on_cycle, at)
+        history, decided = search_history(on_cycle, at, limits)
         found = CriticalCycle(level, on_cycle, tuple(at), cycle.renumbered(members), history, decided)
         if history is not None:
             return found
@@ -52,11 +52,12 @@ def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[
     return told
 
 
-def search_history(workload: Workload, levels: Sequence[str]) -> tuple[History | None, bool]:
+def search_history(workload: Workload, levels: Sequence[str], limits: Limits) -> tuple[History | None, bool]:
     """A run that is not serializable, if there is one, and whether the search went through all runs."""
     try:
-        return refute(workload, levels, Limits(timeout=PATIENCE)), exhaustive(workload, levels)
+        return refute(workload, levels, limits.at_most(PATIENCE)), exhaustive(workload, levels)
     except LimitError:
+        limits.check()  # or was it only the patience with this one?
         return None, False
 
 
@@ -70,7 +71,9 @@ def _distinctly_named(workload: Workload) -> Workload:
     return Workload(instances, workload.session, source=workload.source)
 
 
-def why_not_weaker(space: Space, catalogue: Catalogue, group: int, levels: Sequence[str]) -> CriticalCycle | None:
+def why_not_weaker(
+    space: Space, catalogue: Catalogue, group: int, levels: Sequence[str], limits: Limits
+) -> CriticalCycle | None:
     """What happens at the next cheaper level; None if there is no cheaper one, or the rules know no cycle there."""
     offered = catalogue.offered({})
     own = offered.index(levels[group]) if levels[group] in offered else len(offered)
@@ -79,5 +82,5 @@ def why_not_weaker(space: Space, catalogue: Catalogue, group: int, levels: Seque
         found = space.pivot(group, cheaper, lowered)
         if found is not None:
             case, p = found
-            return critical_cycle(case, p, cheaper, [lowered[g] for g in case.group])
+            return critical_cycle(case, p, cheaper, [lowered[g] for g in case.group], limits)
     return None

@@ -1,6 +1,6 @@
 """From a file or the name of a benchmark to an answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,8 @@ from plume_py.allocate.space import Space, of_instances, of_programs, of_templat
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.workload import Instance, Program, Workload
 from plume_py.allocate.workload_files import load_workload
-from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError, LimitError
+from plume_py.base.limits import Limits
 from plume_py.levels import STRONGEST, WEAKEST, sees
 
 # Groups that are explained one by one; of more, one for each program and level.
@@ -69,8 +70,10 @@ def answer_allocation(
     pins: Mapping[str, str] | None = None,
     costs: Mapping[str, float] | None = None,
     explain: bool = True,
+    limits: Limits | None = None,
 ) -> Allocation:
-    """A level for each group, with reasons."""
+    """A level for each group, with reasons; where the limits end these, the levels stand without."""
+    limits = limits or Limits()
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
     chosen = CATALOGUES[catalogue]
     if rules != "refined" and (catalogue != "mixiso" or pins or costs):
@@ -78,11 +81,11 @@ def answer_allocation(
     answer = Allocation(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
     answer.notes += _notes(workload.programs)
     if rules == "refined":
-        _by_refined_rules(answer, find_pins(space, programs, pins or {}), costs or {})
+        _by_refined_rules(answer, find_pins(space, programs, pins or {}), costs or {}, limits)
         if explain:
-            answer.critical = _critical_cycles(answer)
+            _explain(answer, limits)
     else:
-        _by_simple_rules(answer, repaired=rules == "repaired")
+        _by_simple_rules(answer, limits, repaired=rules == "repaired")
     return answer
 
 
@@ -95,7 +98,7 @@ def _notes(programs: Sequence[Program]) -> list[str]:
     return [f"{', '.join(names)}: {note}" for note, names in about.items()]
 
 
-def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mapping[str, float]) -> None:
+def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mapping[str, float], limits: Limits) -> None:
     catalogue, space = answer.catalogue, answer.space
     wrong = sorted({level for level in pins.values() if level not in catalogue.levels})
     if wrong:
@@ -106,11 +109,11 @@ def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mappin
         some = ", ".join(missing[:3]) + (f" and {len(missing) - 3:,} more" if len(missing) > 3 else "")
         answer.notes.append(f"no level of {catalogue.name} is enough for {some}: lock what they read")
     if pins:
-        tested = _robustness(space, catalogue, answer.levels)
+        tested = _robustness(space, catalogue, answer.levels, limits)
         answer.robustness = None if tested.ok else tested
 
 
-def _by_simple_rules(answer: Allocation, *, repaired: bool) -> None:
+def _by_simple_rules(answer: Allocation, limits: Limits, *, repaired: bool) -> None:
     """The theorem's levels, the strongest over all cases; the paper's are put to the test."""
     strongest = [WEAKEST] * len(answer.space.groups)
     for case in answer.space.cases:
@@ -120,24 +123,32 @@ def _by_simple_rules(answer: Allocation, *, repaired: bool) -> None:
             strongest[g] = max(strongest[g], levels[p], key=sees)
     answer.levels = strongest
     if not repaired:
-        tested: Robustness = robust(answer.space, strongest)
+        tested: Robustness = robust(answer.space, strongest, limits)
         if not tested.ok:
             answer.robustness = tested
             answer.notes.append("the paper's rules are unsound here: they ignore sessions and conditional writes")
 
 
-def _critical_cycles(answer: Allocation) -> dict[int, CriticalCycle]:
+def _explain(answer: Allocation, limits: Limits) -> None:
+    """Find the critical cycles, as far as the limits allow."""
+    try:
+        for group, critical in _critical_cycles(answer, limits):
+            answer.critical[group] = critical
+    except LimitError as error:
+        answer.stopped = f"{error}: not every level is explained"
+
+
+def _critical_cycles(answer: Allocation, limits: Limits) -> Iterator[tuple[int, CriticalCycle]]:
     """Why each group is not at a cheaper level; of many groups, one for each program and level."""
     seen: set[tuple[str, str]] = set()
-    found: dict[int, CriticalCycle] = {}
     for g, kind in enumerate(zip(answer.programs, answer.levels, strict=True)):
         if len(answer.levels) > EXPLAINED and kind in seen:
             continue
         seen.add(kind)
-        critical = why_not_weaker(answer.space, answer.catalogue, g, answer.levels)
+        limits.check()
+        critical = why_not_weaker(answer.space, answer.catalogue, g, answer.levels, limits)
         if critical is not None:
-            found[g] = critical
-    return found
+            yield g, critical
 
 
 @dataclass(frozen=True)
@@ -158,6 +169,7 @@ def answer_robustness(
     per: str = "instance",
     sessions: bool = True,
     drawing: Drawing | None = None,
+    limits: Limits | None = None,
 ) -> RobustnessAnswer:
     """Is every run serializable at these levels, or at those that the workload declares?"""
     space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
@@ -165,14 +177,14 @@ def answer_robustness(
     if by_name is None:
         by_name = _declared(workload)
     levels = _levels_of(space, programs, offered, by_name)
-    answer = _robustness(space, offered, levels)
+    answer = _robustness(space, offered, levels, limits)
     return RobustnessAnswer(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
 
 
-def _robustness(space: Space, catalogue: Catalogue, levels: list[str]) -> Robustness:
+def _robustness(space: Space, catalogue: Catalogue, levels: list[str], limits: Limits | None) -> Robustness:
     """The answer of the rules, or what they do not know: an engine's levels may promise less than ours where others run
     below them."""
-    answer = robust(space, levels)
+    answer = robust(space, levels, limits)
     if not answer.ok or not catalogue.adjustments:
         return answer
     needed = catalogue.adjust(space, levels)

@@ -34,11 +34,11 @@ WR = 3
 SO = 4
 
 
-def safe(g, choices, guarded, mark, cycle, table):
-    """For each instance and each of ``choices``: is it no pivot at that level?"""
-    for p in range(len(table)):
+def safe(g, first, choices, guarded, mark, cycle, table):
+    """For each instance from ``first`` on, a row of the table each, and each of ``choices``: is it no pivot there?"""
+    for i in range(len(table)):
         for c in range(len(choices)):
-            table[p, c] = not pivot(g, p, choices[c], guarded, mark, cycle)
+            table[i, c] = not pivot(g, first + i, choices[c], guarded, mark, cycle)
 
 
 def unsafe(g, sees, judged, guarded, mark, cycle):

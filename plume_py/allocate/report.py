@@ -38,13 +38,14 @@ class Allocation:
     robustness: Robustness | None = None  # of the whole, where the rules do not vouch for it
     notes: list[str] = field(default_factory=list)
     templates: list[Program] = field(default_factory=list)
+    stopped: str = ""  # the limit that was reached before all was explained
 
 
 def allocation_text(answer: Allocation, style: Style = click.style) -> Iterator[str]:
     """The table, then the reasons."""
     yield f"{style(display(answer.source), bold=True)}: {answer.space.scope}"
     yield f"  {answer.rules} rules; {answer.catalogue.name}: {answer.catalogue.note}"
-    for note in answer.notes:
+    for note in _notes(answer):
         yield from wrapped("  note: ", note, "        ")
     yield ""
     yield from _table(answer, style)
@@ -54,6 +55,10 @@ def allocation_text(answer: Allocation, style: Style = click.style) -> Iterator[
     if answer.robustness is not None:
         yield ""
         yield from robust_text(answer.robustness, style)
+
+
+def _notes(answer: Allocation) -> list[str]:
+    return [*answer.notes, *([answer.stopped] if answer.stopped else [])]
 
 
 def _table(answer: Allocation, style: Style) -> Iterator[str]:
@@ -152,7 +157,7 @@ def allocation_document(answer: Allocation) -> str:
             "scope": answer.space.scope,
             "rules": answer.rules,
             "catalogue": answer.catalogue.name,
-            "notes": answer.notes,
+            "notes": _notes(answer),
             "counts": dict(Counter(answer.levels)),
             "groups": groups,
             "robust": None if answer.robustness is None else _robustness(answer.robustness),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from plume_py.allocate.critical_cycle import CriticalCycle, critical_cycle, search_history
 from plume_py.allocate.refute import exhaustive
 from plume_py.allocate.space import Space, WorkloadCase
+from plume_py.base.limits import Limits
 from plume_py.history.model import History
 from plume_py.levels import WEAKEST
 
@@ -31,14 +32,15 @@ class Robustness:
     history: History | None = None
 
 
-def robust(space: Space, levels: Sequence[str]) -> Robustness:
-    """The answer for the groups of ``space`` at ``levels``."""
+def robust(space: Space, levels: Sequence[str], limits: Limits | None = None) -> Robustness:
+    """The answer for the groups of ``space`` at ``levels``; LimitError when the limits end the search for a history."""
+    limits = limits or Limits()
     first: CriticalCycle | None = None
     for number, (case, pivot) in enumerate(_pivots(space, levels)):
         if number == MOST_CYCLES:
             break
         by_instance = [levels[g] for g in case.group]
-        found = critical_cycle(case, pivot, by_instance[pivot], by_instance)
+        found = critical_cycle(case, pivot, by_instance[pivot], by_instance, limits)
         first = first or found
         if found.history is not None and WEAKEST in found.levels:
             return Robustness(None, UNORDERED, found, found.history)
@@ -46,7 +48,7 @@ def robust(space: Space, levels: Sequence[str]) -> Robustness:
             return Robustness(False, "a critical cycle happens", found, found.history)
     if first is None:
         return Robustness(True, "no instance can be the pivot of a critical cycle")
-    return _whole(space, levels, first)
+    return _whole(space, levels, first, limits)
 
 
 def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[WorkloadCase, int]]:
@@ -57,12 +59,12 @@ def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[WorkloadCase,
                 yield case, p
 
 
-def _whole(space: Space, levels: Sequence[str], first: CriticalCycle) -> Robustness:
+def _whole(space: Space, levels: Sequence[str], first: CriticalCycle, limits: Limits) -> Robustness:
     """The rules find cycles, but no history of one cycle's instances alone: look at all instances together."""
     case = space.cases[0]
     by_instance = [levels[g] for g in case.group]
     if space.of_workload and exhaustive(case.workload, by_instance):
-        history, decided = search_history(case.workload, by_instance)
+        history, decided = search_history(case.workload, by_instance, limits)
         if history is not None:
             return Robustness(False, "all instances together make it happen", first, history)
         if decided:

@@ -19,6 +19,9 @@ from plume_py.levels.table import AT_COMMIT, WRITERS
 
 RULES = ("refined", "repaired", "paper")
 
+# Instances that are judged at a stretch: limits are looked at between kernels, and each may meet all others.
+SLICE = 256
+
 
 def simple_rules(sets: Sets, *, repaired: bool) -> list[str]:
     """Theorem 6.18; ``repaired``: an instance that follows another in its session cannot count on reading one key only,
@@ -69,7 +72,8 @@ class Refined:
         choices = np.array([sees(name) for name in offered], np.int32)
         everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
         table = np.empty((self.sets.instances, len(choices)), np.bool_)
-        kernels.safe(self.graph, choices, everybody, self._mark, self.cycle, table)
+        for first in range(0, len(table), SLICE):
+            kernels.safe(self.graph, first, choices, everybody, self._mark, self.cycle, table[first : first + SLICE])
         return table
 
     def pivot(self, p: int, level: str, guarded: Int8s) -> bool:

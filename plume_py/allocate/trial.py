@@ -10,6 +10,7 @@ from plume_py.allocate.protocols import PROTOCOLS
 from plume_py.allocate.simulate import SimulatedRun, Simulation
 from plume_py.allocate.space import of_instances
 from plume_py.allocate.workload import Workload
+from plume_py.base.limits import Limits
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
 from plume_py.levels import STRONGEST, levels_that_see
@@ -48,25 +49,39 @@ def levels_for(workload: Workload, protocol: str, allocation: str, seed: int = 0
 
 
 def trials(
-    workload: Workload, protocol: str, allocation: str, runs: int, *, seed: int = 0, bug: str = ""
+    workload: Workload,
+    protocol: str,
+    allocation: str,
+    runs: int,
+    *,
+    seed: int = 0,
+    bug: str = "",
+    limits: Limits | None = None,
 ) -> Iterator[Trial]:
-    """So many runs with seeds from ``seed`` on. What should be serializable as a whole is checked for that, too."""
+    """So many runs with seeds from ``seed`` on, up to a LimitError.
+
+    What should be serializable as a whole is checked for that, too.
+    """
+    limits = limits or Limits()
     wanted: Sequence[str] = ["declared"] if allocation == "random" else ["declared", STRONGEST]
     for run in range(runs):
+        limits.check()
         levels = levels_for(workload, protocol, allocation, seed + run)
         outcome = Simulation(protocol, levels, workload, seed + run, bug).run()
-        yield Trial(outcome, levels, check(outcome.history, wanted, name=f"{protocol}, seed {seed + run}"))
+        name = f"{protocol}, seed {seed + run}"
+        yield Trial(outcome, levels, check(outcome.history, wanted, name=name, limits=limits))
 
 
 @dataclass(frozen=True)
 class TrialSummary:
-    """Medians over the runs; ``broken`` counts runs by the level that they break."""
+    """Medians over the runs; ``broken`` counts runs by the level that they break, ``undecided`` those left open."""
 
     runs: int
     throughput: float
     latency: float
     aborted: float
     broken: dict[str, int]
+    undecided: int
 
 
 def summary(tried: Sequence[Trial]) -> TrialSummary:
@@ -81,4 +96,5 @@ def summary(tried: Sequence[Trial]) -> TrialSummary:
         median(trial.outcome.latency for trial in tried),
         median(trial.outcome.aborted for trial in tried),
         broken,
+        sum(trial.result.ok is None for trial in tried),
     )

@@ -15,9 +15,12 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
+
+from plume_py.base.limits import check_enforced
 
 # Loop steps that plain Python gets through in about the time that numba takes to start.
 WORTH_COMPILING = 1_000_000
@@ -98,6 +101,7 @@ def compiler(*modules: ModuleType) -> Callable[[FunctionType], Any]:
 
     def compiled(function: FunctionType) -> Any:
         kernel = numba.njit(nogil=True, error_model="numpy")(function)
+        kernel._compile_for_args = partial(_compile_in_time, kernel._compile_for_args)
         if folder is not None:
             from plume_py.base.kernel_cache import CheckedCache
 
@@ -106,6 +110,12 @@ def compiler(*modules: ModuleType) -> Callable[[FunctionType], Any]:
         return kernel
 
     return compiled
+
+
+def _compile_in_time(compile_for: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """What numba does when a kernel meets arguments of new types, unless there is no time left to begin with it."""
+    check_enforced()
+    return compile_for(*arguments, **named)
 
 
 def load_numba() -> Any:

@@ -21,6 +21,8 @@ GRACE_MEMORY, GRACE_DATA = 1.08, 1.15
 
 Progress = Callable[[], str]
 
+_enforced: "list[Limits]" = []  # by the main thread, the innermost last
+
 
 class Limits:
     """Asked by the engine between its steps."""
@@ -37,10 +39,14 @@ class Limits:
         """Those of one level that needs a search, which may take no longer than ``per_level`` seconds."""
         if self.per_level is None:
             return self
-        left = self.seconds_left
-        own = Limits(self.per_level if left is None else min(self.per_level, left), self.max_memory)
+        own = self.at_most(self.per_level)
         own._whose = " (of each level, as no level and no limit was named)"
         return own
+
+    def at_most(self, seconds: float) -> "Limits":
+        """Those of a part that may take no longer than ``seconds`` from now, and no longer than the whole."""
+        left = self.seconds_left
+        return Limits(seconds if left is None else min(seconds, left), self.max_memory)
 
     @property
     def seconds_left(self) -> float | None:
@@ -101,12 +107,14 @@ class Limits:
                 self._check(str, GRACE_SECONDS + GRACE_SHARE * (self.timeout or 0), GRACE_MEMORY)
 
         before = signal.signal(signal.SIGALRM, tick)
-        # again and again: an exception that is raised while, say, an object is taken down gets lost
+        _enforced.append(self)
+        # again and again: this may be no time for it, and an exception that is raised in a callback gets lost
         signal.setitimer(signal.ITIMER_REAL, TICK, TICK)
         try:
             yield
         finally:
             inside = False  # before anything that a tick could keep from being done
+            _enforced.pop()
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
 
@@ -123,10 +131,24 @@ class Limits:
         return max(1, min(size, (self.max_memory - in_use()) // 2))
 
 
+def check_enforced() -> None:
+    """Raise LimitError if a limit that is enforced has been reached: for a moment at which nothing is delicate.
+
+    Of kernels that are compiled one after the other, a tick would hardly ever meet the moment in between.
+    """
+    if _enforced and threading.current_thread() is threading.main_thread():
+        _enforced[-1].check()
+
+
 def _delicate(frame: FrameType | None) -> bool:
-    """Is a module being imported or a kernel compiled? Left half-way, neither would ever be finished."""
+    """Is a module being imported or a kernel compiled? Left half-way, neither would ever be finished.
+
+    Or is an object being taken down? What is raised there gets lost, and is shown.
+    """
     while frame is not None:
-        if any(part in frame.f_code.co_filename for part in ("/numba/", "/llvmlite/", "<frozen importlib")):
+        if frame.f_code.co_name == "__del__" or any(
+            part in frame.f_code.co_filename for part in ("/numba/", "/llvmlite/", "<frozen importlib")
+        ):
             return True
         frame = frame.f_back
     return False

@@ -1,4 +1,4 @@
-"""Passwords in addresses of databases, however wrongly the address is written: none may be shown, by us or a driver.
+"""Passwords in addresses of databases and files, however wrongly written: none may be shown, by us or a driver.
 
 Whoever is given an address says so (``keep_secret``); every line for people goes through ``redacted``, by ``one_line``.
 """
@@ -10,9 +10,19 @@ from urllib.parse import quote, unquote, unquote_plus
 HIDDEN = "***"
 
 # Names of parameters whose values are nobody's business.
-_SECRET_NAME = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"pass|pwd|secret|token|signature|credential|api.?key|access.?key|authorization|(?<![a-z])(?:sig|auth)(?![a-z])",
+    re.IGNORECASE,
+)
 _PARAMETER = re.compile(r"([^\s?&;=/:@]+)(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&;]*)")
 _USER = re.compile(r"^([^:]*://[^:/@]*):.*@|^((?:[^:/@?]*:)?[^:/@?]*):(?!//)[^?]*@", re.DOTALL)
+# As those who open a URL take it apart: a user with a password before the host; parameters.
+_URL_USER = re.compile(r"(://[^/?#:]*):[^/?#]*@")
+# One inside another, as in zip://history.json::https://host/archive.zip.
+_URL_CHAIN = re.compile(r"::(?=[\w+.-]+://)")
+# The same with a slash in the password, as some have: no host and port.
+_URL_ODD = re.compile(r"://[^/?#:@\[]*:(?![0-9]*[/?#])[^/?#@]*[/?#].*@", re.DOTALL)
+_URL_PARAMETER = re.compile(r"([?&;#])([^?&;#=/]*)=[^?&;#]*")
 # Shorter ones are only taken out where they stand by themselves: they are part of many words.
 _SHORT = 4
 # A password may hold colons and at signs; an address of more than so many is none.
@@ -35,13 +45,37 @@ def without_password(address: str) -> str:
     return _PARAMETER.sub(_hide, shown)
 
 
+def without_credentials(url: str) -> str:
+    """A URL that was opened, and so is written well, as it may be written down: what is no secret stays as it is.
+
+    ``without_password`` rather takes away too much, so that two files could get one name.
+    """
+    first, *others = _URL_CHAIN.split(url, maxsplit=1)
+    if others:
+        return f"{without_credentials(first)}::{without_credentials(others[0])}"
+    if _URL_ODD.search(url):
+        return without_password(url)
+    place, *more = re.split(r"(?=[?#])", _URL_USER.sub(r"\1@", url), maxsplit=1)
+    return place + _URL_PARAMETER.sub(_hide_value, "".join(more))
+
+
+def _hide_value(parameter: re.Match[str]) -> str:
+    return parameter[0] if not _is_secret(parameter[2]) else f"{parameter[1]}{parameter[2]}={HIDDEN}"
+
+
 def redacted(text: str) -> str:
     """``text`` without the passwords of all addresses so far."""
     for address in _kept:
-        if len(address) > 1:
-            text = text.replace(address, without_password(address))
-        for pattern in _patterns(address):
-            text = pattern.sub(HIDDEN, text)
+        text = without_those_of(address, text)
+    return text
+
+
+def without_those_of(address: str, text: str) -> str:
+    """``text`` without the passwords of this address."""
+    if len(address) > 1:
+        text = text.replace(address, without_password(address))
+    for pattern in _patterns(address):
+        text = pattern.sub(HIDDEN, text)
     return text
 
 

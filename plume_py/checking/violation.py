@@ -140,5 +140,7 @@ def _excerpt(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) 
         hidden_ops=int(history.txn_start[t + 1] - history.txn_start[t]) - len(ops),
         level=level,
         index=None if history.txn_index is None else int(history.txn_index[t]),
+        start=None if history.times is None else history.times.seconds(int(history.times.begin[t])),
+        end=None if history.times is None else history.times.seconds(int(history.times.end[t])),
         nth=t - int(history.session_start[int(history.txn_session[t])]),
     )

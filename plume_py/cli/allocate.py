@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import picture_formats, picture_option, tell_written
+from plume_py.cli.contract import picture_formats, picture_option, tell_written, timeout_option
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_critical_cycles
 from plume_py.levels import parse_level
 
@@ -22,8 +23,12 @@ RULES = ("refined", "repaired", "paper")
 @click.option("--brief", is_flag=True, help="The levels only, without reasons.")
 @click.option("--out", type=click.Path(file_okay=False), help="Write and draw the histories into this folder.")
 @picture_option
+@timeout_option()
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.pass_context
 def command(
+    ctx: click.Context,
+    /,
     source: str,
     schema: str | None,
     pins: tuple[str, ...],
@@ -32,6 +37,7 @@ def command(
     brief: bool,
     out: str | None,
     pictures: tuple[str, ...],
+    timeout: float | None,
     output: str,
     **params: Any,
 ) -> None:
@@ -39,6 +45,8 @@ def command(
 
     WORKLOAD is a JSON file of programs or instances, an .sql file, or smallbank, courseware, tpcc. Programs get a level
     that is safe in every workload, unless --instances draws one.
+
+    Exit code: 0 done, 2 wrong usage, 3 the time was up before all was decided and explained, 4 a file cannot be read.
 
     \b
     Examples:
@@ -48,26 +56,35 @@ def command(
     """
     from plume_py.allocate.driver import answer_allocation, open_workload
     from plume_py.allocate.report import allocation_document, allocation_text
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
+    from plume_py.report.json import signed
 
     wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, params["catalogue"]).items()]
     if len(dict(wanted)) < len(wanted):
         raise IsocheckError("--pin: one name has two levels")
     formats = picture_formats(pictures, out)
     drawing, options = drawing_of(params)
-    answer = answer_allocation(
-        open_workload(source, schema),
-        drawing=drawing,
-        pins=dict(wanted),
-        costs=_costs(weights),
-        explain=not brief,
-        **options,
-    )
-    click.echo(allocation_document(answer) if output == "json" else "\n".join(allocation_text(answer)))
+    costs = _costs(weights)
+    try:
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            answer = answer_allocation(
+                open_workload(source, schema), drawing=drawing, pins=dict(wanted), costs=costs, explain=not brief,
+                limits=limits, **options,
+            )  # fmt: skip
+            told = allocation_document(answer) if output == "json" else "\n".join(allocation_text(answer))
+    except LimitError as error:
+        nothing = {"workload": source, "groups": None, "reason": str(error)}
+        click.echo(signed(nothing) if output == "json" else one_line(f"undecided: {error}"))
+        ctx.exit(ExitCode.UNDECIDED)
+    click.echo(told)
     if save is not None:
         _save(answer, save)
         tell_written(save)
     if out is not None:
         write_critical_cycles(answer.critical.values(), out, formats)
+    ctx.exit(ExitCode.UNDECIDED if answer.stopped else ExitCode.HOLDS)
 
 
 def _costs(weights: str | None) -> dict[str, float]:

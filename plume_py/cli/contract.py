@@ -133,6 +133,11 @@ def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     return value
 
 
+def timeout_option(told: str = "Seconds, then undecided.") -> Callable[[F], F]:
+    """The option of every command that may be told how long it can take."""
+    return click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help=told)
+
+
 def assumed_level(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """The level of transactions that carry none."""
     level = None if value is None else parse_level(value)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.exits import ExitCode
-from plume_py.cli.contract import complete_levels, seconds, tell_written
+from plume_py.cli.contract import complete_levels, tell_written, timeout_option
 from plume_py.cli.predict import PROGRAMS, level_option, workload_options
 from plume_py.levels import DEFAULT, STRONGEST
 from plume_py.predict import LEVELS, TARGETS
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What runs may break.")
 @workload_options
 @click.option("--same-plan", is_flag=True, help="The same transactions in every run, instead of new ones.")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds in all.")
+@timeout_option("Seconds in all.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the first run that breaks the target here.")
 @click.pass_context
 def command(ctx: click.Context, /, program: str, level: str, out: str | None, **params: Any) -> None:

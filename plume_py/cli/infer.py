@@ -1,5 +1,6 @@
 """``isocheck infer``: the weakest level of each transaction that keeps an application's invariant."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +8,10 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
-from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written
+from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
 
 if TYPE_CHECKING:
-    from plume_py.infer.driver import InferenceResult, Together
+    from plume_py.infer.driver import InferenceResult, InferOptions, Together
 
 SERVERS = ("postgresql", "mariadb")
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
@@ -31,9 +32,7 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
     show_default=True,
     help="Symbolic search, or every state of a small scope.",
 )
-@click.option(
-    "--timeout", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds per question."
-)
+@timeout_option("Seconds for all levels of all transactions, then undecided.  [default: 60 for each question]")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
 @picture_option
@@ -75,13 +74,16 @@ def command(
       isocheck infer doctors --prove --out pictures/
       isocheck infer doctors --run mariadb
     """
+    from plume_py.base.limits import Limits
     from plume_py.infer.language.load import load
 
     formats = picture_formats(pictures, folder)
     params["store"] = _store(params["store"], server)
-    program = load(app)
-    result = _infer(program, **params)
-    together = _together(result, partners, params)
+    params["limits"] = Limits(params["timeout"])
+    with params["limits"].enforced():
+        program = load(app)
+        result = _infer(program, **params)
+        together = _together(result, partners, params)
     extra: dict[str, Any] = {}
     if style == "text":
         from plume_py.infer.report import text, together_text
@@ -95,8 +97,8 @@ def command(
     if server:
         extra["run"] = _run(result, together, server, every, run_seconds, clients, style == "text")
         code = ExitCode.VIOLATION if any(r["broken"] and r["found safe"] for r in extra["run"]["vectors"]) else code
-    if together is not None and any(verdict.examples for verdict in together.verdicts.values()):
-        code = ExitCode.VIOLATION
+    if together is not None:
+        code = _with_partners(code, together)
     if style == "json":
         _print_json(result, together, extra)
     ctx.exit(code)
@@ -124,7 +126,7 @@ def _print_json(result: "InferenceResult", together: "Together | None", extra: d
 
 def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
     """Partners at their own levels: if wanted, and always where SERIALIZABLE beside weaker levels promises less."""
-    from plume_py.infer.driver import MISSING, InferOptions, check_together, has_solver, mixes_serializable
+    from plume_py.infer.driver import MISSING, check_together, has_solver, mixes_serializable
 
     if not partners and (params["serializability"] or not mixes_serializable(result)):
         return None
@@ -135,7 +137,7 @@ def _together(result: "InferenceResult", partners: bool, params: dict[str, Any])
         note = "these levels were not checked together, which needs z3: SERIALIZABLE watches only its own kind"
         click.echo(f"note: {note}", err=True)
         return None
-    return check_together(result, InferOptions(params["rows"], params["steps"], "z3", False, params["timeout"]))
+    return check_together(result, replace(_options(params), engine="z3", prove=False))
 
 
 def _run(
@@ -169,7 +171,7 @@ def _run(
 
 
 def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **params: Any) -> "InferenceResult":
-    from plume_py.infer.driver import InferOptions, infer
+    from plume_py.infer.driver import infer
     from plume_py.infer.stores import STORES as CATALOGUE
 
     known = [txn.name for txn in program.transactions]
@@ -178,7 +180,7 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
             raise IsocheckError(f"{program.name} has no transaction {name}; it has {', '.join(known)}")
     if not program.invariant and not serializability:
         raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
-    options = InferOptions(params["rows"], params["steps"], params["engine"], params["prove"], params["timeout"])
+    options = _options(params)
     if serializability:
         from plume_py.infer.driver import infer_serial
 
@@ -187,12 +189,30 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
     return infer(program, CATALOGUE[store], names, options)
 
 
+def _options(params: dict[str, Any]) -> "InferOptions":
+    """What to look for; who says how long all may take does not mind how long a question does."""
+    from plume_py.infer.driver import InferOptions
+
+    options = InferOptions(params["rows"], params["steps"], params["engine"], params["prove"], limits=params["limits"])
+    return options if params["timeout"] is None else replace(options, seconds=params["timeout"])
+
+
 def _exit_code(result: "InferenceResult") -> ExitCode:
     from plume_py.infer.driver import VIOLATED
 
     if any(all(verdict.answer == VIOLATED for verdict in txn.levels) for txn in result.transactions):
         return ExitCode.VIOLATION
     return ExitCode.HOLDS if all(txn.weakest for txn in result.transactions) else ExitCode.UNDECIDED
+
+
+def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:
+    """The exit code, given what came out when all run at their own levels."""
+    from plume_py.infer.driver import UNDECIDED
+
+    if any(verdict.examples for verdict in together.verdicts.values()):
+        return ExitCode.VIOLATION
+    is_open = any(verdict.answer == UNDECIDED for verdict in together.verdicts.values())
+    return ExitCode.UNDECIDED if is_open and alone == ExitCode.HOLDS else alone
 
 
 def _draw(result: "InferenceResult", folder: str, formats: tuple[str, ...]) -> None:

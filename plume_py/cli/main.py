@@ -67,6 +67,10 @@ class _ReaderGoneError(Exception):
     """A broken pipe. Left as it is, click would end with 1, which means a violation."""
 
 
+class _InterruptedError(Exception):
+    """Ctrl-C. Left as it is, click would write an empty line."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands by name; what is not a command is a history to check."""
 
@@ -105,6 +109,8 @@ class LazyGroup(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise _ReaderGoneError from None
+        except KeyboardInterrupt:
+            raise _InterruptedError from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands, group by group, without importing any."""
@@ -127,11 +133,14 @@ def cli() -> None:
 
 
 def run() -> None:
-    """The console command: as ``main``, but without the quarter of a second that taking down numba costs at the end."""
+    """The console command: as ``main``, but it ends at once.
+
+    Taking down numba costs a quarter of a second, and distributed may wait for ever for a connection that never was.
+    """
     try:
         main()
     except SystemExit as stop:
-        if "numba" in sys.modules:
+        if "numba" in sys.modules or "distributed" in sys.modules:
             with suppress(OSError, ValueError):
                 sys.stderr.flush()
             os._exit(stop.code if isinstance(stop.code, int) else 0)  # main() ends with a number, or None: all is well
@@ -165,7 +174,9 @@ def _ending(action: Callable[[], int | None]) -> int | None:
     except click.ClickException as error:
         _show(error)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt, _InterruptedError):
+        if sys.stderr.isatty():  # which shows what was typed, ^C
+            click.echo(err=True)
         return _told("interrupted", 130)
     except (BrokenPipeError, _ReaderGoneError):
         # The reader of our output went away; nothing more can be said to it.

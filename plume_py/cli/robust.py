@@ -4,8 +4,10 @@ from typing import Any
 
 import click
 
-from plume_py.base.exits import exit_code
-from plume_py.cli.contract import picture_formats, picture_option
+from plume_py.base.errors import LimitError
+from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.text import one_line
+from plume_py.cli.contract import picture_formats, picture_option, timeout_option
 from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_critical_cycles
 
 
@@ -14,6 +16,7 @@ from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workl
 @click.option("--levels", metavar="NAME=LEVEL,...", help="By program or instance, *=LEVEL for the rest; else declared.")
 @click.option("--out", type=click.Path(file_okay=False), help="Write and draw the history into this folder.")
 @picture_option
+@timeout_option()
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_context
 def command(
@@ -24,6 +27,7 @@ def command(
     levels: str | None,
     out: str | None,
     pictures: tuple[str, ...],
+    timeout: float | None,
     output: str,
     **params: Any,
 ) -> None:
@@ -38,16 +42,27 @@ def command(
     """
     from plume_py.allocate.driver import answer_robustness, open_workload
     from plume_py.allocate.report import robust_document, robust_text
+    from plume_py.allocate.robust import Robustness
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
 
     formats = picture_formats(pictures, out)
     drawing, options = drawing_of(params)
     wanted = None if levels is None else level_pairs("--levels", levels, params["catalogue"])
-    found = answer_robustness(open_workload(source, schema), wanted, drawing=drawing, **options)
-    if output == "json":
-        click.echo(robust_document(found.source, found.scope, found.levels, found.answer))
-    else:
-        click.echo(f"{found.source}: {found.scope}")
-        click.echo("\n".join(robust_text(found.answer)))
+    try:
+        limits = Limits(timeout, share_of_machine(1))
+        with limits.enforced():
+            workload = open_workload(source, schema)
+            found = answer_robustness(workload, wanted, drawing=drawing, limits=limits, **options)
+            if output == "json":
+                told = robust_document(found.source, found.scope, found.levels, found.answer)
+            else:
+                told = "\n".join([f"{found.source}: {found.scope}", *robust_text(found.answer)])
+    except LimitError as error:
+        nothing = Robustness(None, str(error))
+        click.echo(robust_document(source, "", {}, nothing) if output == "json" else one_line(f"undecided: {error}"))
+        ctx.exit(ExitCode.UNDECIDED)
+    click.echo(told)
     if out is not None and found.answer.critical is not None:
         write_critical_cycles([found.answer.critical], out, formats)
     ctx.exit(exit_code(found.answer.ok, None))

@@ -147,6 +147,10 @@ def command(
         raise click.UsageError("--engine dask and --scheduler ADDRESS belong together")
     if engine == "dask" and jobs is not None:
         raise click.UsageError("--jobs is for the local engine; a cluster has the workers it has")
+    if scheduler is not None:
+        from plume_py.scan.cluster import check_address
+
+        check_address(scheduler)
     formats = picture_formats(pictures, out)
     if out is not None:
         _make_folder(out)
@@ -161,12 +165,12 @@ def command(
         from plume_py.scan.results import Writer
 
         with Writer(target, resume=resume, force=force) as writer:
-            summary, tally = _scan(
+            summary, tally, places = _scan(
                 paths, settings, lambda tasks: _engine(scheduler, jobs, settings, tasks), writer, report
             )
     try:
         if report is not None:
-            drawn = {} if out is None else _draw(out, formats, summary, settings)
+            drawn = {} if out is None else _draw(out, formats, summary, settings, places)
             _write_report(report, summary, tally, drawn)
             tell_written(report, quiet=quiet)
     finally:
@@ -235,7 +239,8 @@ def _scan(
     engine: "Callable[[int], Engine]",
     writer: "Writer",
     report: str | None,
-) -> "tuple[Summary, Tally]":
+) -> "tuple[Summary, Tally, dict[str, str]]":
+    """What came of it; and where the histories are whose names are not their paths."""
     from plume_py.cli.scan_progress import progress_line
     from plume_py.scan.find import find
     from plume_py.scan.results import read_lines
@@ -247,7 +252,7 @@ def _scan(
     tasks = with_known(find(paths, leave_out=[path for path in (writer.path, report) if path]), writer, settings)
     with progress_line() as watch:
         tally = run(tasks, engine(len(tasks)), writer, watch)
-    return summed_up(read_lines(writer.path)), tally
+    return summed_up(read_lines(writer.path)), tally, {task.alias: task.path for task in tasks if task.alias}
 
 
 def _note_damage(path: str, lines: int) -> None:
@@ -274,13 +279,15 @@ def _make_folder(path: str) -> None:
         raise click.UsageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _draw(out: str, formats: tuple[str, ...], summary: "Summary", settings: "Settings") -> dict[str, str]:
+def _draw(
+    out: str, formats: tuple[str, ...], summary: "Summary", settings: "Settings", paths: dict[str, str]
+) -> dict[str, str]:
     """Pictures of the shapes; of each the file to look at."""
     from plume_py.report.graphviz import Album
     from plume_py.scan.pictures import DRAWN, draw
 
     album = Album(Path(out), formats)
-    names = draw(summary.groups.values(), settings, album)
+    names = draw(summary.groups.values(), settings, album, paths)
     missing = min(DRAWN, len(summary.groups)) - len(names)
     tell(album.notes)
     if missing:

@@ -4,10 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.base.exits import ExitCode
-from plume_py.cli.contract import tell_written
+from plume_py.base.errors import LimitError
+from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.text import one_line
+from plume_py.cli.contract import tell_written, timeout_option
 
 if TYPE_CHECKING:
+    from plume_py.allocate.trial import Trial
     from plume_py.history.model import History
 
 PROTOCOLS = ("si-s2pl", "pc-si-ser")
@@ -24,6 +27,7 @@ ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
 @click.option("--runs", type=click.IntRange(1, 100_000), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--bug", default="", help="A mistake in the protocol; an unknown one lists them.")
+@timeout_option("Seconds in all.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write a history (of the first bad run, else the last).")
 @click.pass_context
 def command(
@@ -38,39 +42,77 @@ def command(
     runs: int,
     seed: int,
     bug: str,
+    timeout: float | None,
     out: str | None,
 ) -> None:
     """Run a workload on a simulated protocol and check what came of it at the declared levels.
 
-    Exit code: 0 every run keeps its levels (and is serializable, except with --allocation random), 1 some run does not.
+    Exit code: 0 every run keeps its levels (and is serializable, except with --allocation random), 1 some run does not,
+    2 wrong usage, 3 the time was up before all runs and none had broken them, 4 WORKLOAD could not be read.
 
     \b
     Examples:
       isocheck simulate smallbank --runs 20
       isocheck simulate tpcc --allocation random --out run.json
     """
-    from plume_py.allocate.driver import Drawing, open_space, open_workload
-    from plume_py.allocate.trial import in_sessions, summary, trials
+    from plume_py.allocate.trial import summary
     from plume_py.report.text import render
 
-    opened = open_workload(source)
-    drawing = Drawing(None if opened.instances else instances, largest, seed)
-    workload = in_sessions(open_space(opened, "instance", True, drawing)[2], sessions, seed)
-    tried = list(trials(workload, protocol, allocation, runs, seed=seed, bug=bug))
+    tried, stopped = _tried(source, instances, largest, sessions, protocol, allocation, runs, seed, bug, timeout)
+    if not tried:
+        click.echo(one_line(f"undecided: {stopped}"))
+        ctx.exit(ExitCode.UNDECIDED)
     told = summary(tried)
     click.echo(f"{source} on {protocol}{f' with the bug {bug}' if bug else ''}, allocation {allocation}")
-    click.echo(f"  {told.runs} runs of {len(workload.instances)} transactions in {sessions} sessions")
+    click.echo(f"  {told.runs} runs of {len(tried[0].levels)} transactions in {sessions} sessions")
     click.echo(f"  median {told.throughput:.1f} transactions/s, latency {told.latency * 1000:.0f} ms (simulated)")
     click.echo(f"  median {told.aborted:.0f} attempts aborted")
     for level, count in told.broken.items():
         click.echo(f"  {level} violated in {count} of {told.runs} runs")
-    bad = [trial for trial in tried if not trial.result.ok]
+    if told.undecided:
+        click.echo(f"  undecided in {told.undecided} of {told.runs} runs")
+    if stopped:
+        click.echo(one_line(f"  {stopped}, before all {runs} runs"))
+    bad = [trial for trial in tried if trial.result.ok is False]
     if bad:
         click.echo("")
         click.echo(render(bad[0].result))
     if out is not None:
         _write((bad or tried[-1:])[0].outcome.history, out)
-    ctx.exit(ExitCode.VIOLATION if bad else ExitCode.HOLDS)
+    codes = [exit_code(trial.result.ok, None) for trial in tried]
+    ctx.exit(combined([*codes, ExitCode.UNDECIDED] if stopped else codes))
+
+
+def _tried(
+    source: str,
+    instances: int,
+    largest: int,
+    sessions: int,
+    protocol: str,
+    allocation: str,
+    runs: int,
+    seed: int,
+    bug: str,
+    timeout: float | None,
+) -> "tuple[list[Trial], str]":
+    """The runs, as many as there is time for, and why it is not all of them."""
+    from plume_py.allocate.driver import Drawing, open_space, open_workload
+    from plume_py.allocate.trial import in_sessions, trials
+    from plume_py.base.limits import Limits
+    from plume_py.base.memory import share_of_machine
+
+    tried: list[Trial] = []
+    limits = Limits(timeout, share_of_machine(1))
+    try:
+        with limits.enforced():
+            opened = open_workload(source)
+            drawing = Drawing(None if opened.instances else instances, largest, seed)
+            workload = in_sessions(open_space(opened, "instance", True, drawing)[2], sessions, seed)
+            for trial in trials(workload, protocol, allocation, runs, seed=seed, bug=bug, limits=limits):
+                tried.append(trial)
+    except LimitError as error:
+        return tried, str(error)
+    return tried, ""
 
 
 def _write(history: "History", out: str) -> None:

@@ -7,7 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import seconds
+from plume_py.cli.contract import timeout_option
 
 if TYPE_CHECKING:
     from plume_py.synth import Definition, Scope
@@ -38,9 +38,7 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
                 type=click.Path(dir_okay=False),
                 help="A Python file that defines levels; it is run.",
             ),
-            click.option(
-                "--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided."
-            ),
+            timeout_option(),
         )
         for option in reversed(options):
             command = option(command)

@@ -9,7 +9,7 @@ import click
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import encodable, one_line
-from plume_py.cli.contract import bytes_of_memory, reading_options, seconds
+from plume_py.cli.contract import bytes_of_memory, reading_options, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.verify import HistoryClaim, WitnessClaim
@@ -21,7 +21,7 @@ TOLD = 20
 @click.command("verify")
 @click.argument("history", metavar="HISTORY")
 @click.argument("file", metavar="FILE")
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided.")
+@timeout_option()
 @click.option(
     "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided if it does not suffice."
 )

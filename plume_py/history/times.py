@@ -30,6 +30,10 @@ class Times:
         """The times of these transactions."""
         return replace(self, begin=self.begin[order], end=self.end[order])
 
+    def seconds(self, time: int) -> float | None:
+        """A time in seconds, or in ticks of a clock of which no more is known; None for one that is not known."""
+        return None if time == NO_TIME else time / (self.per_second or 1)
+
     def spelled(self, time: int) -> str:
         """A time for people."""
         if self.per_second is None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from time import monotonic
 
-from plume_py.base.errors import IsocheckError
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.limits import Limits
 from plume_py.infer.language import ir
 from plume_py.infer.run.explorer import Explorer
 from plume_py.infer.run.replay import Replay, replay
@@ -71,7 +72,8 @@ class InferOptions:
     steps: int = 2
     engine: str = "auto"
     prove: bool = False
-    seconds: float = 60.0
+    seconds: float = 60.0  # for each question to the solver, or each search
+    limits: Limits = field(default_factory=Limits)  # of all together
 
 
 def has_solver() -> bool:
@@ -156,17 +158,32 @@ def _with_partners(
 def _verdict(
     search: "_Symbolic | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
 ) -> LevelAnswer:
-    verdict = search.verdict(name, level)
+    """As far as the limits allow."""
+    try:
+        options.limits.check()
+        verdict = search.verdict(name, level)
+    except LimitError as error:
+        return LevelAnswer(level, UNDECIDED, note=str(error))
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
-        from plume_py.infer.proof.prove import prove
+        try:
+            return _proved(verdict, program, name, options)
+        except LimitError as error:
+            if verdict.answer == BOUNDED:
+                verdict.note += f"; not proved: {error}"
+    return verdict
 
-        outcome = prove(program, name, level, options.seconds)
-        verdict.proved = outcome.proved
-        if outcome.is_complete:
-            return replace(
-                verdict, answer=PROVED, note="for any number of rows, and of other transactions that keep the invariant"
-            )
-        verdict.note += f"; not proved: {', '.join(outcome.open)}"
+
+def _proved(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
+    """The verdict, without bounds if that can be proved."""
+    from plume_py.infer.proof.prove import prove
+
+    outcome = prove(program, name, verdict.level, options.seconds, options.limits)
+    verdict.proved = outcome.proved
+    if outcome.is_complete:
+        return replace(
+            verdict, answer=PROVED, note="for any number of rows, and of other transactions that keep the invariant"
+        )
+    verdict.note += f"; not proved: {', '.join(outcome.open)}"
     return verdict
 
 
@@ -187,15 +204,19 @@ class _Symbolic:
             bounds = [(1, 0), (rows, 0)]
         open_clauses = _judged(self.program)
         found = LevelAnswer(level, BOUNDED)
-        for k, b in dict.fromkeys(bounds):
-            open_clauses = self._ask(name, level, k, b, open_clauses, found)
+        try:
+            for k, b in dict.fromkeys(bounds):
+                open_clauses = self._ask(name, level, k, b, open_clauses, found)
+            if found.examples:
+                self._shorten(name, level, found)
+            elif not found.note and not self.has_states():
+                return _empty(level, rows)
+        except LimitError as error:  # what was found by then counts
+            found.note = str(error)
         if found.examples:
             found.answer = VIOLATED
-            self._shorten(name, level, found)
         elif found.note:
             found.answer = UNDECIDED
-        elif not self.has_states():
-            return _empty(level, rows)
         else:
             others = ", alone" if level.is_serial else f" and {steps} environment step{'s' if steps != 1 else ''}"
             found.note = f"no violation up to {rows} row{'s' if rows != 1 else ''}{others}"
@@ -204,11 +225,15 @@ class _Symbolic:
     def has_states(self) -> bool:
         """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
         from plume_py.infer.bounded.bounded_search import Bounded
+        from plume_py.infer.bounded.solving import solve
 
         if self._has_states is None:
             nothing = replace(self.program, transactions=(ir.TransactionProgram("", (), ()),))
-            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, int(self.options.seconds * 1000))
-            self._has_states = str(formula.solver.check()) != "unsat"
+            seconds, limits = self.options.seconds, self.options.limits
+            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
+            answer = solve(formula.solver, limits.at_most(seconds))
+            limits.check()
+            self._has_states = str(answer) != "unsat"
         return self._has_states
 
     def _shorten(self, name: str, level: LevelModel, verdict: LevelAnswer) -> None:
@@ -228,15 +253,19 @@ class _Symbolic:
 
         if not clauses:
             return []
-        formula = Bounded(self.program, name, level, rows, steps, int(self.options.seconds * 1000), self.partners)
+        seconds, limits = self.options.seconds, self.options.limits
+        limits.check()
+        formula = Bounded(self.program, name, level, rows, steps, seconds, limits, self.partners)
         left, verdict.note = [], ""
         for clause in clauses:
+            limits.check()
             answer = formula.ask(clause)
             if answer.example is not None:
                 verdict.examples[clause.name] = confirmed(self.program, answer.example)
                 continue
             left.append(clause)
             if answer.outcome == UNKNOWN:
+                limits.check()
                 verdict.note = f"the solver gave up on {clause.name} ({answer.reason})"
         return left
 
@@ -246,7 +275,7 @@ class _Explicit:
 
     def __init__(self, program: ir.Application, options: InferOptions) -> None:
         self.program, self.options = program, options
-        self.explorer = Explorer(program, options.rows, options.steps, options.seconds)
+        self.explorer = Explorer(program, options.rows, options.steps, options.seconds, options.limits)
 
     def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
         """The answer for one transaction at one level."""

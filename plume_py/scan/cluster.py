@@ -6,10 +6,12 @@ lost Dask worker or scheduler had not delivered is simply submitted again, and w
 """
 
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import reduce
 from itertools import count
 from queue import Empty, Queue
 from typing import Any
@@ -17,6 +19,7 @@ from uuid import uuid4
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.memory import share_of_machine
+from plume_py.base.passwords import without_those_of
 from plume_py.base.version import __version__
 from plume_py.scan.batches import Batches
 from plume_py.scan.process import WorkerProcess
@@ -29,6 +32,8 @@ CONNECT_SECONDS = 20.0
 # Batches on their way for each thread of the cluster: enough that none waits, few enough to keep the scheduler small.
 AHEAD = 3
 LOOK_SECONDS = 2.0
+
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?(?:\[[\w:.%]+\]|[^\s:/@?#\[\]]+):([0-9]{1,5})/?")
 
 _processes: dict[int, WorkerProcess] = {}  # of a Dask worker, by thread
 
@@ -68,6 +73,38 @@ def _quieten() -> None:
                 logging.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
+def check_address(address: str) -> None:
+    """Refuse what cannot be the address of a scheduler: distributed would wait for an answer all the same."""
+    form = _ADDRESS.fullmatch(address)
+    if form is None or not 0 < int(form[1]) < 1 << 16:
+        raise IsocheckError(f"{address} is not the address of a Dask scheduler; write tcp://HOST:PORT")
+
+
+def _connected(address: str) -> Any:
+    """A client of the scheduler; TimeoutError if somebody else is there, who says nothing.
+
+    distributed itself waits for ever for the first word; so another thread does.
+    """
+    from distributed import Client
+
+    found: Queue[Any] = Queue()
+
+    def connect() -> None:
+        try:
+            found.put(Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="isocheck"))
+        except BaseException as error:
+            found.put(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    try:
+        client = found.get(timeout=CONNECT_SECONDS + LOOK_SECONDS)
+    except Empty:
+        raise TimeoutError("whoever listens there does not answer") from None
+    if isinstance(client, BaseException):
+        raise client
+    return client
+
+
 class _LostError(Exception):
     """The connection to the scheduler is gone, and with it all that was on its way."""
 
@@ -76,6 +113,7 @@ class DaskEngine:
     """Submits batches to the scheduler at ``address``."""
 
     def __init__(self, address: str, settings: Settings) -> None:
+        check_address(address)
         self.address = address
         self.settings = settings
         self._client: Any = None
@@ -114,7 +152,7 @@ class DaskEngine:
 
     def _connect(self, patience: float) -> None:
         try:
-            from distributed import Client
+            import distributed  # noqa: F401
         except ImportError:
             raise IsocheckError("--engine dask needs distributed: pip install distributed") from None
         _quieten()
@@ -122,7 +160,7 @@ class DaskEngine:
         until = time.monotonic() + patience
         while True:
             try:
-                self._client = Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False, name="isocheck")
+                self._client = _connected(self.address)
                 self._look_at = 0.0
                 return
             except (OSError, TimeoutError) as error:
@@ -219,7 +257,8 @@ class DaskEngine:
         if isinstance(error, ImportError | AttributeError):
             raise IsocheckError(f"a Dask worker cannot run isocheck ({error}); install plume-py {__version__} on it")
         if not isinstance(error, KilledWorker | OSError | TimeoutError):
-            raise IsocheckError(f"a Dask worker failed: {type(error).__name__}: {error}")
+            what = f"a Dask worker failed: {type(error).__name__}: {error}"
+            raise IsocheckError(reduce(lambda text, task: without_those_of(task.path, text), batch, what))
         for task in batch:
             self._lost[task.number] = self._lost.get(task.number, 0) + 1
             if len(batch) == 1 and self._lost[task.number] > 2:

@@ -30,14 +30,16 @@ def find(paths: Iterable[str], leave_out: Iterable[str] = ()) -> list[ScanTask]:
         place = place_of(path)
         for entry, named in _expand(place, path):
             if is_remote(entry.path) or os.path.realpath(entry.path) not in own:
-                found.setdefault(_identity(entry), ScanTask(0, entry.path, entry.size, named))
+                found.setdefault(_identity(entry), ScanTask(0, entry.path, entry.size, named, alias=entry.alias))
     ordered = sorted(found.values(), key=lambda task: (-task.size, task.path))
     return [task._replace(number=i) for i, task in enumerate(ordered)]
 
 
 def _identity(entry: StorageEntry) -> str:
     """The same for every way to a history; a run that is named through Jepsen's "latest" is still that run."""
-    return identity(os.path.realpath(entry.path) if entry.is_folder and not is_remote(entry.path) else entry.path)
+    if entry.is_folder and not is_remote(entry.path):
+        return identity(os.path.realpath(entry.path))
+    return identity(entry.alias or entry.path)
 
 
 def _listed(paths: Iterable[str]) -> Iterator[str]:
@@ -71,7 +73,7 @@ def _expand(place: Place, path: str) -> Iterator[tuple[StorageEntry, bool]]:
         if inside is not None:
             yield from _below(place, inside, named=False)
     if not matches:
-        yield StorageEntry(path, path, 0, False), True
+        yield StorageEntry(path, path, 0, False, is_missing=True), True
 
 
 def _below(place: Place, entry: StorageEntry, named: bool) -> Iterator[tuple[StorageEntry, bool]]:

@@ -4,7 +4,7 @@ The results hold what other programs need, not what a picture is made of; and of
 is only one to draw.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from plume_py.base.errors import IsocheckError
@@ -23,29 +23,35 @@ from plume_py.scan.summary import Group
 DRAWN = 100
 
 
-def draw(groups: Iterable[Group], settings: Settings, album: Album) -> dict[str, str]:
-    """The pictures of ``groups``: the name of a file, without suffix, by shape."""
+def draw(
+    groups: Iterable[Group], settings: Settings, album: Album, paths: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The pictures of ``groups``: the name of a file, without suffix, by shape.
+
+    ``paths``: where the histories are whose names are not their paths.
+    """
     wanted: dict[str, list[Group]] = {}
     for group in list(groups)[:DRAWN]:
         wanted.setdefault(group.smallest[1], []).append(group)
     names = {}
-    for path, here in wanted.items():
-        found = {shape_of(violation)[0]: violation for violation in _checked(path, settings).violations}
+    for name, here in wanted.items():
+        result = _checked(name, (paths or {}).get(name, name), settings)
+        found = {shape_of(violation)[0]: violation for violation in result.violations}
         for group in here:
             if group.shape in found:  # a history may have changed meanwhile
                 names[group.shape] = group.shape
-                album.add(group.shape, render(found[group.shape], path))
+                album.add(group.shape, render(found[group.shape], name))
     return names
 
 
-def _checked(path: str, settings: Settings) -> Result:
+def _checked(name: str, path: str, settings: Settings) -> Result:
     from plume_py.checking.check import check
 
     asked = replace(settings, max_examples=max(1, settings.max_examples))
     limits = Limits(settings.timeout, settings.max_memory, per_level=settings.per_level)
     try:
         with fetched(path) as local, limits.enforced():
-            source = Source(local, path)
+            source = Source(local, name)
             try:
                 history = load_source(source, format=asked.input_format, init_txn=asked.init_txn)  # type: ignore[arg-type]
                 return check(
@@ -53,10 +59,10 @@ def _checked(path: str, settings: Settings) -> Result:
                     asked.levels,
                     order=asked.order,
                     max_examples=asked.max_examples,
-                    name=path,
+                    name=name,
                     limits=limits,
                 )
             finally:
                 source.close()
     except (IsocheckError, OSError, MemoryError) as error:
-        return Result(path, error=str(error))
+        return Result(name, error=str(error))

@@ -52,7 +52,7 @@ class Tally:
             reason = answer.payload.decode().strip()
             self.skipped[reason] = self.skipped.get(reason, 0) + 1
             if len(self.skipped_names) < SHOWN_SKIPPED:
-                self.skipped_names.append(encodable(task.path))
+                self.skipped_names.append(encodable(task.name))
         else:
             self.outcomes[answer.outcome] += 1
 
@@ -79,7 +79,7 @@ def with_known(tasks: Sequence[ScanTask], writer: Writer, settings: Settings) ->
     valid = {settings.key(), settings.limited_key()}
     marked = []
     for task in tasks:
-        digest, key = writer.known.get(identity(encodable(task.path)), ("", ""))
+        digest, key = writer.known.get(identity(encodable(task.name)), ("", ""))
         marked.append(task._replace(known=digest) if key in valid else task)
     return marked
 
@@ -97,7 +97,7 @@ def run(
                 continue
             done[answer.number] = 1
             if answer.outcome not in (SAME, SKIPPED):
-                writer.write(encodable(tasks[answer.number].path), answer.payload)
+                writer.write(encodable(tasks[answer.number].name), answer.payload)
             tally.count(tasks[answer.number], answer)
             watch(tally)
     finally:

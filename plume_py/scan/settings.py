@@ -22,6 +22,12 @@ class ScanTask(NamedTuple):
     size: int
     named: bool = False  # by the user, and not found by walking: it has to be a history
     known: str = ""
+    alias: str = ""  # how it is called, if its path holds a password
+
+    @property
+    def name(self) -> str:
+        """How it is called, in results and by people."""
+        return self.alias or self.path
 
 
 class TaskAnswer(NamedTuple):

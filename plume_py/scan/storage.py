@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory, gettempdir
 from typing import Any, NamedTuple, Protocol
 
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.passwords import without_credentials, without_password, without_those_of
 
 GLOB = re.compile(r"[*?[]")
 
@@ -26,6 +27,16 @@ class StorageEntry(NamedTuple):
     path: str
     size: int
     is_folder: bool
+    is_missing: bool = False  # there is nothing at this path
+
+    @property
+    def alias(self) -> str:
+        """How it may be called, if its path is a URL that holds a password; else ""."""
+        if not is_remote(self.path):
+            return ""
+        # what is not there may be a URL that is written wrongly, and then nobody knows where its password ends
+        alias = without_password(self.path) if self.is_missing else without_credentials(self.path)
+        return alias if alias != self.path else ""
 
 
 class Place(Protocol):
@@ -173,11 +184,11 @@ def fetched(path: str) -> Iterator[str]:
         return
     with TemporaryDirectory(prefix=_FETCHED.format(os.getpid())) as folder:
         fs, inner = _open_fs(path)
-        local = os.path.join(folder, os.path.basename(inner.rstrip("/")) or "history")
+        local = os.path.join(folder, os.path.basename(without_credentials(inner).rstrip("/")) or "history")
         try:
             fs.get(inner, local, recursive=fs.isdir(inner))
         except Exception as error:
-            raise InputError(f"cannot be fetched: {_in_words(error)}").in_source(path) from None
+            raise InputError(f"cannot be fetched: {_in_words(error, path)}") from None
         yield local
 
 
@@ -191,11 +202,12 @@ def _open_fs(url: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError:
-        raise IsocheckError(f"{url}: remote paths need fsspec: pip install fsspec") from None
+        what = f"{url}: remote paths need fsspec: pip install fsspec"
+        raise IsocheckError(without_those_of(url, what)) from None
     try:
         fs, inner = url_to_fs(url)
     except (ImportError, ValueError) as error:
-        raise IsocheckError(f"{url}: {error}") from None
+        raise IsocheckError(without_those_of(url, f"{url}: {error}")) from None
     return fs, inner
 
 
@@ -207,8 +219,9 @@ def _errors_in_one_line(url: str) -> Iterator[None]:
     except (IsocheckError, FileNotFoundError):
         raise
     except Exception as error:
-        raise IsocheckError(f"{url}: cannot be listed: {_in_words(error)}") from None
+        raise IsocheckError(f"{without_those_of(url, url)}: cannot be listed: {_in_words(error, url)}") from None
 
 
-def _in_words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
+def _in_words(error: Exception, url: str) -> str:
+    """Cut off only when the password is out of it: half of one would not be known for what it is."""
+    return without_those_of(url, f"{type(error).__name__}: {error}")[:300]

@@ -8,6 +8,7 @@ from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError, TooLargeError
 from plume_py.base.limits import Limits
+from plume_py.base.passwords import without_those_of
 from plume_py.base.text import encodable
 from plume_py.checking.result import LevelVerdict, Result
 from plume_py.history.detect import detect, format_of
@@ -59,7 +60,7 @@ def check_one(task: ScanTask, settings: Settings) -> TaskAnswer:
     try:
         with fetched(task.path) as local:
             _reject_special(local)
-            source = Source(local, task.path)
+            source = Source(local, task.name)
             try:
                 format = _recognise(source, task, settings)
                 digest = content_hash(source.path)
@@ -78,12 +79,13 @@ def check_one(task: ScanTask, settings: Settings) -> TaskAnswer:
         if task.known and digest == task.known:
             return TaskAnswer(task.number, SAME, b"")
         problem = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
-        result = Result(task.path, error=str(problem.in_source(task.path)))
+        result = Result(task.name, error=str(problem.in_source(task.name)))
         return _answer(task, settings, result, digest, settings.key())
     except IsocheckError as error:
         return undecided(task, settings, str(error), digest)
     except Exception as error:
-        return undecided(task, settings, f"a defect in isocheck: {type(error).__name__}: {error}"[:300], digest)
+        what = _without_password(task, f"a defect in isocheck: {type(error).__name__}: {error}")
+        return undecided(task, settings, what[:300], digest)
 
 
 def _reject_special(path: str) -> None:
@@ -101,15 +103,20 @@ def undecided(task: ScanTask, settings: Settings, reason: str, digest: str | Non
     """The answer for a history that was given up, for every level asked."""
     if digest is None:
         digest = _hash_of(task)
-    verdicts = {level: LevelVerdict(None, reason=reason) for level in settings.levels}
-    answer = _answer(task, settings, Result(task.path, levels=verdicts), digest, settings.limited_key())
+    verdicts = {level: LevelVerdict(None, reason=_without_password(task, reason)) for level in settings.levels}
+    answer = _answer(task, settings, Result(task.name, levels=verdicts), digest, settings.limited_key())
     return answer._replace(given_up=True)
+
+
+def _without_password(task: ScanTask, text: str) -> str:
+    """Whoever wrote it may have quoted the path, in whatever way."""
+    return without_those_of(task.path, text) if task.alias else text
 
 
 def _hash_of(task: ScanTask) -> str:
     try:
         with fetched(task.path) as local:
-            source = Source(local, task.path)
+            source = Source(local, task.name)
             try:
                 if source.is_folder:
                     detect(source)
@@ -198,7 +205,8 @@ def outcome_of(result: Result) -> str:
 def _answer(task: ScanTask, settings: Settings, result: Result, digest: str, key: str) -> TaskAnswer:
     outcome = outcome_of(result)
     broken = in_lattice_order(level for level, verdict in result.levels.items() if verdict.ok is False)
-    line = plain(replace(result, history=encodable(task.path), error=result.error and encodable(result.error)))
+    error = result.error and encodable(_without_password(task, result.error))
+    line = plain(replace(result, history=encodable(task.name), error=error))
     seconds = line.pop("seconds")
     line["outcome"] = outcome
     line["lowest"] = broken[0] if broken else None

@@ -133,3 +133,57 @@ def test_levels_may_be_called_as_the_engine_calls_them() -> None:
     )
     pinned = run("allocate", "smallbank", "--catalogue", "oracle", "--pin", "Balance=SERIALIZABLE", "--brief")
     assert "  Balance          SI   SERIALIZABLE" in pinned.output
+
+
+# Drawing so many takes minutes on any machine.
+ENDLESS = ("--instances", 10_000_000)
+
+
+@pytest.mark.parametrize(
+    "more", [("allocate", "tpcc"), ("allocate", "tpcc", "--brief"), ("robust", "tpcc", "--levels", "*=SI")]
+)
+def test_the_time_is_kept(more) -> None:
+    stopped = run(*more, *ENDLESS, "--timeout", 0.3)
+    assert (stopped.exit_code, stopped.output) == (3, "undecided: stopped after 0.3 s\n")
+    document = run(*more, *ENDLESS, "--timeout", 0.3, "--format", "json")
+    assert document.exit_code == 3
+    told = json.loads(document.output)
+    assert told.get("ok") is told.get("groups") is None and "stopped after 0.3 s" in (
+        told.get("because"),
+        told.get("reason"),
+    )
+
+
+def test_levels_are_told_even_if_there_is_no_time_to_explain_them(monkeypatch) -> None:
+    from plume_py.allocate import driver
+    from plume_py.base.errors import LimitError
+
+    def search(*_):
+        raise LimitError("stopped after 1 s")
+
+    levels = [line for line in run("allocate", "smallbank", "--brief").output.splitlines() if line.startswith("  ")]
+    monkeypatch.setattr(driver, "why_not_weaker", search)
+    stopped = run("allocate", "smallbank", "--timeout", 3600)
+    assert stopped.exit_code == 3
+    assert set(levels) <= set(stopped.output.splitlines())
+    assert "note: stopped after 1 s: not every level is explained" in stopped.output
+    assert run("allocate", "smallbank", "--timeout", 3600, "--brief").exit_code == 0
+
+
+def test_simulate_shows_what_it_had_the_time_for() -> None:
+    stopped = run("simulate", "smallbank", "--runs", 100_000, "--timeout", 2)
+    assert stopped.exit_code == 3
+    if not stopped.output.startswith("undecided: stopped"):
+        assert "\n  stopped after 2 s, before all 100000 runs\n" in stopped.output
+    nothing = run("simulate", "smallbank", "--instances", 1_000_000, "--timeout", 0.01)
+    assert (nothing.exit_code, nothing.output) == (3, "undecided: stopped after 0.01 s\n")
+
+
+def test_a_run_that_was_not_decided_is_no_violation(monkeypatch) -> None:
+    from plume_py.allocate import trial
+    from plume_py.checking.result import LevelVerdict, Result
+
+    monkeypatch.setattr(trial, "check", lambda *_, **__: Result("", levels={"SER": LevelVerdict(None, reason="late")}))
+    told = run("simulate", "smallbank", "--runs", 2)
+    assert told.exit_code == 3
+    assert "SER violated in 0 of 2 runs\n  undecided in 2 of 2 runs" in told.output

@@ -15,8 +15,8 @@ from paths import ROOT
 from program import PATIENCE
 
 from plume_py import load
-from plume_py.base import accel
-from plume_py.base.errors import InputError
+from plume_py.base import accel, limits
+from plume_py.base.errors import InputError, LimitError
 from plume_py.checking.graph import clock_kernels, row_kernels, session_kernels
 from plume_py.checking.strong.decide import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
@@ -326,7 +326,7 @@ def test_a_damaged_entry_is_said_and_built_anew(tmp_path: Path, damage: str, end
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
     code = """
-from plume_py.base import accel
+from plume_py.base import accel, limits
 from plume_py.checking.graph import clock_kernels
 from plume_py.history.formats import render_kernels as kernels
 accel._writable = lambda folder: False
@@ -339,3 +339,27 @@ assert out.tolist() == [7, 8] and kernels.put.py_func
     environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "NUMBA_CACHE_DIR")}
     environment |= {"ISOCHECK_COMPILE": "always", "HOME": "/nonexistent"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=PATIENCE)
+
+
+def test_no_kernel_is_begun_when_the_time_is_up(monkeypatch, tmp_path) -> None:
+    """A tick that comes while one is compiled has to be ignored, and between two there is hardly time for one."""
+    now = [0.0]
+    monkeypatch.setattr(limits, "TICK", 3600.0)
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+    monkeypatch.setenv("ISOCHECK_COMPILE", "always")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    sessions = np.array([0, 0, 1], np.int32)
+    accel.release(session_kernels)
+    try:
+        accel.prepare(1, session_kernels)
+        with pytest.raises(LimitError, match="stopped after 10 s"), limits.Limits(10).enforced():
+            now[0] = 11.0
+            session_kernels.precedes(sessions, 0, 1)
+        assert not session_kernels.precedes.signatures
+        assert session_kernels.precedes(sessions, 0, 1), "and nothing is broken by it"
+        assert session_kernels.precedes.signatures
+        with limits.Limits(10).enforced():
+            now[0] = 22.0
+            assert not session_kernels.precedes(sessions, 1, 2), "what is compiled just runs"
+    finally:
+        accel.release(session_kernels)

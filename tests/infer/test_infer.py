@@ -282,3 +282,55 @@ def test_usage():
 def test_help_starts_without_z3():
     code = "import sys\nimport plume_py.cli.infer\nassert not {'z3', 'sqlglot', 'numpy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# One question after the other, each of them beyond what a second is good for.
+LARGE = ("tpcc", "--rows", 6, "--steps", 4)
+
+
+@pytest.mark.parametrize("engine", ["z3", "explore"])
+def test_the_time_is_that_of_the_whole_run(engine):
+    result = run(*LARGE, "--engine", engine, "--timeout", 1, "--format", "json")
+    assert result.exit_code == 3
+    transactions = json.loads(result.stdout)["transactions"]
+    notes = [level["note"] for txn in transactions for level in txn["levels"].values()]
+    assert notes[-1] == "stopped after 1 s"
+    assert sum(note != "stopped after 1 s" for note in notes) < len(notes) / 2
+
+
+def test_no_question_is_asked_when_the_time_is_up(monkeypatch):
+    from plume_py.base.limits import Limits
+
+    asked = []
+    monkeypatch.setattr(Bounded, "ask", lambda *_: asked.append(1))
+    result = infer(load("doctors"), STORES["postgresql"], (), InferOptions(prove=True, limits=Limits(0)))
+    assert not asked
+    assert {level.answer for txn in result.transactions for level in txn.levels} == {"undecided"}
+    together = check_together(
+        infer(load("doctors"), STORES["postgresql"], (), InferOptions(engine="explore")), InferOptions(limits=Limits(0))
+    )
+    assert not asked
+    assert {verdict.answer for verdict in together.verdicts.values()} == {"undecided"}
+
+
+def test_a_violation_that_was_found_in_time_counts(monkeypatch):
+    from plume_py.base.errors import LimitError
+    from plume_py.infer.driver import _Symbolic
+
+    def late(*_):
+        raise LimitError("stopped after 1 s")
+
+    monkeypatch.setattr(_Symbolic, "_shorten", late)
+    result = run("doctors", "--brief")
+    assert "violated" in result.output and "undecided" not in result.output
+
+
+def test_a_program_that_never_ends_is_stopped(tmp_path):
+    path = tmp_path / "app.py"
+    path.write_text("while True:\n    pass\n")
+    result = subprocess.run(
+        [sys.executable, "-c", "from plume_py.cli.main import main; main()", "infer", path, "--timeout", "0.5"],
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stderr) == (3, "isocheck: stopped after 0.5 s\n")

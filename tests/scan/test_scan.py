@@ -309,7 +309,7 @@ def test_interrupted_by_the_keyboard(endless, tmp_path, child):
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers get it, too
     _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
-    assert errors.split("\n") == [f"isocheck: what is done is in {target}; go on with --resume", "", "interrupted", ""]
+    assert errors.split("\n") == [f"isocheck: what is done is in {target}; go on with --resume", "interrupted", ""]
     assert [line["outcome"] for line in lines(target)] == ["holds"]
 
 

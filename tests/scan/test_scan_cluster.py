@@ -1,10 +1,11 @@
 """The Dask engine, on a cluster of separate processes: the same results, whoever is lost."""
 
 import json
+import socket
 
 import pytest
 from click.testing import CliRunner
-from program import PATIENCE, PROGRAM, lines_in, wait_until
+from program import PATIENCE, PROGRAM, isocheck, lines_in, wait_until
 
 pytest.importorskip("distributed")
 
@@ -85,3 +86,33 @@ def test_no_scheduler_is_one_line(monkeypatch):
         cluster_module.DaskEngine("tcp://127.0.0.1:1", Settings())
     with pytest.raises(IsocheckError, match=r"nonsense .* write tcp://HOST:PORT"):
         cluster_module.DaskEngine("nonsense", Settings())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "nonsense", "", "tcp://", "tcp://:8786", "tcp://127.0.0.1", "tcp://127.0.0.1:", "tcp://127.0.0.1:port",
+        "tcp://127.0.0.1:99999", "tcp://127.0.0.1:0", "tcp://127.0.0.1:-1", "tcp://[::1", "http://127.0.0.1:8786",
+        "tcp://a b:1", "tcp:127.0.0.1:8786", "127.0.0.1:8786:8787", "inproc://1/2/3", "tcp://me:pw@127.0.0.1:8786",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_at_once(address, tmp_path):
+    """Nobody is asked: distributed would wait for ever for some of these."""
+    done = isocheck("scan", tmp_path, "--engine", "dask", "--scheduler", address)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(" is not the address of a Dask scheduler; write tcp://HOST:PORT\n")
+    assert done.stderr.count("\n") == 1 and "pw" not in done.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://host:1", "tls://[::1]:8786", "tcp://10.0.0.1:65535/"])
+def test_what_is_one_is_not(address):
+    cluster_module.check_address(address)
+
+
+def test_somebody_else_who_listens_there_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(IsocheckError, match=f"no Dask scheduler at {address}"):
+            cluster_module.DaskEngine(address, Settings())

@@ -11,9 +11,11 @@ from typing import Any
 
 import z3
 
+from plume_py.base.limits import Limits
 from plume_py.infer.bounded.models import ModelValues, either, same_state, state_either
 from plume_py.infer.bounded.partners import PartnerCommit, Partners
 from plume_py.infer.bounded.slots import layout
+from plume_py.infer.bounded.solving import solve
 from plume_py.infer.bounded.symbolic import (
     LIST,
     Evaluator,
@@ -35,6 +37,7 @@ from plume_py.infer.run.serial import CLAUSE
 from plume_py.infer.stores import LevelModel, under
 
 SMALL = 3  # counterexamples prefer numbers up to this
+FOR_SMALL = 2.0  # seconds that they may take
 
 VIOLATED, NONE, UNKNOWN = "violated", "none", "unknown"
 
@@ -49,7 +52,7 @@ class ClauseAnswer:
 
 
 class Bounded(Partners):
-    """The formula for one transaction at one level; clauses are asked one by one."""
+    """The formula for one transaction at one level; clauses are asked one by one, for up to ``seconds`` each."""
 
     def __init__(
         self,
@@ -58,16 +61,17 @@ class Bounded(Partners):
         level: LevelModel,
         rows: int = 2,
         steps: int = 2,
-        milliseconds: int = 60_000,
+        seconds: float = 60.0,
+        limits: Limits | None = None,
         partners: dict[str, LevelModel] | None = None,
     ) -> None:
-        self.program, self.level, self.rows, self.milliseconds = program, level, rows, milliseconds
+        self.program, self.level, self.rows = program, level, rows
+        self.seconds, self.limits = seconds, limits or Limits()
         self.steps = 0 if level.is_serial else steps
         self.txn = under(program.transaction(name), level, program)
         self.partners = partners or {}
         self.texts = Texts()
         self.solver = z3.Solver()
-        self.solver.set("timeout", milliseconds)
         self._number = 0
         self.is_short = False
         self._numbers: list[Any] = []
@@ -332,17 +336,15 @@ class Bounded(Partners):
             return ClauseAnswer(NONE)
         self.solver.push()
         self.solver.add(broken if broken is not True else z3.BoolVal(True))
-        result = self.solver.check()
+        result = solve(self.solver, self.limits.at_most(self.seconds))
         answer = ClauseAnswer(NONE)
         if result == z3.sat:
             model = self.solver.model()
             # Small numbers are easier to read, if they will do.
             self.solver.push()
             self.solver.add(*(z3.And(term >= 0, term <= SMALL) for term in self._numbers))
-            self.solver.set("timeout", 2_000)
-            if self.solver.check() == z3.sat:
+            if solve(self.solver, self.limits.at_most(FOR_SMALL)) == z3.sat:
                 model = self.solver.model()
-            self.solver.set("timeout", self.milliseconds)
             self.solver.pop()
             answer = ClauseAnswer(VIOLATED, self._decoded(model, clause.name))
         elif result == z3.unknown:

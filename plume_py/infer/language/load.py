@@ -4,7 +4,7 @@ import runpy
 import traceback
 from pathlib import Path
 
-from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.infer.embed import App
 from plume_py.infer.language.ir import Application
 from plume_py.infer.language.wellformed import validate
@@ -50,7 +50,7 @@ def _sql(path: str) -> Application:
 def _python(path: str) -> Application:
     try:
         found = runpy.run_path(path, run_name="isocheck_app")
-    except InputError:
+    except (InputError, LimitError):
         raise
     except SyntaxError as error:
         raise InputError(f"not Python: {error.msg}", where=f"line {error.lineno}") from None

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import z3
 
+from plume_py.base.limits import Limits
+from plume_py.infer.bounded.solving import solve
 from plume_py.infer.bounded.terms import Term, not_, or_
 from plume_py.infer.language import ir
 from plume_py.infer.proof.abstract import AbstractState, Base, arity, formula, fresh
@@ -31,8 +33,14 @@ class InvariantProof:
         return not self.open
 
 
-def prove(program: ir.Application, name: str, level: LevelModel, seconds: float = 10.0) -> InvariantProof:
-    """Try to prove each clause of the invariant for a transaction at a level."""
+def prove(
+    program: ir.Application, name: str, level: LevelModel, seconds: float = 10.0, limits: Limits | None = None
+) -> InvariantProof:
+    """Try to prove each clause of the invariant for a transaction at a level, each part of it in so many seconds.
+
+    LimitError when the limits end it.
+    """
+    limits = limits or Limits()
     prover = _Prover(program, under(program.transaction(name), level, program), level)
     proved, left = list[str](), list[str]()
     try:
@@ -40,7 +48,8 @@ def prove(program: ir.Application, name: str, level: LevelModel, seconds: float 
     except OutOfReach:
         return InvariantProof((), tuple(clause.name for clause in program.invariant))
     for clause in program.invariant:
-        (proved if prover.follows(clause, seconds) else left).append(clause.name)
+        limits.check()
+        (proved if prover.follows(clause, seconds, limits) else left).append(clause.name)
     return InvariantProof(tuple(proved), tuple(left))
 
 
@@ -115,21 +124,20 @@ class _Prover(Effects):
         ]
         self.add(z3.ForAll(list(row), z3.Implies(formula(lock.rows(row)), z3.And(*equal))))
 
-    def follows(self, clause: ir.Clause, seconds: float) -> bool:
+    def follows(self, clause: ir.Clause, seconds: float, limits: Limits) -> bool:
         """Does the clause hold at the end?"""
         goal = self._clause(clause, self.final)
         # Parts of a conjunction are easier one by one.
         parts = goal.children() if z3.is_and(goal) else [goal]
-        return all(self._valid(part, seconds) for part in parts)
+        return all(self._valid(part, limits.at_most(seconds)) for part in parts)
 
-    def _valid(self, goal: Term, seconds: float) -> bool:
+    def _valid(self, goal: Term, limits: Limits) -> bool:
         if isinstance(goal, bool):
             return goal
         solver = z3.Solver()
-        solver.set("timeout", int(seconds * 1000))
         solver.add(*self.facts, *(axiom for state in self.states for axiom in state.axioms))
         solver.add(z3.Not(goal))
-        return bool(solver.check() == z3.unsat)
+        return bool(solve(solver, limits) == z3.unsat)
 
 
 __all__ = ["InvariantProof", "prove"]

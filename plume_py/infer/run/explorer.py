@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
 from plume_py.infer.language import ir
 from plume_py.infer.run.domains import Domains
 from plume_py.infer.run.evaluate import State
@@ -41,8 +43,17 @@ class StateExploration:
 class Explorer:
     """A search through the small states of a program; what it learns about others is shared between levels."""
 
-    def __init__(self, program: ir.Application, rows: int = 2, steps: int = 2, seconds: float = 60.0) -> None:
-        self.program, self.steps, self.seconds = program, steps, seconds
+    def __init__(
+        self,
+        program: ir.Application,
+        rows: int = 2,
+        steps: int = 2,
+        seconds: float = 60.0,
+        limits: Limits | None = None,
+    ) -> None:
+        """Each search may take ``seconds``, and no longer than the limits of all leave."""
+        self.program, self.steps = program, steps
+        self.seconds, self.limits = seconds, limits or Limits()
         self.rules = ScheduleRules(program)
         self.domains = Domains(program, rows)
         self.serial = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
@@ -76,10 +87,14 @@ class Explorer:
         return self._others[state, number]
 
     def explore(self, name: str, level: LevelModel, clauses: tuple[str, ...] = ()) -> StateExploration:
-        """Look for a violation of each clause (all of them if none are named)."""
+        """Look for a violation of each clause (all of them if none are named), as long as there is time."""
         wanted = set(clauses) or {clause.name for clause in self.program.invariant}
         search = _Search(self, Code(self.program, self.program.transaction(name), level), wanted)
-        return search.run(monotonic() + self.seconds)
+        try:
+            return search.run(monotonic() + (self.limits.at_most(self.seconds).seconds_left or 0.0))
+        except LimitError:  # what was found by then counts
+            search.result.complete = False
+            return search.result
 
 
 class _Search:
