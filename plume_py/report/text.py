@@ -9,7 +9,7 @@ from plume_py.base.text import display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
-from plume_py.report.recorded import clock
+from plume_py.report.recorded import LONG_AGO, clock
 from plume_py.report.wording import counted, forbidden, strongest_kept, weaker_order
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
@@ -105,7 +105,7 @@ def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[
     place = f"session {display(transaction.session)}, {transaction.place}"
     level = f" at {transaction.level}" if transaction.level else ""
     yield from wrapped(f"    {txn_text(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
-    if transaction.start is not None and transaction.end is not None:
+    if transaction.start is not None and transaction.end is not None and transaction.start > LONG_AGO:
         yield f"        {clock(transaction.start)} to {clock(transaction.end)}"
     for statement in transaction.sql:
         yield f"        {one_line(statement)}"

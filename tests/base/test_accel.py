@@ -17,7 +17,7 @@ from program import PATIENCE
 from plume_py import load
 from plume_py.base import accel, limits
 from plume_py.base.errors import InputError, LimitError
-from plume_py.checking.graph import clock_kernels, row_kernels, session_kernels
+from plume_py.checking.graph import clock_kernels, order_kernels, row_kernels, session_kernels
 from plume_py.checking.strong.decide import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
@@ -239,7 +239,13 @@ def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkey
 def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
     alone = accel._cache_folder((tcc_kernels,))
     used = accel._kernels_used(tcc_kernels)
-    assert used == [clock_kernels, session_kernels, edge_kernels, row_kernels]  # what it calls, and what those call
+    assert used == [
+        clock_kernels,
+        order_kernels,
+        session_kernels,
+        edge_kernels,
+        row_kernels,
+    ]
     for other in used:
         assert accel._cache_folder((tcc_kernels, other)) != alone
 

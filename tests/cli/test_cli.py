@@ -72,7 +72,7 @@ BAD = {
     "large.json": (SMALL.replace("1", "9" * 5_000, 1).encode(), "out of range"),
     "long.json": (SMALL.replace("1", "9" * 4_000, 1).encode(), "more than 4000 digits"),
     "large.txt": (b"w(1,99999999999999999999,0,0)\n", "line 1: a number does not fit in 64 bits"),
-    "ambiguous.txt": (AMBIGUOUS.encode(), "which two transactions wrote: 0 (line 1) and 1 (line 3)"),
+    "ambiguous.txt": (AMBIGUOUS.encode(), "which two transactions wrote: T0 (line 1) and T1 (line 3)"),
     "sessions.txt": (b"w(1,1,0,7)\nw(2,1,1,7)\n", "line 2: this transaction id was used in another session before"),
     "mixed.json": (MIXED.encode(), "sessions[0][0]: key 'x' is used both as a list and as a register"),
     "level.json": (SMALL.replace('"ops"', '"level":"best","ops"', 1).encode(), "unknown isolation level 'best'"),

@@ -149,10 +149,10 @@ def test_the_result_as_json_equals_that_of_check(path):
 
 def test_a_violation_is_headed_by_the_line_that_completes_it(path):
     out = run(path, WRITE + READ + STALE, "-l", "weak").stdout
-    assert out.startswith(f"{path}, line 3: RA TCC are broken from here on\n  T3 read the initial x")
+    assert out.startswith(f"{path}, line 3: RA TCC are broken from here on\n  T3 read the initial value of x")
     aborted = '{"session":"a","status":"aborted","ops":[["w","y",7]]}\n'
     out = run(path, WRITE + LOST + STALE + aborted, "-l", "TCC").stdout
-    assert f"{path}, line 3: TCC is broken from here on\n  T3 read the initial x" in out
+    assert f"{path}, line 3: TCC is broken from here on\n  T3 read the initial value of x" in out
     assert f"{path}, line 4: another violation of TCC\n  T2 read y = 7 from" in out
 
 

@@ -13,6 +13,7 @@ from plume_py.history.builder import HistoryBuilder
 from plume_py.history.generate import DISTRIBUTIONS, GUARANTEES, draw_keys, generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.levels import weaker_levels
+from plume_py.levels.orders import level_of
 
 SMALL = {"sessions": 3, "transactions": 2, "operations": 4, "keys": 3}
 COLUMNS = ("op_kind", "op_key", "op_version", "txn_start", "txn_session", "session_start", "version_value")
@@ -32,10 +33,10 @@ def test_keeps_its_level_and_breaks_the_others(guarantee):
     broken = dict.fromkeys(LEVELS, 0)
     for seed in range(250):
         found = verdicts(plain(generate(guarantee, **SMALL, seed=seed)))
-        assert found[guarantee], seed
+        assert found[level_of(guarantee)], seed
         for level in LEVELS:
             broken[level] += not found[level]
-    promised = {guarantee} | weaker_levels(guarantee)
+    promised = {level_of(guarantee)} | weaker_levels(level_of(guarantee))
     assert {level for level in LEVELS if broken[level]} == set(LEVELS) - promised
 
 
@@ -44,7 +45,7 @@ def test_keeps_its_level_and_breaks_the_others(guarantee):
 def test_keeps_its_level_in_other_shapes(guarantee, sessions, transactions):
     for seed in range(40):
         shape = {"sessions": sessions, "transactions": transactions, "operations": 3, "keys": 2}
-        assert verdicts(plain(generate(guarantee, **shape, read_share=0.6, seed=seed)))[guarantee], seed
+        assert verdicts(plain(generate(guarantee, **shape, read_share=0.6, seed=seed)))[level_of(guarantee)], seed
 
 
 def test_causal_histories_usually_break_stronger_levels():

@@ -131,7 +131,7 @@ def test_runaways_are_stopped_and_the_scan_goes_on(endless, tmp_path):
     scan(folder, "--jobs", 1, "--timeout", 1.5, "--max-memory", "100M", "--results", target, code=3)
     found = by_name(target)
     assert found["endless.jsonl.gz"]["levels"] == {
-        "TCC": {"ok": None, "taps": [], "reason": "time limit of 1.5 s reached"}
+        "TCC": {"ok": None, "taps": [], "reason": "time limit of 1.5 s reached", "order": "session"}
     }
     assert all(found[f"small-{i}.json"]["outcome"] == "holds" for i in range(5))
 
