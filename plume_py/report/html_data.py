@@ -135,6 +135,7 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
         "steps": [_step(step, at, texts) for step in violation.steps],
         "cycle": violation.ends is not Ends.OPEN,
         "culprits": [list(culprit) for culprit in violation.culprits],
+        "cause": violation.cause,
         "headline": _sentence(violation.headline),
         "conclusion": _sentence(violation.conclusion),
     }

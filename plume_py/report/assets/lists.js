@@ -71,7 +71,7 @@ function sizes(history) {
 }
 
 function facts(history, i) {
-  const taps = Object.keys(history.counts), reasons = new Set(Object.values(history.levels).filter((v) => v.reason).map((v) => v.ok === null ? `Undecided: ${v.reason}.` : `${v.reason}.`));
+  const taps = Object.keys(history.counts), reasons = new Set(Object.entries(history.levels).filter(([, v]) => v.reason).map(([name, v]) => v.ok === null ? `Undecided: ${v.reason}.` : `${name} ${v.reason}.`));
   const times = Object.entries(history.seconds).filter(([phase, s]) => s >= 0.0005 || phase === "check");
   return [
     [...reasons].map((reason) => el("p", { class: "note" }, reason)),

@@ -103,7 +103,6 @@ function showDetail() {
 }
 
 function detail(example, c, titleId) {
-  const known = data.patterns[example.pattern];
   const { drawing, lanes, finish } = picture(example, (step, open) => { if (open) state.open.add(step); select(step); });
   const proof = proofOf(example);
   const frame = el("figure", { tabindex: 0, "aria-label": "Picture of the counterexample" }, drawing);
@@ -117,7 +116,7 @@ function detail(example, c, titleId) {
     el("div", { class: lanes > 3 ? "both wide" : "both" },
       el("div", {}, frame, legend(example), timeline(example, point)),
       el("div", { class: "argument" }, el("h4", {}, "Proof"), proof, moves(),
-        el("p", { class: "cause" }, el("b", {}, "Usual cause: "), `${known.cause}.`))),
+        el("p", { class: "cause" }, el("b", {}, "Usual cause: "), `${example.cause}.`))),
     transactionTable(example),
   ] };
 }

@@ -35,7 +35,7 @@ function rankOf(example) {
 }
 
 function duration(seconds) {
-  return seconds < 0.001 ? `${(seconds * 1e6).toFixed(0)} µs` : seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
+  return seconds < 1e-6 ? `${(seconds * 1e9).toFixed(0)} ns` : seconds < 0.001 ? `${(seconds * 1e6).toFixed(0)} µs` : seconds < 1 ? `${(seconds * 1e3).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
 }
 
 function timeline(example, choose) {
