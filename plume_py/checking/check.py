@@ -30,7 +30,7 @@ from plume_py.levels.patterns import TAPS
 # Transactions of a history of which all are kept beside its counterexamples.
 SEEN_WHOLE = 60
 # What breaks a level is judged in weaker orders, too, if the history has at most so many transactions, and so long.
-JUDGED_AGAIN = 10_000
+JUDGED_AGAIN = 2_000
 SECONDS = 2.0
 
 NO_TIMES = "the history does not say when its transactions began and ended"
