@@ -109,7 +109,7 @@ def _wanted(levels: str | Sequence[str], order: str) -> list[Asked]:
         for name in GROUPS.get(spelling.lower(), (spelling,)):
             meant = Asked(DECLARED, DECLARED, order) if name == DECLARED else asked(name, order)
             if meant is None:
-                raise ValueError(f"not an isolation level: {name!r}; use one of {' '.join(NAMES)}")
+                raise ValueError(f"not an isolation level: {name!r}; use one of {' '.join(NAMES)}, SSER, StrongSI, …")
             found[meant.name] = meant
     if not found:
         raise ValueError("no level to check")

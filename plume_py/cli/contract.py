@@ -84,7 +84,7 @@ def order_option(command: F) -> F:
         type=click.Choice(ORDERS),
         default=DEFAULT_ORDER,
         show_default=True,
-        help="Between transactions, for levels whose names say none: SSER, StrongSI are in real time.",
+        help="Which order between transactions a level respects; SSER, StrongSI and the like mean realtime.",
     )(command)
 
 

@@ -35,18 +35,23 @@ def command(name: str) -> None:
       isocheck explain G-single
       isocheck explain SI
     """
-    from plume_py.levels import LEVELS, parse_level
+    from plume_py.levels import LEVELS
+    from plume_py.levels.orders import MEANING, asked
     from plume_py.levels.patterns import PATTERNS
 
-    level = parse_level(name)
-    if level is not None:
-        click.echo("\n".join(_level(LEVELS[level])))
+    meant = asked(name)
+    if meant is not None:
+        if meant.name != meant.level:
+            click.echo(f"{meant.name} is {meant.level} with the order {meant.order}: {MEANING[meant.order]}.\n")
+        click.echo("\n".join(_level(LEVELS[meant.level])))
         return
     patterns = [pattern for pattern in PATTERNS.values() if _fold(name) in _names(pattern)]
     patterns = patterns or [pattern for pattern in PATTERNS.values() if _fold(name) in map(_fold, pattern.aliases)]
     if not patterns:
         known = ", ".join(pattern.label for pattern in PATTERNS.values())
-        raise click.UsageError(f"{name!r} is no pattern and no level; the patterns are {known}")
+        raise click.UsageError(
+            f"{name!r} is no pattern and no level; the levels are {', '.join(LEVELS)}, the patterns {known}"
+        )
     if len(patterns) > 1:
         click.echo(
             f"{patterns[0].aliases[[_fold(a) for a in patterns[0].aliases].index(_fold(name))]} may be any of these:"

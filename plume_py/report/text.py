@@ -10,7 +10,7 @@ from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Ste
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
 from plume_py.report.recorded import LONG_AGO, clock
-from plume_py.report.wording import counted, forbidden, strongest_kept, weaker_order
+from plume_py.report.wording import counted, forbidden, order_of, strongest_kept, weaker_order
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 
@@ -69,13 +69,14 @@ def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Sty
     if verdict.ok is None:
         yield from wrapped(f"{lead}{style('undecided', fg='yellow')}: ", str(verdict.reason), "       ")
     elif verdict.ok:
-        yield f"{lead}{style('absent' if single else 'holds' if len(names) == 1 else 'hold', fg='green')}"
+        verb = style("absent" if single else "holds" if len(names) == 1 else "hold", fg="green")
+        yield f"{lead}{verb}{order_of(names[0], verdict)}"
     else:
         taps = ", ".join(_tap(tap, result) for tap in verdict.taps) or verdict.reason or ""
         weaker = weaker_order(verdict)
         taps += f"; {weaker}" if weaker is not None else ""
         verb = style("found" if single else "violated", fg="red", bold=True)
-        yield from wrapped(f"{lead}{verb}: ", taps, "       ")
+        yield from wrapped(f"{lead}{verb}{order_of(names[0], verdict)}: ", taps, "       ")
 
 
 def _tap(tap: str, result: Result) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
-from plume_py.levels.orders import IF, level_of
+from plume_py.levels.orders import DEFAULT_ORDER, IF, level_of, order_in
 from plume_py.levels.patterns import Kind
 from plume_py.report.aliases import aliases
 
@@ -38,13 +38,20 @@ def strongest_kept(result: Result) -> str | None:
     if len(kept) == len(verdicts):
         return f"every level holds, up to {LEVELS[STRONGEST].title} ({STRONGEST})"
     levels = "level" if len(top) == 1 else "levels"
-    parts = [f"strongest {levels} kept: {', '.join(top)}" if top else "no level is kept"]
+    parts = [f"strongest {levels} kept: {', '.join(top)}"] if top else ["no level is kept"] if broken else []
     if broken:
         why = dict.fromkeys(name for violation in result.violations for name in _usual_names(violation))
         parts.append(f"broken: {', '.join(broken)}" + (f" ({', '.join(why)})" if why else ""))
     if open_:
         parts.append(f"undecided: {', '.join(open_)}")
-    return "; ".join(parts)
+    order = next(iter(result.levels.values())).order
+    return "; ".join(parts) + (f" (order: {order})" if order != DEFAULT_ORDER else "")
+
+
+def order_of(name: str, verdict: LevelVerdict) -> str:
+    """Which order counted, behind a verdict, unless it is the usual one or the name of the level says so."""
+    usual = verdict.order == DEFAULT_ORDER or order_in(name) is not None
+    return "" if usual else f" (order: {verdict.order})"
 
 
 def _usual_names(violation: Violation) -> Iterator[str]:

@@ -68,6 +68,8 @@ class Follower:
     def __iter__(self) -> Iterator[Piece]:
         try:
             yield from self._until_there()
+            if self._stopped() and self._path != "-" and not os.path.lexists(self._path):
+                raise KeyboardInterrupt  # and nothing to say about a file that never was
             source = _open(self._path, lambda event: self._say(f"{self.name}: {event}"))
             try:
                 yield from self._pieces(source)

@@ -136,7 +136,8 @@ def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof,
         return _lost_update(steps, facts, proof, names, writer)
     if pattern == WRITE_SKEW:
         missed = [f"{txn_text(s.source)} read {key_text(s.key)}, which {txn_text(s.target)} overwrote" for s in steps]
-        return f"{', and '.join(missed)}: none saw what the other wrote, so none can come first"
+        who, others = ("neither", "the other") if len(missed) == 2 else ("none", "the next one")
+        return f"{', and '.join(missed)}: {who} saw what {others} wrote, so {who} can come first"
     if pattern == LONG_FORK:
         return f"{', but '.join(_views(steps))}"
     if pattern == READ_ONLY_ANOMALY:
