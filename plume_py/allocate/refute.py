@@ -62,8 +62,8 @@ def _fits(workload: Workload) -> bool:
 
 
 def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[AccessSets, ...]]:
-    """Each way the conditional accesses may turn out; first, all of them happen."""
-    return product(*(list(_turnouts(instance)) for instance in instances))
+    """Ways the conditional accesses may turn out, so many as are tried, or more; first, all of them happen."""
+    return product(*(list(islice(_turnouts(instance), MOST_OUTCOMES)) for instance in instances))
 
 
 def _turnouts(instance: Instance) -> Iterator[AccessSets]:
