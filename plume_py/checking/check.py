@@ -72,7 +72,7 @@ def check(
     wanted = _wanted(levels, order)
     found: dict[str, LevelVerdict] = {}
     parts: list[Judged] = []
-    for each in ORDERS:
+    for each in sorted(ORDERS, key=lambda order: len(WEAKER[order])):  # the weaker first
         mine = [level for level in wanted if level.order == each]
         if not mine:
             continue
@@ -172,13 +172,13 @@ def _rests_on_order(judged: Judged, level: str) -> bool:
 
 
 def _distinct(violations: Iterable[Violation]) -> Iterator[Violation]:
-    """Each once, whatever the order in which it was found first."""
-    seen: set[tuple[object, ...]] = set()
+    """Each once; what is one in a weaker order is one in this, too."""
+    seen: dict[tuple[object, ...], set[str]] = {}
     for violation in violations:
-        what = violation.tap, violation.level, violation.steps, violation.explanation
-        if what not in seen:
-            seen.add(what)
+        orders = seen.setdefault((violation.tap, violation.level, violation.steps, violation.explanation), set())
+        if orders.isdisjoint({violation.order, *WEAKER[violation.order]}):
             yield violation
+        orders.add(violation.order)
 
 
 def _counts(parts: list[Judged]) -> dict[str, int]:

@@ -179,10 +179,11 @@ class _Declared:
 
 
 def _declared_levels(weak: WeakLevels, request: _Request) -> _Declared:
-    live = weak.analysis.reads.live
-    codes = transaction_levels(weak.analysis.history, request.level_map, request.assume)
+    history = weak.analysis.given
+    live = weak.analysis.reads.live[: history.transactions]
+    codes = transaction_levels(history, request.level_map, request.assume)
     present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
-    missing = missing_levels(weak.analysis.history, codes, live)
+    missing = missing_levels(history, codes, live)
     common = next(iter(present)) if len(present) == 1 and missing is None else ""
     return _Declared(codes, missing, common, floor(present & set(RUNNABLE)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from plume_py.history.atoms import Atom
 from plume_py.levels.orders import DEFAULT_ORDER
-from plume_py.levels.patterns import Pattern
+from plume_py.levels.patterns import Kind, Pattern
 
 Id = str | int
 
@@ -123,7 +123,7 @@ class Violation:
     def cause(self) -> str:
         """What is usually behind it."""
         in_time = any(step.relation == "RT" for step in self.all_steps())
-        return STALE if in_time else self.pattern.cause
+        return STALE if in_time and self.pattern.kind is Kind.TRIPLE else self.pattern.cause
 
     def all_steps(self) -> "Iterator[Step]":
         """The steps, and all that they rest on."""

@@ -56,7 +56,7 @@ def write_witness(
         places = weak.witness(name)
     elif name == DECLARED:
         codes = transaction_levels(history, level_map, assume)
-        missing = missing_levels(history, codes, weak.analysis.reads.live)
+        missing = missing_levels(history, codes, weak.analysis.reads.live[: history.transactions])
         if missing is not None:
             raise IsocheckError(missing)
         places = _order(weak, name, codes, limits)

@@ -69,6 +69,7 @@ def _judge(history: str, file: str, params: dict[str, Any]) -> tuple[str, list[s
     loaded = load(history, format=params["input_format"], init_txn=params["init_txn"])
     if isinstance(entry, WitnessClaim):
         what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
+        what += f" (order: {entry.between})" if entry.between != "session" else ""
         return what, verify_witness(loaded, entry), []
     verdict = judge_entry(loaded, entry)
     count = len(entry.violations)

@@ -13,6 +13,7 @@ import numpy as np
 
 from plume_py.base.errors import InputError
 from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, History
+from plume_py.history.times import NO_TIME
 
 InitTxn = Literal["auto", "first", "none"]
 
@@ -46,6 +47,9 @@ def _problem(history: History) -> str:
     committed = np.repeat(history.txn_status == COMMITTED, np.diff(history.txn_start))
     if len(np.unique(keys)) != len(keys) or len(keys) != len(np.unique(history.op_key[committed])):
         return "it does not write every key exactly once"
+    times = history.times
+    if times is not None and np.any((times.end[1:] > NO_TIME) & (times.end[1:] < times.begin[0])):
+        return "another one had ended before it began"
     return ""
 
 

@@ -12,6 +12,7 @@ from small_histories import build, close, crowded, random_lists, random_times
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.errors import InputError
+from plume_py.checking.declared import LevelMap
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.small.search import search
@@ -228,3 +229,35 @@ def test_planted_violations_of_real_time_are_found_there_alone(pattern):
 def test_nothing_of_real_time_is_planted_without_times():
     with pytest.raises(InputError, match="without times"):
         inject(generate("SER", sessions=2, transactions=2), {"stale-read": 1})
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_levels_by_session_mean_the_sessions_of_the_file(order):
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("w", "x", 1)], begin=0, end=10)
+    builder.add("a", [("r", "x", 0)], begin=20, end=30)
+    builder.add("b", [("r", "x", 0)], begin=0, end=3)
+    history = builder.build()
+    by_session = LevelMap({}, {"a": "SI", "b": "SER"})
+    assert check(history, "declared", order=order, level_map=by_session).ok == (order == "none")
+
+
+def test_a_proof_is_not_lost_beside_a_stricter_order():
+    history = stale()
+    result = check(history, ["SER", "SSER"], order=PER_KEY)
+    assert [verdict.ok for verdict in result.levels.values()] == [False, False]
+    assert verify_entry(history, read_claim(line(result).encode())[0]) == []
+
+
+def test_what_another_one_had_ended_before_is_no_initial_state():
+    builder = HistoryBuilder(declared=False)
+    builder.add("a", [("w", "x", 1)], begin=100, end=105)
+    builder.add("b", [("r", "x", 1)], begin=10, end=20)
+    assert check(builder.build(), "SSER").ok is False
+
+
+def test_declared_levels_have_witnesses_in_real_time(tmp_path):
+    path = tmp_path / "witness.json"
+    history = generate("SSER", sessions=3, transactions=4, operations=3, keys=5)
+    write_witness(history, "declared", str(path), assume="SI", order=REALTIME)
+    assert verify_witness(history, read_claim(path.read_bytes())) == []

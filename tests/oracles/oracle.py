@@ -45,6 +45,9 @@ class Facts:
 
     def _find_init_txn(self, sessions, declared):
         """The transaction that sets up the initial state, if the history carries one (decision 3)."""
+        if self.times and any(end is not None and self.times[0][0] is not None and end < self.times[0][0]
+                              for _, end in self.times[1:]):  # fmt: skip
+            return None
         busy = [session for session in sessions if session]
         if len(busy) < 2 or len(busy[0]) != 1 or busy[0][0][0] != "committed":
             return None

@@ -31,8 +31,10 @@ class Layout:
         self.writer_key = np.repeat(np.arange(self.keys, dtype=np.int32), np.diff(self.key_start))
 
     def _sees(self, level: str | Int8s) -> Int8s:
-        """Bits by transaction; those that do not count keep their place in the session, and ask nothing."""
-        bits = np.full(self.transactions, sees(level), np.uint8) if isinstance(level, str) else sees_of(level)
+        """Bits by transaction; those that do not count, moments among them, keep their place and ask nothing."""
+        bits = np.full(self.transactions, sees(level) if isinstance(level, str) else 0, np.uint8)
+        if not isinstance(level, str):
+            bits[: len(level)] = sees_of(level)
         bits[self.reads.live == 0] = AT_COMMIT
         return bits
 
