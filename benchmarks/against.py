@@ -1,6 +1,6 @@
 """This tree beside another checkout of isocheck, in turns: what a change costs or saves.
 
-``python -m benchmarks.against FOLDER [--quick]``; FOLDER is made by, say, ``git worktree add FOLDER COMMIT``. Both run
+``python -m benchmarks.against FOLDER [--quick] [--only TEXT]``; FOLDER is made by, say, ``git worktree add FOLDER COMMIT``. Both run
 with the packages of this environment. Ratios are this tree / the other one, of medians; "cpu" is disturbed less by
 other work on the machine than wall-clock time. Small differences need a quiet machine: look at the spread first.
 """
@@ -79,18 +79,18 @@ def row(name: str, ours: Runs, theirs: Runs) -> Row:
     }
 
 
-def measure(other: Path, quick: bool) -> list[Row]:
-    """One row per command."""
+def measure(other: Path, quick: bool, only: str = "") -> list[Row]:
+    """One row per command whose name has ``only`` in it."""
     rows = []
     with tempfile.TemporaryDirectory(prefix="isocheck-against-") as name:
         caches = Path(name)
         trees = Tree(HERE, caches / "ours"), Tree(other, caches / "theirs")
-        for what, words in warm(quick):
+        for what, words in (each for each in warm(quick) if only in each[0]):
             progress(what)
             for tree in trees:
                 tree.run(words)  # fills the cache
             rows.append(_in_turns(what, trees, words, 2 if quick else 7))
-        for what, words in cold(quick):
+        for what, words in (each for each in cold(quick) if only in each[0]):
             progress(what)
             rows.append(_in_turns(what, trees, words, 1 if quick else 3, caches / "empty"))
     return rows
@@ -111,10 +111,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.against", description=__doc__.split("\n")[0])
     parser.add_argument("other", type=Path, help="a folder with another checkout")
     parser.add_argument("--quick", action="store_true", help="small sizes and few runs: does it work at all?")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the commands with this in their names")
     args = parser.parse_args()
     if not (args.other / "plume_py").is_dir():
         parser.error(f"{args.other} has no plume_py")
-    show(f"This tree beside {args.other} (medians, in turns)", measure(args.other, args.quick))
+    show(f"This tree beside {args.other} (medians, in turns)", measure(args.other, args.quick, args.only))
 
 
 if __name__ == "__main__":
