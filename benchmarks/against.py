@@ -1,8 +1,9 @@
 """This tree beside another checkout of isocheck, in turns: what a change costs or saves.
 
-``python -m benchmarks.against FOLDER [--quick] [--only TEXT]``; FOLDER is made by, say, ``git worktree add FOLDER COMMIT``. Both run
-with the packages of this environment. Ratios are this tree / the other one, of medians; "cpu" is disturbed less by
-other work on the machine than wall-clock time. Small differences need a quiet machine: look at the spread first.
+``python -m benchmarks.against FOLDER [--quick] [--only TEXT]``; FOLDER is made by, say, ``git worktree add FOLDER
+COMMIT``. Both run with the packages of this environment. Ratios are this tree / the other one, of medians; "cpu" is
+disturbed less by other work on the machine than wall-clock time. Small differences need a quiet machine: look at the
+spread first.
 """
 
 import argparse
