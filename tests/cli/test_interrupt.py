@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 from paths import HISTORIES, ROOT
+from program import PATIENCE
 
 from plume_py import __main__ as entry
 
@@ -93,6 +94,32 @@ run()
     else:
         assert process.returncode == INTERRUPTED, told
         assert told.strip() in (b"", b"interrupted")
+
+
+def test_while_python_calls_back(child):
+    """What is raised in there would be shown, and lost; it waits for a history, so only the signal ends it."""
+    program = """
+import os, signal, sys
+from plume_py import __main__ as entry
+def look(frame, event, argument):
+    code = frame.f_code
+    back = event == "call" and code.co_name == "cb" and "importlib" in code.co_filename
+    if back and signal.getsignal(signal.SIGINT) is entry._interrupt:
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+sys.argv = ["isocheck", "check", "-", "--level", "SER"]
+sys.setprofile(look)
+entry.run()
+"""
+    process = child(
+        [sys.executable, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "ISOCHECK_COMPILE": "never"},
+    )
+    assert process.wait(PATIENCE) == INTERRUPTED
+    assert process.stderr.read().strip() in (b"", b"interrupted")
 
 
 def test_who_ignores_it_goes_on_to():
