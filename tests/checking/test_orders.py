@@ -261,3 +261,14 @@ def test_declared_levels_have_witnesses_in_real_time(tmp_path):
     history = generate("SSER", sessions=3, transactions=4, operations=3, keys=5)
     write_witness(history, "declared", str(path), assume="SI", order=REALTIME)
     assert verify_witness(history, read_claim(path.read_bytes())) == []
+
+
+@pytest.mark.parametrize("status", ["aborted", "unknown"])
+@pytest.mark.parametrize("order", TIMED)
+def test_who_does_not_count_passes_nothing_on(status, order):
+    """When the second of the session began is not known: that the first began after w had ended says nothing of it."""
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("w", "x", 1)], begin=0, end=1)
+    builder.add("b", [("r", "x", 0), ("w", "x", 2)], status=status, begin=5, end=6)
+    builder.add("b", [("r", "x", 0)], end=9)
+    assert check(builder.build(), "SER", order=order).ok

@@ -15,7 +15,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.checking.graph import realtime_kernels as kernels
 from plume_py.checking.graph.records import Spans
-from plume_py.history.model import ABORTED, COMMITTED, History, Int32s
+from plume_py.history.model import ABORTED, COMMITTED, Bools, History, Int32s
 from plume_py.history.times import NO_TIME, Times
 
 
@@ -35,7 +35,7 @@ class RealTime:
         counts = history.txn_status == COMMITTED
         if history.init_txn >= 0:
             counts[history.init_txn] = False
-        self.begin = times.begin
+        self.begin = np.where(_may_count(history), times.begin, NO_TIME)  # nor may it pass on who came before
         self.end = np.where(counts, times.end, NO_TIME)  # who does not count comes before nobody
 
     def precedes(self, a: int, b: int) -> bool:
@@ -70,7 +70,7 @@ class RealTime:
     def _moments(self) -> Moments:
         ended = np.flatnonzero(self.end > NO_TIME)
         ended = ended[np.argsort(self.end[ended], kind="stable")]
-        begun = np.flatnonzero((self.begin > NO_TIME) & (self.history.txn_status != ABORTED))
+        begun = np.flatnonzero(self.begin > NO_TIME)
         past = np.searchsorted(self.end[ended], self.begin[begun])  # by who begins: how many have ended
         begun, past = begun[past > 0], past[past > 0]
         moments = np.unique(past)
@@ -96,6 +96,20 @@ class RealTime:
         start = np.searchsorted(key, np.arange(len(history.key_code) + 1))
         edges: Int32s = kernels.nearest_by_key(start, txn[by_begin], txn[by_end], self.begin, self.end)
         return np.unique(edges, axis=0)
+
+
+def _may_count(history: History) -> Bools:
+    """Committed, or of unknown outcome and read by a committed one."""
+    committed = history.txn_status == COMMITTED
+    is_read = np.repeat(committed, np.diff(history.txn_start)) & ((history.op_kind & 1) == 0)
+    versions = history.op_version[is_read]
+    if history.lists is not None:
+        versions = np.concatenate((versions, history.lists.items))
+    writers = history.version_writer[versions]
+    counts: Bools = committed.copy()
+    counts[writers[writers >= 0]] = True
+    counts[history.txn_status == ABORTED] = False
+    return counts
 
 
 def with_moments(history: History, moments: int) -> History:
