@@ -148,12 +148,11 @@ def _with_weaker_orders(history: History, judged: Judged, order: str, question: 
     if not in_doubt or history.transactions > JUDGED_AGAIN or question.max_examples == 0:
         return judged
     verdicts = dict(judged.verdicts)
-    left = question.limits.seconds_left
-    limits = Limits(SECONDS if left is None else min(SECONDS, left), question.limits.max_memory)
+    less_asked = replace(question, max_examples=0, progress=None, limits=question.limits.at_most(SECONDS))
     for weaker in WEAKER[order]:
         if not in_doubt:
             break
-        less = judge(history, in_doubt, weaker, replace(question, max_examples=0, progress=None, limits=limits))
+        less = judge(history, in_doubt, weaker, less_asked)
         for level in in_doubt:
             if less.verdicts[level].ok:
                 verdicts[level] = replace(verdicts[level], holds_in=weaker)

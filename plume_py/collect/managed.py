@@ -29,9 +29,7 @@ from plume_py.collect.registry import adapter_class
 START, STOP, PREPARE = 60.0, 15.0, 120.0
 
 ATTEMPTS = 3
-
-DATABASE = "isocheck"
-USER = "isocheck"
+DATABASE = USER = "isocheck"
 
 
 class ManagedServer(ABC):

@@ -41,8 +41,3 @@ class Times:
         digits = len(str(self.per_second - 1)) if self.per_second > 1 else 0
         seconds, ticks = divmod(time, self.per_second)
         return f"{seconds}.{ticks:0{digits}d} s" if digits else f"{seconds} s"
-
-    def precedes(self, a: int, b: int) -> bool:
-        """Is a known to have ended before b began?"""
-        end, begin = int(self.end[a]), int(self.begin[b])
-        return NO_TIME < end < begin

@@ -24,7 +24,7 @@ LOOKS = {
     "WW": Look("#8A6100", "#E3C04F", "solid", "vee", "none", "──>", "is overwritten by"),
     "RW": Look("#A3457C", "#F29CCB", "dashed", "onormal", "odot", "○╌▷", "reads what is overwritten by"),
 }
-EXCLUDED = Look("#767676", "#9AA6B5", "dotted", "vee", "none", "┈┈>", "not: this order leads to a contradiction")
+EXCLUDED = Look("#767676", "#9AA6B5", "dotted", "vee", "none", "· · >", "not: this order leads to a contradiction")
 
 
 def style_sheet() -> str:

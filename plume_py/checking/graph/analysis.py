@@ -95,10 +95,6 @@ class Analysis:
         """Is it no transaction, but a moment of real time?"""
         return t >= self.given.transactions
 
-    def precedes(self, a: int, b: int) -> bool:
-        """Is a before b in session order, or in real time where that counts?"""
-        return self.precedes_in_session(a, b) or self.precedes_in_time(a, b)
-
     def precedes_in_time(self, a: int, b: int) -> bool:
         """Does real time count, and had a ended before b began?"""
         return self.real_time is not None and self.real_time.precedes(a, b)

@@ -71,9 +71,7 @@ class Besides:
             return
 
     def _for_a_while(self, limits: Limits) -> Limits:
-        enough = SECONDS + SECONDS_PER_OPERATION * self.analysis.history.operations
-        left = limits.seconds_left
-        return Limits(enough if left is None else min(enough, left), limits.max_memory)
+        return limits.at_most(SECONDS + SECONDS_PER_OPERATION * self.analysis.history.operations)
 
     def _leave_out(self, explained: Explained) -> None:
         self.rest.leave_out_reads(explained.transactions, explained.keys)
