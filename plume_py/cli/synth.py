@@ -88,7 +88,7 @@ def command(
     allowed, forbidden = chosen(files, allow, forbid)
     programs = None
     if levels is not None:
-        if all(level.name != "declared" for level in (*allowed, *forbidden)):
+        if all(level.level != "declared" for level in (*allowed, *forbidden)):
             raise click.UsageError("--levels is for --allow declared or --forbid declared")
         programs = _programs(levels)
         if ctx.get_parameter_source("txns") != ParameterSource.DEFAULT and sizes["txns"] != len(programs):

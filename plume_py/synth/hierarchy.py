@@ -45,6 +45,8 @@ def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | 
     levels = definitions(names)
     if scope.rereads is None:  # the same histories for all pairs, or what is learnt from one would not count for others
         scope = replace(scope, rereads=any(level.ordered for level in levels))
+    if scope.orders is None:  # for the same reason
+        scope = replace(scope, orders=frozenset(level.order for level in levels))
     implies = _implications(levels, scope, limits)
     order = range(len(levels))
     leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]

@@ -76,6 +76,8 @@ def native(separating: SeparatingHistory) -> dict[str, Any]:
         txn: dict[str, Any] = {"id": concrete.name(t), "ops": [list(op) for op in concrete.ops(t)]}
         if concrete.txns[t].level is not None:
             txn["level"] = concrete.txns[t].level
+        if (span := concrete.txns[t].span) is not None:
+            txn["start"], txn["end"] = span
         sessions.setdefault(concrete.txns[t].session, []).append(txn)
     return {"initial": 0, "sessions": list(sessions.values())}
 
