@@ -123,9 +123,18 @@ class Concrete:
         return [" ; ".join(map(self._spelled, group)) for _, group in sessions]
 
     def _spelled(self, t: int) -> str:
+        ops = " ".join(f"{kind}({x},{value})" for kind, x, value in self.ops(t))
+        return f"{self.times(t)} {ops}".lstrip()
+
+    @property
+    def timed(self) -> bool:
+        """Is it known when its transactions began and ended?"""
+        return any(txn.span is not None for txn in self.txns)
+
+    def times(self, t: int) -> str:
+        """Begin and end of t as "[0,1]"; nothing if they are not known."""
         span = self.txns[t].span
-        times = [] if span is None else [f"[{span[0]},{span[1]}]"]
-        return " ".join((*times, *(f"{kind}({x},{value})" for kind, x, value in self.ops(t))))
+        return "" if span is None else f"[{span[0]},{span[1]}]"
 
     def short(self) -> str:
         """On one line: sessions apart by "|", transactions of one by ";", each with [begin,end] if it has times."""

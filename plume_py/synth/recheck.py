@@ -14,7 +14,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import TRUE, Formula
 from plume_py.levels import RUNNABLE
-from plume_py.levels.orders import DEFAULT_ORDER
+from plume_py.levels.orders import DEFAULT_ORDER, WEAKER
 from plume_py.synth.concrete import Concrete, ConcreteView
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import ConcreteWitness, witness_of
@@ -87,6 +87,8 @@ def _checked(history: "History", definitions: list[Definition], limits: Limits |
 
 def _as_one(definitions: Sequence[Definition], results: "dict[str, Result]") -> "Result | None":
     """What was said in several orders: each verdict under a name that says its order, and all counterexamples."""
+    from plume_py.checking.check import distinct
+
     if len(results) < 2 and DEFAULT_ORDER in results:
         return results[DEFAULT_ORDER]
     if not results:
@@ -96,9 +98,10 @@ def _as_one(definitions: Sequence[Definition], results: "dict[str, Result]") -> 
         name = checker_level(definition)
         if name is not None:
             levels[definition.name] = results[definition.order].levels[name]
-    violations = dict.fromkeys(violation for result in results.values() for violation in result.violations)
-    counts = {tap: count for result in results.values() for tap, count in result.counts.items()}
-    return replace(next(iter(results.values())), levels=levels, violations=tuple(violations), counts=counts)
+    weaker_first = [results[order] for order in sorted(results, key=lambda order: len(WEAKER[order]))]
+    violations = tuple(distinct(violation for result in weaker_first for violation in result.violations))
+    counts = {tap: count for result in weaker_first for tap, count in result.counts.items()}
+    return replace(weaker_first[0], levels=levels, violations=violations, counts=counts)
 
 
 def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:

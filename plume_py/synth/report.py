@@ -33,7 +33,8 @@ def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = T
         concrete = found.concrete
         sizes = (len(concrete.txns), "transaction"), (concrete.operations, "operation"), (len(concrete.keys), "key")
         size = ", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in sizes)
-        lines += ["", f"history {place}: {size}"]
+        times = "; [begin,end] by one clock" if concrete.timed else ""
+        lines += ["", f"history {place}: {size}{times}"]
         lines += [f"  {line}" for line in concrete.lines()]
         lines += list(_reasons(found, outcome, style, explain))
     if outcome.found:

@@ -188,10 +188,17 @@ class Unknown(View):
                 reads = self._orders[t].solution(reads)
             writes = tuple(x for x in self.keys if value(self._writes[t, x]))
             level, name = self._origin(t)
-            place = sum(value(self.so[a, t]) for a in self.txns) if self._sequence is not None else None
-            txns.append(ConcreteTxn(self._sessions.solution(t), tuple(reads), writes, level, place, times[t]))
+            session, place = self._sessions.solution(t), self._place_in_session(t)
+            txns.append(ConcreteTxn(session, tuple(reads), writes, level, place, times[t]))
             names.append(name)
         return Concrete(tuple(txns), tuple(names) if self.programs is not None else ())
+
+    def _place_in_session(self, t: int) -> int | None:
+        """Of t in the last solution, where it is not by number; asked of variables, as gates may be newer than that."""
+        if self._sequence is None:
+            return None
+        session = self._sessions.solution
+        return sum(session(a) == session(t) and self.formula.value(self._sequence(a, t)) for a in self.txns)
 
     def _origin(self, t: int) -> tuple[str | None, str]:
         """Level and name of t in the last solution."""
