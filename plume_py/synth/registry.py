@@ -13,6 +13,7 @@ from plume_py.synth.definition import Definition, describe_error
 from plume_py.synth.formulas import DEFINITIONS
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
+_ORDERS = f"an order may follow: {', '.join(f'@{order}' for order in ORDERS)}"
 _FORMS = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}
 
 
@@ -33,7 +34,7 @@ def definition(name: str, defined: Mapping[str, Definition] | None = None) -> De
     if spelled is None:
         known = [*DEFINITIONS, *(defined or ())]
         near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE"
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE; {_ORDERS}"
         raise IsocheckError(f"'{display(name)}' is not a level; {hint}")
     found = DEFINITIONS[spelled]
     if meant is not None and meant.name != meant.level:  # the name says the order
