@@ -7,7 +7,7 @@ from plume_py.allocate.driver import answer_allocation
 from plume_py.allocate.sets import gather
 from plume_py.allocate.sql import load_sql
 from plume_py.base.errors import InputError
-from plume_py.base.sql.files import load
+from plume_py.infer.language.load import load
 
 SCHEMA = """CREATE TABLE t (a INT, b INT, v INT, w INT, PRIMARY KEY (a, b));
 CREATE TABLE u (a INT PRIMARY KEY, v INT, w INT);
@@ -120,7 +120,7 @@ def test_joins_are_told(tmp_path) -> None:
     (program,) = programs(tmp_path, "SELECT u.v INTO q FROM u LEFT JOIN t ON u.a = t.a WHERE u.a = :x;")
     assert [note for note in program.notes if "every row of t, u" in note]
     assert not any(access.writes for access in program.accesses)
-    with pytest.raises(InputError, match="joins are not supported"):  # for who has to know what they mean
+    with pytest.raises(InputError, match="this join is not supported"):  # for who has to know what they mean
         load(str(tmp_path / "app.sql"))
 
 

@@ -144,6 +144,47 @@ def test_a_row_in_a_variable():
     assert isinstance(update, ir.Update)
 
 
+def test_a_join_by_key_is_a_row_each():
+    schema = "CREATE TABLE c (id INT PRIMARY KEY, w INT NOT NULL, name TEXT NOT NULL);\n"
+    read = (
+        "SELECT s.v, c.name INTO x, y FROM c JOIN t AS s ON s.k = c.w AND s.v > 0 WHERE c.id = :a;",
+        "SELECT v, name INTO x, y FROM t, c WHERE c.id = :a AND k = w AND v > 0;",
+    )
+    for text in read:
+        first, second, let = program(f"{schema}-- transaction: f(a)\n{text}").transactions[0].body
+        assert (first.table, second.table) == ("c", "t")
+        assert ir.fixed(second.where, second.row) == {"k": ir.Field(first.row, "w")}
+        assert let.names == ("x", "y")
+
+
+def test_a_query_whose_rows_nobody_uses_reads_and_no_more():
+    (look,) = body("SELECT u.w, COUNT(*) FROM t JOIN u ON u.w = t.k GROUP BY u.w ORDER BY 1 LIMIT 3;")
+    assert isinstance(look, ir.SelectAll) and look.where == ir.Const(False)
+    with pytest.raises(InputError, match="u has no column z"):
+        body("SELECT u.z FROM t JOIN u ON u.w = t.k;")
+
+
+def test_null_in_a_column_that_is_only_written():
+    schema = "CREATE TABLE j (id SERIAL PRIMARY KEY, who INT, state INT NOT NULL);\n-- transaction: f(a)\n"
+    insert, update = (
+        program(f"{schema}INSERT INTO j (state) VALUES (1); UPDATE j SET who = NULL WHERE id = :a;")
+        .transactions[0]
+        .body
+    )
+    assert insert.values[1] == ir.Const(0) and update.sets == (("who", ir.Const(0)),)
+    with pytest.raises(InputError, match="line 5: NULL in the column who, which is read, is not supported"):
+        program(f"{schema}INSERT INTO j (state) VALUES (1); UPDATE j SET who = who + 1 WHERE id = :a;")
+
+
+def test_found_speaks_of_the_last_statement():
+    with pytest.raises(InputError, match="FOUND and ROW_COUNT are understood after"):
+        body("UPDATE t SET v = 1 WHERE k = :a; SET x = 1; IF NOT FOUND THEN ROLLBACK; END IF;")
+    two = "UPDATE t SET v = 1 WHERE k = :a; IF NOT FOUND THEN ROLLBACK; END IF;"
+    with pytest.raises(InputError, match="FOUND and ROW_COUNT are understood after"):
+        body(f"{two} UPDATE t SET v = 2 WHERE k = :b; SET x = 1; IF NOT FOUND THEN ROLLBACK; END IF;")
+    assert len(body(f"INSERT INTO t VALUES (:a, 1) ON CONFLICT DO NOTHING; {two[33:]}")) == 3
+
+
 SEATS = """CREATE TABLE seat (id INT PRIMARY KEY, taken INT NOT NULL);
 CREATE TABLE booking (id SERIAL PRIMARY KEY, seat INT NOT NULL);
 -- transaction: book(s)
@@ -175,15 +216,17 @@ def test_a_guarded_update_needs_no_more_than_read_committed(way, level):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SELECT v INTO x FROM t JOIN u ON w = k;", "line 4: joins are not supported; write WHERE EXISTS"),
+        ("SELECT v INTO x FROM t JOIN u ON w = k;", "line 4: this join is not supported; join tables by their whole"),
+        ("SELECT v INTO x FROM t LEFT JOIN t s ON s.k = t.v WHERE t.k = 1;", "line 4: this join is not supported"),
         ("\n\nUPDATE t SET z = 1;", "line 6: t has no column z; it has k, v"),
         ("UPDATE t SET v = nope WHERE k = 1;", "line 4: nope is neither a column nor a variable with a value here"),
         ("SELECT v INTO x FROM s;", "line 4: there is no table s"),
-        ("INSERT INTO t (k) VALUES (1);", "line 4: INSERT gives no value for v"),
+        ("INSERT INTO t (v) VALUES (1);", "line 4: INSERT gives no value for k"),
         ("SELECT MAX(v) INTO x FROM t;", "line 4: MAX of no rows is NULL"),
         ("SELECT v INTO x FROM t ORDER BY k LIMIT 1;", "line 4: ORDER BY and LIMIT are not supported; use MIN or MAX"),
         ("SELECT v INTO x FROM t GROUP BY v;", "line 4: GROUP BY is not supported"),
-        ("UPDATE t SET v = NULL;", "line 4: NULL is not supported"),
+        ("UPDATE t SET v = NULL WHERE v = 1;", "line 4: NULL in the column v, which is read, is not supported"),
+        ("DELETE FROM t WHERE v IS NULL;", "line 4: NULL is not supported"),
         ("UPDATE t SET v = 0.5;", "line 4: 0.5 is no whole number"),
         ("UPDATE t SET v = sqrt(v);", "line 4: not supported: SQRT(v)"),
         ("MERGE INTO t USING u ON TRUE;", "line 4: MERGE is not supported in a transaction"),

@@ -35,6 +35,11 @@ def resolve(transaction: SqlTransaction, file: File) -> None:
         names.statement(stmt)
 
 
+def resolve_statement(stmt: Statement, transaction: SqlTransaction, file: File) -> None:
+    """The same for one statement, without those inside it."""
+    _Resolver(transaction, file).statement(stmt)
+
+
 class _Resolver:
     def __init__(self, transaction: SqlTransaction, file: File) -> None:
         self.file = file
@@ -180,3 +185,39 @@ class _Resolver:
         if name and name not in self.variables:
             hint = f"list it in the header of the transaction; {nearest(name, self.arguments)}"
             raise wrong(f":{name:.60} is no argument and no variable", self.line, hint)
+
+
+def names_seen(file: File) -> set[str]:
+    """Every name that a value or condition anywhere in the file is made of: columns that are not among them are only
+    written."""
+    exp = engine().exp
+    trees: list[Any] = [item.condition.tree for item in file.invariants]
+    trees += [check.tree for table in file.tables for check in table.checks]
+    found = {name for table in file.tables for key in table.foreign_keys for name in (*key.columns, *key.to)}
+    for transaction in file.transactions:
+        trees += [item.tree for item in transaction.assume]
+        for stmt in every(transaction.body):
+            trees += _trees(stmt)
+    return found | {node.name.lower() for tree in trees for node in tree.find_all(exp.Column)}
+
+
+def _trees(stmt: Statement) -> list[Any]:
+    """What is read by a statement; the columns that it sets are not."""
+    if isinstance(stmt, Select):
+        return [stmt.tree]
+    if isinstance(stmt, Loop):
+        return [stmt.query.tree]
+    if isinstance(stmt, Assign):
+        return [stmt.value]
+    if isinstance(stmt, If):
+        return [stmt.condition.tree]
+    if isinstance(stmt, Repeat):
+        return [stmt.condition] if stmt.condition is not None else []
+    if not isinstance(stmt, Change):
+        return []
+    found = [*stmt.returning, getattr(stmt, "where", None), *(value for _, value in getattr(stmt, "sets", ()))]
+    if isinstance(stmt, Insert):
+        found += [*(value for row in stmt.rows for value in row), stmt.query]
+        if stmt.conflict is not None:
+            found += [*(value for _, value in stmt.conflict.sets), stmt.conflict.where]
+    return [tree for tree in (*found, *getattr(stmt, "others", ())) if tree is not None]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from plume_py.base.sql.model import Assign, Change, Conflict, Delete, Insert, Select, Statement, Update
+from plume_py.base.sql.scopes import origin_of
 from plume_py.base.sql.syntax import condition, engine, statement, wrong
 
 # Parts of statements that would be lost.
@@ -74,13 +75,16 @@ def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
         plain = "SELECT" + plain[len("PERFORM") :]
     tree = statement(plain, line)
     exp = engine().exp
+    any_query = any_query or not into  # whose rows nobody uses
     if not isinstance(tree, exp.Select | exp.SetOperation if any_query else exp.Select):
         raise wrong("UNION, INTERSECT and EXCEPT are not supported", line)
     if tree.find(exp.Insert, exp.Update, exp.Delete):
         raise wrong("a SELECT that writes is not supported", line, "write two statements")
-    table = "" if any_query else source(tree, line)
+    table = "" if any_query or tree.args.get("joins") else source(tree, line)
     if into and len(into) != len(tree.selects) and not _is_record(tree.selects, into):
         raise wrong(f"SELECT gives {len(tree.selects)} values to {len(into)} variables", line)
+    if not any_query and origin_of(tree) is None:
+        raise wrong("SELECT without FROM is not supported", line, "use SET variable = value")
     return Select(line, text, tree, into, table, _lock(tree))
 
 

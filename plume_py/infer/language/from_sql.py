@@ -3,17 +3,21 @@
 from typing import Any
 
 from plume_py.base import sql
+from plume_py.base.sql import access
+from plume_py.base.sql.names import names_seen, resolve_statement
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.inserts import Inserting
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
+from plume_py.infer.language.joins import is_join, join
+from plume_py.infer.language.sql_constraints import enforced, table_of
 from plume_py.infer.language.sql_expressions import Aggregates, Translator, is_aggregate
 
 
 def translate(file: sql.File) -> ir.Application:
     """The program of a SQL file."""
-    tables = tuple(_table(table, file) for table in file.tables)
-    enforced = tuple(clause for table in file.tables for clause in _enforced(table, file))
+    tables = tuple(table_of(table) for table in file.tables)
+    clauses = tuple(clause for table in file.tables for clause in enforced(table, file))
     invariant = tuple(
         ir.Clause(
             item.name,
@@ -25,7 +29,7 @@ def translate(file: sql.File) -> ir.Application:
     )
     transactions = tuple(Body(file, txn).transaction() for txn in file.transactions)
     rows = tuple(row for insert in file.rows for row in _rows(file, insert))
-    return ir.Application(file.name, tables, transactions, invariant, enforced, rows=rows)
+    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows)
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
@@ -46,44 +50,6 @@ def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value,
     return found
 
 
-def _table(table: sql.SqlTable, file: sql.File) -> ir.Table:
-    ids = {*table.primary_key, *(column for key in table.foreign_keys for column in key.columns)}
-    columns: list[tuple[str, ir.Sort]] = []
-    for column in table.columns:
-        kind: Any = "id" if column.name in ids and column.type == "int" else column.type
-        columns.append((column.name, kind))
-    return ir.Table(table.name, tuple(columns), table.primary_key, table.line)
-
-
-def _enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
-    """UNIQUE, FOREIGN KEY and CHECK: what the database sees to."""
-    found = []
-    for columns in table.unique:
-        same = ir.conjunction([Operation("=", (Field("b", c), Field("a", c))) for c in columns])
-        alone = ir.Query("forall", table.name, "b", same, ir.Same("b", "a"))
-        name = f"unique {table.name}({', '.join(columns)})"
-        ddl = ((table.name, f"UNIQUE ({', '.join(columns)})"),)
-        found.append(ir.Clause(name, ir.Query("forall", table.name, "a", ir.TRUE, alone), table.line, ddl=ddl))
-    for key in table.foreign_keys:
-        parent = file.table(key.table)
-        if parent is None:
-            raise wrong(f"there is no table {key.table}", key.line)
-        to = key.to or parent.primary_key
-        if len(to) != len(key.columns):
-            raise wrong(f"the foreign key to {key.table} has {len(key.columns)} columns for {len(to)}", key.line)
-        match = [Operation("=", (Field("p", b), Field("c", a))) for a, b in zip(key.columns, to, strict=True)]
-        there = ir.Query("exists", parent.name, "p", ir.conjunction(match))
-        name = f"foreign key {table.name}({', '.join(key.columns)})"
-        ddl = ((table.name, f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {parent.name} ({', '.join(to)})"),)
-        found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line, ddl=ddl))
-    for number, check in enumerate(table.checks, 1):
-        translator = Translator(file, check.line, [("", table, "r")])
-        condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
-        ddl = ((table.name, f"CHECK ({check.text})"),)
-        found.append(ir.Clause(f"check {number} of {table.name}", condition, check.line, ddl=ddl))
-    return found
-
-
 class Body:
     """Translates a transaction."""
 
@@ -93,6 +59,7 @@ class Body:
         self.known: set[str] = set()
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
         self.names = _assigned(txn.body)
+        self.seen = names_seen(file)
         self.made_up: list[ir.Param] = []
         self.in_loop = False
         self.count: str | None = None  # the variable with the number of rows of the last statement
@@ -131,6 +98,8 @@ class Body:
         found: list[ir.Stmt] = []
         for i, stmt in enumerate(body):
             counted = i + 1 < len(body) and asks_for_count(body[i + 1])
+            if not isinstance(stmt, sql.Assign | sql.If):  # FOUND speaks of the last statement, and of no other
+                self.count = None
             found += self.counted(stmt) if counted else self.statement(stmt)
         return tuple(found)
 
@@ -157,6 +126,13 @@ class Body:
         assert isinstance(stmt, sql.Change)
         return self.change(stmt)
 
+    def no_value(self, table: sql.SqlTable, column: sql.SqlColumn, line: int) -> Expr:
+        """NULL in a column that no condition and no value is made of: any value will do, since none is ever seen."""
+        if not column.nullable or column.name in self.seen or any(column.name in key for key in table.unique):
+            said = f"NULL in the column {column.name}, which is read, is not supported"
+            raise wrong(said, line, "use a value of its own, such as 0, for what is not there, and declare NOT NULL")
+        return Const({"int": 0, "bool": False}.get(column.type, ""))
+
     def unknown(self, stem: str, sort: ir.Sort, line: int) -> Expr:
         """A value that the database makes up, as a number or the time: it may be any, so it is an argument."""
         if self.in_loop:
@@ -182,6 +158,7 @@ class Body:
         otherwise = self.block(stmt.otherwise)
         if after is not None:
             self.known = after if _ends(stmt.otherwise) else self.known & after
+        self.count = None
         return ir.If(stmt.line, condition, then, otherwise)
 
     def loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
@@ -201,7 +178,11 @@ class Body:
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
         """SELECT … INTO: aggregates, or one row; without INTO, rows that are only looked at."""
+        if not stmt.into and is_more(stmt.tree):
+            return self.glance(stmt)
         _check_lock(stmt)
+        if is_join(stmt.tree):
+            return join(self, stmt)
         below, rows = self.at(stmt.line).inner(stmt.tree)
         if is_aggregate(stmt.tree):
             below.aggregates = rows
@@ -219,6 +200,16 @@ class Body:
         self.learn(stmt.into, stmt.line)
         return [read, ir.Let(stmt.line, stmt.into, values)]
 
+    def glance(self, stmt: sql.Select) -> list[ir.Stmt]:
+        """A query of any form whose rows nobody uses: a statement that reads, of which no row matters."""
+        resolve_statement(stmt, self.txn, self.file)
+        read = next(iter(access.accesses(stmt, self.file)), None)
+        if read is None:
+            return []
+        at = self.at(stmt.line)
+        lock = bool(stmt.lock)
+        return [ir.SelectAll(stmt.line, at.fresh("rows"), read.table, at.fresh(read.table[:1]), Const(False), lock)]
+
     def record(self, into: tuple[str, ...], row: str, table: sql.SqlTable, line: int) -> None:
         """A variable for a whole row."""
         if len(into) != 1 or into[0] in self.params:
@@ -227,6 +218,10 @@ class Body:
 
     def counted(self, stmt: sql.Statement) -> list[ir.Stmt]:
         """A statement whose number of rows is asked for next, by FOUND or ROW_COUNT: rows are locked, then counted."""
+        if isinstance(stmt, sql.Insert) and len(stmt.rows) == 1 and (stmt.conflict is None or not stmt.conflict.sets):
+            self.count = self.at(stmt.line).fresh("row_count")
+            self.known.add(self.count)
+            return Inserting(self, stmt, self.count).statements()
         if not isinstance(stmt, sql.Select | sql.Update | sql.Delete) or (
             isinstance(stmt, sql.Select) and is_aggregate(stmt.tree)
         ):
@@ -283,7 +278,16 @@ class Body:
 
     def sets(self, stmt: sql.Update, inside: Translator, table: sql.SqlTable) -> tuple[tuple[str, Expr], ...]:
         """The new values, those of columns that every UPDATE sets included."""
-        sets = [(column, inside.expr(value)) for column, value in stmt.sets]
+        kinds = {column.name: column for column in table.columns}
+        sets = [
+            (
+                name,
+                self.no_value(table, kinds[name], stmt.line)
+                if isinstance(value, engine().exp.Null)
+                else inside.expr(value),
+            )
+            for name, value in stmt.sets
+        ]
         touched = [c for c in table.columns if c.touched and c.name not in dict(sets)]
         return (*sets, *((c.name, self.unknown(f"new_{c.name}", _sort(c.type), stmt.line)) for c in touched))
 
@@ -341,6 +345,16 @@ def _check_lock(stmt: sql.Select) -> None:
 
 def _alias(stmt: sql.Update | sql.Delete) -> str:
     return str(stmt.tree.this.alias or "").lower()
+
+
+def is_more(tree: Any) -> bool:
+    """Is a query more than rows of one table under a condition, or aggregates over them?"""
+    exp = engine().exp
+    parts = ("joins", "group", "having", "distinct", "with_", "with", "windows", "offset", "order", "limit", "laterals")
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in parts):
+        return True
+    origin = tree.args.get("from_") or tree.args.get("from")
+    return origin is None or not isinstance(origin.this, exp.Table)
 
 
 def asks_for_count(stmt: sql.Statement) -> bool:

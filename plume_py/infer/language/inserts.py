@@ -22,6 +22,9 @@ class Around(Protocol):
     def learn(self, names: tuple[str, ...], line: int) -> None:
         """These variables have values from here on."""
 
+    def no_value(self, table: sql.SqlTable, column: sql.SqlColumn, line: int) -> Expr:
+        """NULL, in a column that nobody reads."""
+
     def unknown(self, stem: str, sort: ir.Sort, line: int) -> Expr:
         """A value that the database makes up."""
 
@@ -29,8 +32,8 @@ class Around(Protocol):
 class Inserting:
     """One INSERT statement."""
 
-    def __init__(self, body: Around, stmt: sql.Insert) -> None:
-        self.body, self.stmt, self.line = body, stmt, stmt.line
+    def __init__(self, body: Around, stmt: sql.Insert, count: str = "") -> None:
+        self.body, self.stmt, self.line, self.count = body, stmt, stmt.line, count
         self.table = body.table(stmt.table, stmt.line)
         self.columns = stmt.columns or self.table.names
         for name in self.columns:
@@ -55,7 +58,9 @@ class Inserting:
             node = given.get(column.name)
             if isinstance(node, engine().exp.Var) and node.name.upper() == "DEFAULT":
                 node = None
-            if node is not None:
+            if isinstance(node, engine().exp.Null) or (node is None and column.default is None and column.nullable):
+                found[column.name] = self.body.no_value(self.table, column, self.line)
+            elif node is not None:
                 found[column.name] = self.body.at(self.line).expr(node)
             elif column.generated:
                 sort: ir.Sort = "text" if column.type == "text" else "id"
@@ -71,7 +76,7 @@ class Inserting:
         insert = ir.Insert(self.line, self.table.name, tuple(values[name] for name in self.table.names))
         conflict = self.stmt.conflict
         if conflict is None:
-            return [*self.returned(values), insert]
+            return [*self.returned(values), insert, *self.counted(1)]
         if self.stmt.returning:
             raise wrong("ON CONFLICT with RETURNING is not supported", self.line, "read the row afterwards")
         if any(ir.queries(value) for value in values.values()):
@@ -105,7 +110,12 @@ class Inserting:
         lock = bool(conflict.sets)
         look = ir.SelectAll(self.line, rows, self.table.name, var, where, lock)
         none = Operation("=", (ir.Query("count", rows, at.fresh("row"), ir.TRUE, is_local=True), Const(0)))
-        return [look, ir.If(self.line, none, (insert,), self.instead(values, conflict, where, var))]
+        done = (insert, *self.counted(1))
+        return [look, ir.If(self.line, none, done, (*self.instead(values, conflict, where, var), *self.counted(0)))]
+
+    def counted(self, number: int) -> tuple[ir.Stmt, ...]:
+        """How many rows there are now that were not there before, for who asks next."""
+        return (ir.Let(self.line, (self.count,), (Const(number),)),) if self.count else ()
 
     def same_key(self, values: dict[str, Expr], conflict: sql.Conflict, var: str) -> Expr:
         """Which rows are in conflict: those that agree on the columns named, or on any unique ones."""

@@ -63,9 +63,10 @@ class Translator:
             exp.LTE: "<=",
             exp.EQ: "=",
             exp.NEQ: "<>",
-            exp.And: "and",
-            exp.Or: "or",
         }
+        if isinstance(node, exp.And | exp.Or):
+            parts = tuple(self.expr(part) for part in node.flatten())
+            return Operation("and" if isinstance(node, exp.And) else "or", parts)
         if type(node) in simple:
             return Operation(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
         if isinstance(node, exp.GT | exp.GTE):
