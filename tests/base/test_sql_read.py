@@ -104,6 +104,12 @@ def test_every_way_to_write_a_block_keeps_its_statements(text) -> None:
         ("SELECT v INTO q FROM a WHERE id = $3;", 4, "3 placeholders for 2 arguments"),
         ("SET CONSTRAINTS ALL DEFERRED;", 4, "cannot read this assignment"),
         ("NOTIFY x;", 4, "NOTIFY is not supported"),
+        ("SELECT w AS w INTO q FROM a WHERE id = :x;", 4, "w is neither a column nor a variable"),
+        (f"{SKEW}/*!50001 DELETE FROM a */;", 6, "a comment that MySQL executes"),
+        (f"{SKEW}-- transaction h(x)\n{SKEW}", 6, "a header without its colon"),
+        ("UPDATE a SET v = CASE WHEN v > 0 THEN 1 ELSE 2 WHERE id = :x; DELETE FROM a; SET q = 1 END;", 4, ""),
+        ("UPDATE a SET v = (1 WHERE id = :x; DELETE FROM b);", 4, ""),
+        ("SET q = (1; DELETE FROM b);", 4, "several statements where one should be"),
     ],
 )
 def test_what_is_not_understood_is_refused_by_both(text, line, said, both) -> None:

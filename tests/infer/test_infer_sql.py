@@ -9,7 +9,7 @@ from plume_py.base.sql.files import parse
 from plume_py.infer.driver import InferOptions, infer
 from plume_py.infer.language import ir
 from plume_py.infer.language.from_sql import translate
-from plume_py.infer.language.load import load
+from plume_py.infer.language.load import load, require_dialect
 from plume_py.infer.language.wellformed import validate
 from plume_py.infer.stores import STORES
 
@@ -303,3 +303,13 @@ NOT EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{field} < 0);
     parse(text.format(**words | {place: '"word"'}))
     with pytest.raises(InputError, match="letters, digits and underscores"):
         parse(text.format(**words | {place: f'"{name}"'}))
+
+
+def test_a_statement_that_the_store_does_not_have_is_refused(tmp_path):
+    path = tmp_path / "app.sql"
+    path.write_text(f"{SCHEMA}-- transaction: f(a)\nINSERT INTO t VALUES (:a, 1) ON CONFLICT (k) DO NOTHING;\n")
+    require_dialect(load(str(path)), "postgresql")
+    with pytest.raises(InputError, match="line 4: ON CONFLICT is not in MySQL; write INSERT … ON DUPLICATE KEY"):
+        require_dialect(load(str(path)), "mysql")
+    with pytest.raises(InputError, match="line 4: INSERT IGNORE is not supported"):
+        body("INSERT IGNORE INTO t VALUES (:a, 1);")

@@ -23,6 +23,7 @@ from plume_py.base.sql.written import one_spelling, own_delimiters
 MAX_BYTES = 1 << 20
 
 _HEADER = re.compile(r"\s*--\s*(transaction|invariant|assume|schema)\s*:\s*(.*)", re.IGNORECASE)
+_ALMOST = re.compile(r"\s*+--\s*+transaction\s++\w++\s*+\([^()]*+\)\s*+;?+\s*+", re.IGNORECASE)
 _SIGNATURE = re.compile(r"([A-Za-z_]\w*+)\s*+(?:\((.*)\)\s*+)?+(?:;\s*+)?+")
 _PLACEHOLDER = re.compile(r":([A-Za-z_]\w*)")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*(?::(?!=)\s*(.*))?$", re.DOTALL)
@@ -89,6 +90,8 @@ def _sections(text: str) -> list[_Section]:
     sections = [_Section("schema", "", 1)]
     for number, line in enumerate(text.splitlines(), 1):
         header = _HEADER.match(line)
+        if _ALMOST.fullmatch(line):
+            raise wrong("a header without its colon", number, "write -- transaction: name(argument, …)")
         if header is None:
             if procedures.BEGINS.match(line) and not _is_waiting(sections[-1]):
                 sections.append(_Section("transaction", "", number))
@@ -147,6 +150,9 @@ def _blank_lines(text: str) -> int:
 
 def _transaction(section: _Section, any_query: bool) -> SqlTransaction:
     text, first = _body(section)
+    if "/*!" in text:
+        line = first + text[: text.index("/*!")].count("\n")
+        raise wrong("a comment that MySQL executes", line, "write the statement without the comment around it")
     wrapped = procedures.head(text, first)
     if section.title:
         matched = _SIGNATURE.fullmatch(section.title)

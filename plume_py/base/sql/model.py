@@ -83,6 +83,7 @@ class Conflict:
     target: tuple[str, ...]
     sets: tuple[tuple[str, Any], ...]
     where: Any | None
+    spelled: str = "ON CONFLICT"
 
 
 @dataclass(frozen=True)

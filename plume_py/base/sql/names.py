@@ -103,8 +103,9 @@ class _Resolver:
         """An expression or a query; ``scopes`` has the tables around it, the innermost last."""
         exp = engine().exp
         if isinstance(node, exp.Select):
-            scopes = [*scopes, self.select_scope(node)]
-        elif isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            self.select(node, scopes)
+            return
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
             self.column(node, scopes)
         elif isinstance(node, exp.Placeholder | exp.Parameter):
             self.placeholder(node)
@@ -113,9 +114,19 @@ class _Resolver:
         for child in node.iter_expressions():
             self.tree(child, scopes)
 
-    def select_scope(self, node: Any) -> _Names:
-        """The tables of a SELECT, and the names that it gives to its values."""
+    def select(self, node: Any, scopes: list[_Names]) -> None:
+        """A SELECT; the names that it gives to its values are known where these are there already."""
         exp = engine().exp
+        inner = self.select_scope(node)
+        given = tuple(str(part.alias).lower() for part in node.expressions if isinstance(part, exp.Alias))
+        for key, value in node.args.items():
+            scope = inner | {"": given} if key in ("order", "group", "having", "qualify", "distinct") else inner
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, exp.Expression):
+                    self.tree(child, [*scopes, scope])
+
+    def select_scope(self, node: Any) -> _Names:
+        """The tables of a SELECT."""
         found = self.views(node)
         origin = origin_of(node)
         for part in [
@@ -124,8 +135,7 @@ class _Resolver:
             *(node.args.get("laterals") or ()),
         ]:
             found |= self.source(part, set(found))
-        given = tuple(str(part.alias).lower() for part in node.expressions if isinstance(part, exp.Alias))
-        return found | {"": given}
+        return found
 
     def views(self, node: Any) -> _Names:
         """WITH name AS (…): names whose columns are not looked into."""

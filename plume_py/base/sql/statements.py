@@ -216,7 +216,7 @@ def _conflict(tree: Any, line: int) -> Conflict | None:
     exp = engine().exp
     part = tree.args.get("conflict")
     if part is None:
-        return Conflict((), (), None) if tree.args.get("ignore") else None
+        return Conflict((), (), None, "INSERT IGNORE") if tree.args.get("ignore") else None
     action = str(part.args.get("action") or "").upper()
     keys = part.args.get("conflict_keys") or ()
     if part.args.get("constraint") is not None:
@@ -225,7 +225,8 @@ def _conflict(tree: Any, line: int) -> Conflict | None:
         raise wrong("ON CONFLICT of an expression is not supported", line, "name columns: ON CONFLICT (column, …)")
     target = tuple(str((key.this if isinstance(key, exp.Ordered) else key).name).lower() for key in keys)
     where = part.args.get("where")
-    return Conflict(target, _sets(part, line) if "UPDATE" in action else (), where.this if where else None)
+    spelled = "ON DUPLICATE KEY" if part.args.get("duplicate") else "ON CONFLICT"
+    return Conflict(target, _sets(part, line) if "UPDATE" in action else (), where.this if where else None, spelled)
 
 
 def _sets(tree: Any, line: int) -> tuple[tuple[str, Any], ...]:

@@ -107,13 +107,20 @@ def statement(text: str, line: int, mysql_first: bool = False) -> Any:
     for dialect, written in reversed(texts) if mysql_first else texts:
         try:
             with parsing(line):
-                tree = engine().parse_one(written, dialect=dialect)
+                tree = _one(engine().parse(written, dialect=dialect), line)
         except InputError as problem:
             error = error or problem
             continue
         if not isinstance(tree, engine().exp.Command):
             return _checked(tree, line)
     raise error or wrong(f"cannot read this SQL: {' '.join(text.split()):.80}", line)
+
+
+def _one(trees: list[Any], line: int) -> Any:
+    """The only one; of several all but the first would be lost."""
+    if len(trees) != 1 or getattr(trees[0], "text", None) == ";":
+        raise wrong("several statements where one should be", line, "is a bracket, or a CASE, left open?")
+    return trees[0]
 
 
 def _backquoted(text: str) -> str:
@@ -129,6 +136,7 @@ def _backquoted(text: str) -> str:
 def condition(text: str, line: int) -> Any:
     """The tree of an expression."""
     with parsing(line):
+        _one([token for token in engine().tokenize(text, dialect=DIALECT) if token.text == ";"] or [None], line)
         return _checked(engine().parse_one(text, dialect=DIALECT, into=engine().exp.Condition), line)
 
 

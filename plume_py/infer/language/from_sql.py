@@ -4,6 +4,7 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
+from plume_py.base.sql.flow import every
 from plume_py.base.sql.names import names_seen, resolve_statement
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
@@ -29,7 +30,12 @@ def translate(file: sql.File) -> ir.Application:
     )
     transactions = tuple(Body(file, txn).transaction() for txn in file.transactions)
     rows = tuple(row for insert in file.rows for row in _rows(file, insert))
-    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows)
+    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows, dialects=_dialects(file))
+
+
+def _dialects(file: sql.File) -> tuple[tuple[str, int], ...]:
+    inserts = (stmt for txn in file.transactions for stmt in every(txn.body) if isinstance(stmt, sql.Insert))
+    return tuple((stmt.conflict.spelled, stmt.line) for stmt in inserts if stmt.conflict is not None)
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:

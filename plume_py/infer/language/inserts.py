@@ -77,6 +77,8 @@ class Inserting:
         conflict = self.stmt.conflict
         if conflict is None:
             return [*self.returned(values), insert, *self.counted(1)]
+        if conflict.spelled == "INSERT IGNORE":
+            raise wrong("INSERT IGNORE is not supported", self.line, "write INSERT … ON DUPLICATE KEY UPDATE")
         if self.stmt.returning:
             raise wrong("ON CONFLICT with RETURNING is not supported", self.line, "read the row afterwards")
         if any(ir.queries(value) for value in values.values()):

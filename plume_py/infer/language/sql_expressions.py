@@ -10,6 +10,7 @@ from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
 
+_READ = ("kind", "expressions", "from_", "from", "where", "locks")  # the parts of a SELECT that are understood
 HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
 
 
@@ -190,6 +191,9 @@ class Translator:
             )
         if select.args.get("limit") or select.args.get("order"):
             raise wrong("ORDER BY and LIMIT are not supported", self.line, "use MIN or MAX to choose a row")
+        unread = [part for part, value in select.args.items() if value and part not in _READ]
+        if unread:
+            raise wrong(f"a SELECT with {unread[0].strip('_')} is not supported", self.line, HINT)
         origin = select.args.get("from_") or select.args.get("from")
         var = self.fresh(name[:1])
         scope = str(origin.this.alias or "").lower(), table, var
