@@ -4,12 +4,12 @@ What is not understood is an error with its line, never nothing.
 """
 
 import re
-from typing import Any
 
 from plume_py.base.sql.flow import every
 from plume_py.base.sql.model import Assign, Attempt, Condition, End, If, Loop, Repeat, RollbackStatement, Statement
 from plume_py.base.sql.statements import into_names, select, simple
-from plume_py.base.sql.syntax import condition, tokens, wrong
+from plume_py.base.sql.syntax import condition, wrong
+from plume_py.base.sql.words import Words
 
 DEPTH = 50  # IF inside IF inside …
 
@@ -37,51 +37,15 @@ _WORDS = (
 _STARTS = frozenset(_WORDS.split())
 
 
-class Blocks:
+class Blocks(Words):
     """Reads a transaction from tokens."""
 
     def __init__(self, text: str, first: int, any_query: bool) -> None:
-        self.text, self.first, self.any_query = text, first, any_query
-        self.tokens = tokens(text, first)
-        self.at = 0
+        super().__init__(text, first)
+        self.any_query = any_query
         self.begun = self.touched = False
         self.labels: list[str] = []
         self.variables: set[str] = set()
-
-    # -- tokens --
-
-    def word(self, ahead: int = 0) -> str:
-        """The next token, in capitals."""
-        place = self.at + ahead
-        return str(self.tokens[place].text).upper() if place < len(self.tokens) else ""
-
-    def line(self) -> int:
-        """The line of the next token."""
-        place = min(self.at, len(self.tokens) - 1)
-        return self.first + (self.tokens[place].line - 1 if self.tokens else 0)
-
-    def until(self, *ends: str) -> tuple[list[Any], str]:
-        """The tokens up to one of these words outside brackets, and their text."""
-        begin, depth, inner = self.at, 0, 0
-        while self.at < len(self.tokens) and (depth or inner or self.word() not in ends):
-            depth += {"(": 1, ")": -1}.get(self.word(), 0)
-            inner += {"CASE": 1, "END": -1}.get(self.word(), 0) if inner or self.word() == "CASE" else 0
-            self.at += 1
-        taken = self.tokens[begin : self.at]
-        if not taken:
-            raise wrong(f"something is missing before {self.word() or 'the end'}", self.line())
-        return taken, self.text[taken[0].start : taken[-1].end + 1]
-
-    def rest(self) -> str:
-        """What is left of this statement, in one line; may be nothing."""
-        return "" if self.word() in ("", ";") else " ".join(self.until(";")[1].split())
-
-    def expect(self, *words: str) -> None:
-        """These words, in this order."""
-        for word in words:
-            if self.word() != word:
-                raise wrong(f"{word} expected, not {self.word() or 'the end'}", self.line())
-            self.at += 1
 
     # -- blocks --
 
@@ -201,6 +165,7 @@ class Blocks:
             if ".." not in text.replace(" ", ""):
                 hint = "write FOR row IN SELECT … LOOP … END LOOP"
                 raise wrong("FOR goes over the rows of a SELECT, or from a number to another", inner, hint)
+            self.plain(taken, inner)
             self.at += 1
             return Repeat(line, f"FOR {name} IN {' '.join(text.split())}", None, self.loop_body(depth), name)
         text = self.text[rows[0].start : rows[-1].end + 1]
@@ -231,7 +196,7 @@ class Blocks:
         elif word == "FOREACH":
             name = self.word().lower()
             self.variables.add(name)
-            self.until("LOOP")
+            self.plain(self.until("LOOP")[0], line)
             self.at += 1
         if word != "REPEAT":
             return Repeat(line, word, test, self.loop_body(depth), name)
@@ -330,9 +295,9 @@ class Blocks:
         if word in ("SAVEPOINT", "RELEASE", "RAISE", "SIGNAL", "RESIGNAL", "NULL", "RETURN", "GET"):
             return self.minor(line, word)
         if word == "SET" and self.word(1) in ("TRANSACTION", "SESSION", "LOCAL", "GLOBAL", "AUTOCOMMIT"):
-            if self.touched or self.word(1) == "GLOBAL":
-                raise wrong("a setting after the first statement is not supported", line, "leave it out")
-            self.rest()
+            said = self.rest().upper()
+            if self.touched or "GLOBAL" in said or ("AUTOCOMMIT" in said and not said.endswith(("0", "OFF"))):
+                raise wrong(f"{said:.60} is not supported here", line, "leave it out")
             return ()
         if word in _HINTS:
             raise wrong(f"{word} is not supported in a transaction", line, _HINTS[word])
@@ -366,7 +331,7 @@ class Blocks:
     def minor(self, line: int, word: str) -> tuple[Statement, ...]:
         """Statements that do little: what they compute is looked at, all the same."""
         self.at += 1
-        inner = self.line()
+        inner, begin = self.line(), self.at
         text = self.rest()
         upper = text.upper()
         if word in ("SAVEPOINT", "RELEASE", "NULL"):
@@ -382,6 +347,8 @@ class Blocks:
             if not names:
                 raise wrong("GET DIAGNOSTICS is understood for ROW_COUNT", line, "write GET DIAGNOSTICS n = ROW_COUNT")
             return (Assign(line, text, names[0], condition("ROW_COUNT()", inner)),)
+        if word == "RAISE":
+            self.plain(self.tokens[begin : self.at], line)
         if (word == "RAISE" and upper.split(" ")[0] in _ONLY_SAID) or (word == "SIGNAL" and re.search("'0[012]", text)):
             return ()
         return (RollbackStatement(line, word),)

@@ -25,7 +25,7 @@ from plume_py.base.text import nearest
 _ANY = None
 _Names = dict[str, tuple[str, ...] | None]
 # Variables that are there without being declared.
-_BUILT_IN = {"found", "row_count", "excluded", "default"}
+_BUILT_IN = {"found", "default"}
 
 
 def resolve(transaction: SqlTransaction, file: File) -> None:

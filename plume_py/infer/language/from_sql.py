@@ -184,8 +184,10 @@ class Body:
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
         """SELECT … INTO: aggregates, or one row; without INTO, rows that are only looked at."""
-        if not stmt.into and is_more(stmt.tree):
-            return self.glance(stmt)
+        if not stmt.into:
+            resolve_statement(stmt, self.txn, self.file)
+            if is_more(stmt.tree):
+                return self.glance(stmt)
         _check_lock(stmt)
         if is_join(stmt.tree):
             return join(self, stmt)
@@ -208,7 +210,6 @@ class Body:
 
     def glance(self, stmt: sql.Select) -> list[ir.Stmt]:
         """A query of any form whose rows nobody uses: a statement that reads, of which no row matters."""
-        resolve_statement(stmt, self.txn, self.file)
         read = next(iter(access.accesses(stmt, self.file)), None)
         if read is None:
             return []
@@ -266,6 +267,8 @@ class Body:
 
     def change(self, stmt: sql.Change) -> list[ir.Stmt]:
         """INSERT, UPDATE, DELETE."""
+        if stmt.returning:
+            resolve_statement(stmt, self.txn, self.file)
         if isinstance(stmt, sql.Insert):
             return Inserting(self, stmt).statements()
         assert isinstance(stmt, sql.Update | sql.Delete)
