@@ -9,6 +9,9 @@ from small_histories import ECHOES, all_histories, build, random_lists, spelled
 
 from plume_py import check
 from plume_py.checking.graph import causal
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.generate import generate
 from plume_py.levels import WEAK
 
 
@@ -97,3 +100,10 @@ def test_all_histories_of_three_transactions_agree_with_the_oracle(part):
     for i, sessions in enumerate(all_histories(3)):
         if i % 20 == part:
             assert agrees(sessions), sessions
+
+
+@pytest.mark.parametrize("level", ["RC", "RA", "TCC"])
+def test_a_healthy_history_is_decided_by_the_order_at_hand(level):
+    weak = WeakLevels(Analysis(generate("SER", sessions=5, transactions=40, operations=6, keys=30)))
+    assert weak.holds(level) and not weak._orders, "no edges are derived"
+    assert weak.commit_order(level).exists, "and all of them say the same"
