@@ -38,6 +38,8 @@ class Arrival(msgspec.Struct, gc=False):
     status: Literal["committed", "aborted", "unknown"] = "committed"
     level: str | None = None
     id: int | str | None = None
+    start: int | None = None
+    end: int | None = None
     line: int = msgspec.field(default=0, name="\x7f")  # not a field of the file: there, "line" is free for remarks
 
 
@@ -297,9 +299,9 @@ class _Columns:
         values = _numbers(self.value[by_session], flags >> 2, "value")
         ops: list[Any] = list(zip(_KINDS[self.kind[by_session]].tolist(), keys, values, strict=True))
         return [
-            Arrival(session, ops[begin:end], "committed", None, id, line)
+            Arrival(session, ops[begin:end], "committed", None, id, line=line)
             if id != ABORTED_ID
-            else Arrival(session, ops[begin:end], "aborted", None, None, line)
+            else Arrival(session, ops[begin:end], "aborted", line=line)
             for session, begin, end, id, line in zip(
                 self.session_id[self.txn_session[owner]].tolist(),
                 start.tolist(),

@@ -164,6 +164,8 @@ class Fed:
     status: str
     id: object
     line: int = 0
+    start: object = None
+    end: object = None
 
 
 def orders(history, rng):
