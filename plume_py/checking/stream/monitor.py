@@ -122,7 +122,9 @@ class Monitor:
         m = self._state
         if self._record.own_sessions is not None:
             return len(self._record.sessions)
-        return int(np.count_nonzero(m.now[0, :, :].any(axis=1) | (m.lists[m.session, tables.LENGTH] > 0)))
+        begun = int(m.n[tables.SESSIONS])
+        lengths = m.lists[m.session[:begun], tables.LENGTH]
+        return int(np.count_nonzero(m.now[0, :begun].any(axis=1) | (lengths > 0)))
 
     @property
     def pending(self) -> int:
@@ -248,6 +250,7 @@ class Monitor:
 
     def _own_result(self) -> Result:
         """What the monitor alone can say; with a window that is all there is."""
+        examples = {} if self._waits_for_times else self._examples
         return Result(
             history=self._name,
             format="stream",
@@ -255,8 +258,8 @@ class Monitor:
             transactions=self.transactions,
             operations=self.operations,
             levels={each.name: replace(self._own_verdict(each), order=self.order) for each in self._asked},
-            violations=tuple(violation for shown in self._examples.values() for violation in shown),
-            counts={tap: len(shown) for tap, shown in self._examples.items()},
+            violations=tuple(violation for shown in examples.values() for violation in shown),
+            counts={tap: len(shown) for tap, shown in examples.items()},
             counts_exact=False,
             notes=self._gone.notes,
             seconds={"check": self._seconds},
