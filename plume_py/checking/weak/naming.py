@@ -26,7 +26,7 @@ KEPT = 1000
 # The same when clocks come in blocks and names are settled only afterwards.
 KEPT_IN_BLOCKS = 1 << 16
 # Steps after which not every triple is looked at any more; the counts are then lower bounds.
-STEPS, STEPS_PER_OPERATION = 50_000_000, 100
+STEPS, STEPS_PER_OPERATION = 10_000_000, 100
 # How many writers in each session are looked at then, for each read.
 DEPTH = 8
 ALL = 1 << 31
