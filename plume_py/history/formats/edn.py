@@ -12,6 +12,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
+from plume_py.history.formats import edn_columns
 from plume_py.history.formats import edn_kernels as kernels
 from plume_py.history.formats.edn_atoms import MARK_IN_JSON
 from plume_py.history.formats.jepsen import Pairing
@@ -83,7 +84,9 @@ DIALECT = Dialect(
 
 def read(source: Source) -> RawColumns:
     """The raw columns of an EDN history."""
-    return read_blocks(BlockReader(source.content()))
+    content = source.content()
+    columns = edn_columns.read_events(content) if edn_columns.is_large(len(content)) else None
+    return read_blocks(BlockReader(content)) if columns is None else columns
 
 
 def read_blocks(reader: "BlockReader", *, one_per_line: bool = False) -> RawColumns:
