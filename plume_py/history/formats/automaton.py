@@ -1,23 +1,16 @@
-"""Automata for the regular part of formats: their tables, and the columns that they fill.
+"""Automata for the usual files of formats: a format says as a graph what they look like.
 
-A format says as a graph what its usual files look like. A *point* is a place between two words, at which space may
-stand; a word leads from a point to the next. Unusual files are no concern of an automaton: the format's reader takes
-them, and says what is wrong with them if anything is.
+A *point* is a place between two words, at which space may stand; a word leads from a point to the next. Unusual files
+are no concern of an automaton: the format's reader takes them, and says what is wrong with them if anything is.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from plume_py.base import accel
 from plume_py.history.formats import automaton_kernels as kernels
 from plume_py.history.model import Int8s, Int64s
-from plume_py.history.source import Buffer
-
-# As many bytes as are compared at once.
-_PIECE = 1 << 18
 
 DIGITS = b"-0123456789"
 
@@ -32,6 +25,19 @@ class Tables(NamedTuple):
     after: npt.NDArray[np.int16]
     action: Int8s
     operand: Int64s
+
+
+class Usual(NamedTuple):
+    """The usual file of a format: the tables, the state to start in, and those that may be the last.
+
+    A large file is cut in two behind ``mark`` (or before it, if it is a bracket); there it goes on from ``middle``.
+    """
+
+    tables: Tables
+    start: int
+    ends: Point
+    mark: bytes
+    middle: int
 
 
 class Automaton:
@@ -135,89 +141,3 @@ class Automaton:
 def constant(register: int, number: int) -> int:
     """The operand that sets a register."""
     return number * 16 + register
-
-
-@dataclass
-class Columns:
-    """What has been read so far, and room for more."""
-
-    n: Int64s
-    regs: Int64s
-    rows: Int64s
-    kinds: Int8s
-    keys: Int64s
-    values: Int64s
-    list_ops: Int64s
-    list_ends: Int64s
-    items: Int64s
-
-    @classmethod
-    def room(cls, ops: int, rows: int, fields: int, items: int = 0) -> "Columns":
-        """Room for so many; rows have so many fields."""
-        lists = ops if items else 0
-        return cls(
-            np.zeros(7, np.int64),
-            np.zeros(kernels.REGISTERS, np.int64),
-            np.empty((fields, rows), np.int64),
-            np.empty(ops, np.uint8),
-            np.empty(ops, np.int64),
-            np.empty(ops, np.int64),
-            np.empty(lists, np.int64),
-            np.zeros(lists + 1, np.int64),
-            np.empty(items, np.int64),
-        )
-
-    def row(self, register: int) -> Int64s:
-        """What a register held, row by row."""
-        field: Int64s = self.rows[register - kernels.FIRST_OP, : self.n[kernels.ROWS]]
-        return field
-
-
-def read(tables: Tables, buf: Any, at: int, stop: int, state: int, columns: Columns, defaults: dict[int, int]) -> int:
-    """Let an automaton read ``buf[at:stop]``; the state in which it ends, 0 if there is something unusual."""
-    regs = np.zeros(kernels.REGISTERS, np.int64)
-    for register, number in defaults.items():
-        regs[register] = number
-    columns.regs[:] = regs
-    columns.n[kernels.STATE], columns.n[kernels.AT] = state, at
-    kernels.run(
-        buf,
-        stop,
-        *tables,
-        columns.n,
-        columns.regs,
-        regs,
-        columns.rows,
-        columns.kinds,
-        columns.keys,
-        columns.values,
-        columns.list_ops,
-        columns.list_ends,
-        columns.items,
-    )
-    return int(columns.n[kernels.STATE])
-
-
-def is_worth_it(size: int, bytes_per_step: int) -> bool:
-    """Are so many bytes, with those before, worth the kernel? It is there then.
-
-    ``bytes_per_step``: what else would read them gets through so many while plain Python does a step of a loop.
-    """
-    if not accel.worth_compiling(size // bytes_per_step, kernels.__name__):
-        return False
-    accel.prepare(accel.WORTH_COMPILING, kernels)
-    return True
-
-
-def buffer(content: Buffer) -> Any:
-    """``content`` as the kernel takes it."""
-    return accel.byte_buffer(content, kernels)
-
-
-def count(buf: Any, byte: bytes, start: int = 0, stop: int | None = None) -> int:
-    """How often ``byte`` occurs in ``buf[start:stop]``."""
-    stop = len(buf) if stop is None else stop
-    if isinstance(buf, bytes):
-        return buf.count(byte, start, stop)
-    pieces = (buf[at : min(at + _PIECE, stop)] for at in range(start, stop, _PIECE))
-    return sum(int(np.count_nonzero(piece == byte[0])) for piece in pieces)

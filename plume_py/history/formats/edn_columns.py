@@ -5,6 +5,7 @@ there is anything else there are no columns, and the reader goes form by form.
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -12,17 +13,8 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import NULL
 from plume_py.history.builder import HistoryBuilder, TxnColumns
 from plume_py.history.formats import automaton_kernels as kernels
-from plume_py.history.formats.automaton import (
-    Automaton,
-    Columns,
-    Point,
-    Tables,
-    buffer,
-    constant,
-    count,
-    is_worth_it,
-    read,
-)
+from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
+from plume_py.history.formats.automaton_run import Columns, count, is_worth_it, merged, read
 from plume_py.history.formats.jepsen import by_clock
 from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Bools, Int64s
 from plume_py.history.source import Buffer
@@ -54,21 +46,23 @@ def is_large(size: int) -> bool:
 
 def read_events(content: Buffer) -> RawColumns | None:
     """The raw columns; None if there is anything unusual."""
-    if not content:
+    usual, closed = _history()
+    pieces = read(usual, content, 0, _room, _NOT_GIVEN)
+    if pieces is None:
         return None
-    tables, start, ends, closed = _history()
-    buf = buffer(content)
-    brackets = min(count(buf, b"["), len(content) // _SHORTEST_OP)
-    events = min(count(buf, b"{"), len(content) // _SHORTEST_EVENT)
-    columns = Columns.room(brackets, events, _FIELDS)
-    state = read(tables, buf, 0, len(content), start, columns, _NOT_GIVEN)
-    if columns.n[kernels.FULL]:
-        columns = Columns.room(brackets, events, _FIELDS, brackets + count(buf, b" ") + count(buf, b","))
-        state = read(tables, buf, 0, len(content), start, columns, _NOT_GIVEN)
-    brackets_around = _ENCLOSURE if state in closed else _NO_ENCLOSURE
-    if state not in ends or columns.regs[kernels.ENCLOSED] != brackets_around or not columns.n[kernels.ROWS]:
+    columns = merged(pieces)
+    pieces.clear()
+    brackets_around = _ENCLOSURE if columns.n[kernels.STATE] in closed else _NO_ENCLOSURE
+    if columns.regs[kernels.ENCLOSED] != brackets_around or not columns.n[kernels.ROWS]:
         return None
     return _raw(columns)
+
+
+def _room(buf: Any, start: int, stop: int, with_lists: bool) -> Columns:
+    ops = min(count(buf, b"[", start, stop), (stop - start) // _SHORTEST_OP)
+    events = min(count(buf, b"{", start, stop), (stop - start) // _SHORTEST_EVENT)
+    items = ops + count(buf, b" ", start, stop) + count(buf, b",", start, stop) if with_lists else 0
+    return Columns.room(ops, events, _FIELDS, items)
 
 
 def _raw(columns: Columns) -> RawColumns:
@@ -165,8 +159,8 @@ def _chosen_lists(columns: Columns, ops: slice | Int64s) -> tuple[Int64s, Int64s
 
 
 @cache
-def _history() -> tuple[Tables, int, Point, Point]:
-    """Maps, bare or inside one vector: the tables, where to start, where it may end, and where if it is a vector."""
+def _history() -> tuple[Usual, Point]:
+    """Maps, bare or inside one vector; and where it ends if it is a vector."""
     usual = Automaton(_SPACE, count_lines=True, brackets=_BRACKETS)
     start, between, end = usual.point(), usual.point(), usual.point(kernels.COUNT, kernels.ENCLOSED)
     inside = usual.word(start, b"[", action=kernels.COUNT, operand=kernels.ENCLOSED)
@@ -179,7 +173,7 @@ def _history() -> tuple[Tables, int, Point, Point]:
     after_map = _map(usual, field)
     usual.join(after_map, between)
     usual.word(between, b"]", end)
-    return usual.tables(), start[0], (*between, *after_map, *end), end
+    return Usual(usual.tables(), start[0], (*between, *after_map, *end), b"\n", between[1]), end
 
 
 def _map(usual: Automaton, start: Point) -> Point:

@@ -89,10 +89,11 @@ def _read_at_once(content: Buffer) -> RawColumns | None:
     if found is None:
         return None
     builder = begin(outline.initial, outline.ticks_per_second)
-    columns, sessions = found
+    pieces, sessions = found
     for s in range(sessions):
         builder.session(s)
-    builder.add_columns(columns)
+    while pieces:
+        builder.add_columns(pieces.pop(0))
     return builder.columns()
 
 

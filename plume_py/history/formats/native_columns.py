@@ -6,6 +6,7 @@ transaction but its level. Where there is anything else there are no columns, an
 
 import re
 from functools import cache
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,17 +14,8 @@ import numpy as np
 from plume_py.history.atoms import NULL
 from plume_py.history.builder import TxnColumns
 from plume_py.history.formats import automaton_kernels as kernels
-from plume_py.history.formats.automaton import (
-    Automaton,
-    Columns,
-    Point,
-    Tables,
-    buffer,
-    constant,
-    count,
-    is_worth_it,
-    read,
-)
+from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
+from plume_py.history.formats.automaton_run import Columns, count, is_worth_it, read
 from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Int64s
 from plume_py.history.source import Buffer
 
@@ -63,44 +55,33 @@ def before_sessions(content: Buffer) -> bytes | None:
     return None if found is None else found[0]
 
 
-def read_sessions(content: Buffer, at: int, initial: int) -> tuple[TxnColumns, int] | None:
+def read_sessions(content: Buffer, at: int, initial: int) -> tuple[list[TxnColumns], int] | None:
     """The transactions of a document whose sessions begin at ``at``, and how many sessions there are; or None."""
-    tables, start, ends = _document()
-    columns = _read(tables, content, at, start, ends, {kernels.INITIAL: initial})
-    if columns is None:
+    pieces = read(_document(), content, at, _room, _NOT_GIVEN | {kernels.INITIAL: initial})
+    if pieces is None:
         return None
-    txns = _txns(columns, content)
-    txns.sessions = columns.row(kernels.PLACE)
-    return txns, int(columns.regs[kernels.SESSIONS])
+    found = [_txns(columns, content) for columns in pieces]
+    for txns, columns in zip(found, pieces, strict=True):
+        txns.sessions = columns.row(kernels.PLACE)
+    return found, sum(int(columns.regs[kernels.SESSIONS]) for columns in pieces)
 
 
-def read_lines(content: bytes, line: int, initial: int) -> TxnColumns | None:
+def read_lines(content: bytes, line: int, initial: int) -> list[TxnColumns] | None:
     """The transactions of whole lines, the first of which is ``line``; or None."""
-    tables, start, ends = _lines()
-    defaults = {kernels.INITIAL: initial, kernels.LINE: line}
-    columns = _read(tables, content, 0, start, ends, defaults)
-    if columns is None:
+    pieces = read(_lines(), content, 0, _room, _NOT_GIVEN | {kernels.INITIAL: initial, kernels.LINE: line})
+    if pieces is None:
         return None
-    txns = _txns(columns, content)
-    txns.lines = columns.row(kernels.PLACE).astype(np.int32)
-    return txns
+    found = [_txns(columns, content) for columns in pieces]
+    for txns, columns in zip(found, pieces, strict=True):
+        txns.lines = columns.row(kernels.PLACE).astype(np.int32)
+    return found
 
 
-def _read(
-    tables: Tables, content: Buffer, at: int, start: int, ends: Point, defaults: dict[int, int]
-) -> Columns | None:
-    if not content:
-        return None
-    buf = buffer(content)
-    brackets = min(count(buf, b"["), len(content) // _SHORTEST_OP)
-    txns = min(count(buf, b"{"), len(content) // _SHORTEST_TXN)
-    columns = Columns.room(brackets, txns, _FIELDS)
-    state = read(tables, buf, at, len(content), start, columns, _NOT_GIVEN | defaults)
-    if columns.n[kernels.FULL]:
-        items = brackets + count(buf, b",")
-        columns = Columns.room(brackets, txns, _FIELDS, items)
-        state = read(tables, buf, at, len(content), start, columns, _NOT_GIVEN | defaults)
-    return columns if state in ends else None
+def _room(buf: Any, start: int, stop: int, with_lists: bool) -> Columns:
+    ops = min(count(buf, b"[", start, stop), (stop - start) // _SHORTEST_OP)
+    txns = min(count(buf, b"{", start, stop), (stop - start) // _SHORTEST_TXN)
+    items = ops + count(buf, b",", start, stop) if with_lists else 0
+    return Columns.room(ops, txns, _FIELDS, items)
 
 
 def _txns(columns: Columns, content: Buffer) -> TxnColumns:
@@ -132,8 +113,8 @@ def _decoded_ids(begin: Int64s, end: Int64s, content: Buffer) -> list[str | int 
 
 
 @cache
-def _document() -> tuple[Tables, int, Point]:
-    """The sessions of native JSON and what follows them: the tables, where to start, where it may end."""
+def _document() -> Usual:
+    """The sessions of native JSON and what follows them."""
     usual = Automaton(_SPACE)
     start, after_session, end = usual.point(), usual.point(kernels.COUNT, kernels.SESSIONS), usual.point()
     usual.word(start, b"]", end)
@@ -141,24 +122,25 @@ def _document() -> tuple[Tables, int, Point]:
     usual.word(session, b"]", after_session)
     txn = usual.word(session, b"{", action=kernels.BEGIN, operand=kernels.SESSIONS)
     after_txn = _txn(usual, txn, _SAW_OPS)
-    usual.word(usual.word(after_txn, b","), b"{", txn)
+    next_txn = usual.word(after_txn, b",")
+    usual.word(next_txn, b"{", txn)
     usual.word(after_txn, b"]", after_session)
     usual.word(usual.word(after_session, b","), b"[", session)
     usual.word(after_session, b"]", end)
     after_all = usual.word(end, b"}")
-    return usual.tables(), start[0], after_all
+    return Usual(usual.tables(), start[0], after_all, b"{", next_txn[0])
 
 
 @cache
-def _lines() -> tuple[Tables, int, Point]:
-    """Native JSON Lines, likewise."""
+def _lines() -> Usual:
+    """Native JSON Lines."""
     usual = Automaton(_SPACE, newline=False)
     line = usual.point(kernels.COUNT, kernels.LINE)
     usual.word(line, b"\n", line)
     txn = usual.word(line, b"{", action=kernels.BEGIN, operand=kernels.LINE)
     after_txn = _txn(usual, txn, _SAW_OPS | _SAW_SESSION)
     usual.word(after_txn, b"\n", line)
-    return usual.tables(), line[1], (*line, *after_txn)
+    return Usual(usual.tables(), line[1], (*line, *after_txn), b"\n", line[1])
 
 
 def _txn(usual: Automaton, start: Point, needed: int) -> Point:

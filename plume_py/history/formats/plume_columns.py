@@ -5,6 +5,7 @@ numbers beyond 63 bits, leading zeros, and whatever is wrong.
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -13,17 +14,8 @@ from plume_py.history import assemble_kernels
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import automaton_kernels as kernels
-from plume_py.history.formats.automaton import (
-    Automaton,
-    Columns,
-    Point,
-    Tables,
-    buffer,
-    constant,
-    count,
-    is_worth_it,
-    read,
-)
+from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
+from plume_py.history.formats.automaton_run import Columns, count, is_worth_it, merged, read
 from plume_py.history.intern import first_places, intern_keys, intern_versions
 from plume_py.history.model import READ, WRITE, Int32s, Int64s, Labels
 from plume_py.history.source import Buffer
@@ -45,14 +37,13 @@ def is_large(size: int) -> bool:
 
 def read_text(content: Buffer) -> RawColumns | None:
     """The raw columns; None if there is anything unusual."""
-    if not content:
-        return None
-    buf = buffer(content)
-    tables, start, ends = _text()
-    lines = min(count(buf, b"\n"), len(content) // _SHORTEST_LINE) + 1
-    columns = Columns.room(lines, lines // 2 + 1, _FIELDS)
-    state = read(tables, buf, 0, len(content), start, columns, {kernels.LINE: 1})
-    return _raw(columns) if state in ends else None
+    pieces = read(_text(), content, 0, _room, {kernels.LINE: 1})
+    return None if pieces is None else _raw(merged(pieces))
+
+
+def _room(buf: Any, start: int, stop: int, with_lists: bool) -> Columns:
+    lines = min(count(buf, b"\n", start, stop), (stop - start) // _SHORTEST_LINE) + 1
+    return Columns.room(lines, lines, _FIELDS)
 
 
 def _raw(columns: Columns) -> RawColumns | None:
@@ -89,8 +80,8 @@ def _transactions(session: Int32s, id: Int64s, sessions: int) -> tuple[Int32s, I
 
 
 @cache
-def _text() -> tuple[Tables, int, tuple[int, ...]]:
-    """The usual file: the tables, where to start, where it may end."""
+def _text() -> Usual:
+    """The usual file."""
     usual = Automaton(b" \t\r", newline=False)
     line = usual.point(kernels.COUNT, kernels.LINE)
     usual.word(line, b"\n", line)
@@ -107,4 +98,4 @@ def _text() -> tuple[Tables, int, tuple[int, ...]]:
         number = usual.number(at, usual.bare(kernels.NUMBER, register))
         at = usual.word(number, b",", usual.bare()) if register != kernels.ID else number
     usual.word(at, b")", after_op)
-    return usual.tables(), line[1], (*line, *after_op, *comment)
+    return Usual(usual.tables(), line[1], (*line, *after_op, *comment), b"\n", line[1])
