@@ -5,13 +5,14 @@ has been read: then both lead on in the same way. If they do not, the text is re
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from plume_py.base import accel
 from plume_py.history.formats import automaton_kernels as kernels
@@ -22,15 +23,21 @@ from plume_py.history.source import Buffer
 # Bytes from which on two threads are worth it.
 WORTH_CUTTING = 1 << 20
 
-_NOTHING = np.empty(0, np.int64)
-
-# As many bytes as are compared at once.
+# As many bytes, or numbers, as are compared or moved at once.
 _PIECE = 1 << 18
+
+
+class Size(NamedTuple):
+    """What a piece of text can hold at most; items, if there are lists."""
+
+    ops: int
+    rows: int
+    items: int = 0
 
 
 @dataclass
 class Columns:
-    """What has been read, and room for more."""
+    """What has been read, and room for more; ``rows`` has the registers of a row, one after the other."""
 
     n: Int64s
     regs: Int64s
@@ -42,36 +49,22 @@ class Columns:
     list_ends: Int64s
     items: Int64s
 
-    @classmethod
-    def room(cls, ops: int, rows: int, fields: int, items: int = 0) -> "Columns":
-        """Room for so many; rows have so many fields."""
-        lists = ops if items else 0
-        return cls(
-            np.zeros(7, np.int64),
-            np.zeros(kernels.REGISTERS, np.int64),
-            np.empty((fields, rows), np.int64),
-            np.empty(ops, np.uint8),
-            np.empty(ops, np.int64),
-            np.empty(ops, np.int64),
-            np.empty(lists, np.int64),
-            np.zeros(lists + 1, np.int64),
-            np.empty(items, np.int64),
-        )
-
     def row(self, register: int) -> Int64s:
         """What a register held, row by row."""
         field: Int64s = self.rows[register - kernels.FIRST_OP, : self.n[kernels.ROWS]]
         return field
 
 
-# Makes room for what ``buf[start:stop]`` can hold, with lists or without.
-Room = Callable[[Any, int, int, bool], Columns]
+# What ``buf[start:stop]`` can hold at most.
+Measure = Callable[[Any, int, int], Size]
 
 
-def read(usual: Usual, content: Buffer, at: int, room: Room, registers: dict[int, int]) -> list[Columns] | None:
-    """The columns of ``content`` from ``at`` on, in one piece or two; None if there is anything unusual.
+def read(
+    usual: Usual, content: Buffer, at: int, fields: int, measure: Measure, registers: dict[int, int]
+) -> Columns | None:
+    """The columns of ``content`` from ``at`` on, rows of so many fields; None if there is anything unusual.
 
-    ``registers`` begin as given here, and hold that again after each row. Places count on from piece to piece.
+    ``registers`` begin as given here, and those of a row hold that again after each.
     """
     if at >= len(content):
         return None
@@ -79,16 +72,16 @@ def read(usual: Usual, content: Buffer, at: int, room: Room, registers: dict[int
     regs = np.zeros(kernels.REGISTERS, np.int64)
     for register, number in registers.items():
         regs[register] = number
-    cut = _cut(usual, content, at)
+    cut, stop = _cut(usual, content, at), len(content)
     if cut:
-        first, second = _read_pieces(usual, buf, (at, cut, len(content)), room, regs)
+        first, second = _read_pieces(usual, buf, (at, cut, stop), fields, measure, regs)
         if not first.n[kernels.STATE]:
             return None
         if _leads_on(usual, first, int(buf[cut])):
-            second.row(kernels.PLACE)[:] += (first.regs - regs)[[kernels.LINE, kernels.SESSIONS]].sum()
-            return [first, second] if second.n[kernels.STATE] in usual.ends else None
-    (whole,) = _read_pieces(usual, buf, (at, len(content)), room, regs)
-    return [whole] if whole.n[kernels.STATE] in usual.ends else None
+            return _merged(first, second, regs) if second.n[kernels.STATE] in usual.ends else None
+        del first, second
+    (whole,) = _read_pieces(usual, buf, (at, stop), fields, measure, regs)
+    return whole if whole.n[kernels.STATE] in usual.ends else None
 
 
 def _cut(usual: Usual, content: Buffer, at: int) -> int:
@@ -100,23 +93,56 @@ def _cut(usual: Usual, content: Buffer, at: int) -> int:
     return cut if found >= 0 and cut < len(content) else 0
 
 
-def _read_pieces(usual: Usual, buf: Any, places: tuple[int, ...], room: Room, regs: Int64s) -> list[Columns]:
-    """The pieces between these places, each by a thread; with room for lists if it turns out that there are any."""
+def _read_pieces(
+    usual: Usual, buf: Any, places: Sequence[int], fields: int, measure: Measure, regs: Int64s
+) -> list[Columns]:
+    """What stands between these places; there is room for lists if it turns out that there are any."""
+    sizes = [measure(buf, start, stop) for start, stop in pairwise(places)]
     for with_lists in (False, True):
-        pieces = [room(buf, start, stop, with_lists) for start, stop in pairwise(places)]
+        pieces = _room(sizes, fields, with_lists)
         states = (usual.start, usual.middle)
         tasks = [(usual, buf, *task, regs) for task in zip(states, places, places[1:], pieces, strict=False)]
-        others = [Thread(target=_run, args=task) for task in tasks[1:]]
-        for thread in others:
-            thread.start()
-        try:
-            _run(*tasks[0])
-        finally:
-            for thread in others:
-                thread.join()
+        _run_all(tasks)
         if not any(piece.n[kernels.FULL] for piece in pieces):
             break
     return pieces
+
+
+def _room(sizes: list[Size], fields: int, with_lists: bool) -> list[Columns]:
+    """Room for each piece; its operations stand behind those of the piece before."""
+    ops = sum(size.ops for size in sizes)
+    kinds, keys, values = np.empty(ops, np.uint8), np.empty(ops, np.int64), np.empty(ops, np.int64)
+    pieces, at = [], 0
+    for size in sizes:
+        lists, items = (size.ops, size.items) if with_lists else (0, 0)
+        here = slice(at, at + size.ops)
+        at += size.ops
+        pieces.append(
+            Columns(
+                np.zeros(7, np.int64),
+                np.zeros(kernels.REGISTERS, np.int64),
+                np.empty((fields, size.rows), np.int64),
+                kinds[here],
+                keys[here],
+                values[here],
+                np.empty(lists, np.int64),
+                np.zeros(lists + 1, np.int64),
+                np.empty(items, np.int64),
+            )
+        )
+    return pieces
+
+
+def _run_all(tasks: list[tuple[Usual, Any, int, int, int, Columns, Int64s]]) -> None:
+    """The first task here, each other by a thread of its own."""
+    others = [Thread(target=_run, args=task) for task in tasks[1:]]
+    for thread in others:
+        thread.start()
+    try:
+        _run(*tasks[0])
+    finally:
+        for thread in others:
+            thread.join()
 
 
 def _run(usual: Usual, buf: Any, state: int, at: int, stop: int, columns: Columns, regs: Int64s) -> None:
@@ -145,35 +171,33 @@ def _leads_on(usual: Usual, first: Columns, byte: int) -> bool:
     return bool(row[first.n[kernels.STATE]] == row[usual.middle] > 0)
 
 
-def merged(pieces: list[Columns]) -> Columns:
-    """Two pieces as one; they are empty afterwards, column by column, as there is no memory for all of it twice."""
-    if len(pieces) == 1:
-        return pieces[0]
-    first, second = pieces
-    ops, _, items, _ = first.n[:4].tolist()
+def _merged(first: Columns, second: Columns, regs: Int64s) -> Columns:
+    """Two pieces as one. Operations are moved, not copied: there may be no memory to have them twice."""
+    counted = first.regs - regs
+    ops, lists, items, rows = first.n[:4].tolist()
+    more_ops, more_lists, more_items, more_rows = second.n[:4].tolist()
     second.row(kernels.FIRST_OP)[:] += ops
-    lists = second.n[kernels.LISTS]
-    second.list_ops[:lists] += ops
-    second.list_ends[: lists + 1] += items
-
-    def joined(name: str, counter: int, skipped: int = 0) -> Any:
-        columns = [getattr(piece, name) for piece in pieces]
-        for piece in pieces:
-            setattr(piece, name, _NOTHING)
-        sizes = [piece.n[counter] + skipped for piece in pieces]
-        return np.concatenate((columns[0][..., : sizes[0]], columns[1][..., skipped : sizes[1]]), axis=-1)
-
+    second.row(kernels.PLACE)[:] += counted[kernels.LINE] + counted[kernels.SESSIONS]
     return Columns(
         np.concatenate((first.n[:4] + second.n[:4], second.n[4:])),
-        first.regs + second.regs,
-        joined("rows", kernels.ROWS),
-        joined("kinds", kernels.OPS),
-        joined("keys", kernels.OPS),
-        joined("values", kernels.OPS),
-        joined("list_ops", kernels.LISTS),
-        joined("list_ends", kernels.LISTS, 1),
-        joined("items", kernels.ITEMS),
+        second.regs + counted,
+        np.concatenate((first.rows[:, :rows], second.rows[:, :more_rows]), axis=1),
+        _closed_up(first.kinds, ops, more_ops),
+        _closed_up(first.keys, ops, more_ops),
+        _closed_up(first.values, ops, more_ops),
+        np.concatenate((first.list_ops[:lists], second.list_ops[:more_lists] + ops)),
+        np.concatenate((first.list_ends[: lists + 1], second.list_ends[1 : more_lists + 1] + items)),
+        np.concatenate((first.items[:items], second.items[:more_items])),
     )
+
+
+def _closed_up(first: npt.NDArray[Any], used: int, more: int) -> npt.NDArray[Any]:
+    """The column of which ``first`` is the beginning, without the gap between what is used of it and what follows."""
+    column: npt.NDArray[Any] = first.base  # type: ignore[assignment]
+    for at in range(0, more if used < len(first) else 0, _PIECE):
+        size = min(_PIECE, more - at)
+        column[used + at : used + at + size] = column[len(first) + at : len(first) + at + size]
+    return column[: used + more]
 
 
 def _cores() -> int:

@@ -14,7 +14,7 @@ from plume_py.history.atoms import NULL
 from plume_py.history.builder import HistoryBuilder, TxnColumns
 from plume_py.history.formats import automaton_kernels as kernels
 from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
-from plume_py.history.formats.automaton_run import Columns, count, is_worth_it, merged, read
+from plume_py.history.formats.automaton_run import Columns, Size, count, is_worth_it, read
 from plume_py.history.formats.jepsen import by_clock
 from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Bools, Int64s
 from plume_py.history.source import Buffer
@@ -47,22 +47,17 @@ def is_large(size: int) -> bool:
 def read_events(content: Buffer) -> RawColumns | None:
     """The raw columns; None if there is anything unusual."""
     usual, closed = _history()
-    pieces = read(usual, content, 0, _room, _NOT_GIVEN)
-    if pieces is None:
+    columns = read(usual, content, 0, _FIELDS, _measure, _NOT_GIVEN)
+    if columns is None or not columns.n[kernels.ROWS]:
         return None
-    columns = merged(pieces)
-    pieces.clear()
     brackets_around = _ENCLOSURE if columns.n[kernels.STATE] in closed else _NO_ENCLOSURE
-    if columns.regs[kernels.ENCLOSED] != brackets_around or not columns.n[kernels.ROWS]:
-        return None
-    return _raw(columns)
+    return _raw(columns) if columns.regs[kernels.ENCLOSED] == brackets_around else None
 
 
-def _room(buf: Any, start: int, stop: int, with_lists: bool) -> Columns:
+def _measure(buf: Any, start: int, stop: int) -> Size:
     ops = min(count(buf, b"[", start, stop), (stop - start) // _SHORTEST_OP)
     events = min(count(buf, b"{", start, stop), (stop - start) // _SHORTEST_EVENT)
-    items = ops + count(buf, b" ", start, stop) + count(buf, b",", start, stop) if with_lists else 0
-    return Columns.room(ops, events, _FIELDS, items)
+    return Size(ops, events, ops + count(buf, b" ", start, stop) + count(buf, b",", start, stop))
 
 
 def _raw(columns: Columns) -> RawColumns:

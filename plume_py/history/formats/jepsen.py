@@ -210,7 +210,9 @@ class Pairing:
 def by_clock(positions: Times, time: Int64s, index: Int64s) -> Times:
     """Times in place of the positions of operations in the file; the time and the index of each are given."""
     begun, ended = positions.begin > NO_TIME, positions.end > NO_TIME
-    used = np.unique(np.concatenate((positions.begin[begun], positions.end[ended])))
+    is_used = np.zeros(len(index), np.bool_)
+    is_used[positions.begin[begun]] = is_used[positions.end[ended]] = True
+    used = np.flatnonzero(is_used)
     clock, per_second = _clock(used, time, index)
     begin, end = positions.begin.copy(), positions.end.copy()
     begin[begun], end[ended] = clock[begin[begun]], clock[end[ended]]

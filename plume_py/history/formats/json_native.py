@@ -89,11 +89,10 @@ def _read_at_once(content: Buffer) -> RawColumns | None:
     if found is None:
         return None
     builder = begin(outline.initial, outline.ticks_per_second)
-    pieces, sessions = found
+    columns, sessions = found
     for s in range(sessions):
         builder.session(s)
-    while pieces:
-        builder.add_columns(pieces.pop(0))
+    builder.add_columns(columns)
     return builder.columns()
 
 

@@ -95,12 +95,11 @@ class _AtOnce:
         """Add the transactions of whole lines, if that can be done."""
         if not self._usual or self._initial is None or not native_columns.is_large(len(body)):
             return False
-        pieces = native_columns.read_lines(body, line, self._initial)
-        if pieces is None:
+        columns = native_columns.read_lines(body, line, self._initial)
+        if columns is None:
             self._usual = False
             return False
-        for txns in pieces:
-            self._builder.add_columns(txns)
+        self._builder.add_columns(columns)
         return True
 
 

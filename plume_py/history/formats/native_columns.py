@@ -15,7 +15,7 @@ from plume_py.history.atoms import NULL
 from plume_py.history.builder import TxnColumns
 from plume_py.history.formats import automaton_kernels as kernels
 from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
-from plume_py.history.formats.automaton_run import Columns, count, is_worth_it, read
+from plume_py.history.formats.automaton_run import Columns, Size, count, is_worth_it, read
 from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Int64s
 from plume_py.history.source import Buffer
 
@@ -55,33 +55,31 @@ def before_sessions(content: Buffer) -> bytes | None:
     return None if found is None else found[0]
 
 
-def read_sessions(content: Buffer, at: int, initial: int) -> tuple[list[TxnColumns], int] | None:
+def read_sessions(content: Buffer, at: int, initial: int) -> tuple[TxnColumns, int] | None:
     """The transactions of a document whose sessions begin at ``at``, and how many sessions there are; or None."""
-    pieces = read(_document(), content, at, _room, _NOT_GIVEN | {kernels.INITIAL: initial})
-    if pieces is None:
+    columns = read(_document(), content, at, _FIELDS, _measure, _NOT_GIVEN | {kernels.INITIAL: initial})
+    if columns is None:
         return None
-    found = [_txns(columns, content) for columns in pieces]
-    for txns, columns in zip(found, pieces, strict=True):
-        txns.sessions = columns.row(kernels.PLACE)
-    return found, sum(int(columns.regs[kernels.SESSIONS]) for columns in pieces)
+    txns = _txns(columns, content)
+    txns.sessions = columns.row(kernels.PLACE)
+    return txns, int(columns.regs[kernels.SESSIONS])
 
 
-def read_lines(content: bytes, line: int, initial: int) -> list[TxnColumns] | None:
+def read_lines(content: bytes, line: int, initial: int) -> TxnColumns | None:
     """The transactions of whole lines, the first of which is ``line``; or None."""
-    pieces = read(_lines(), content, 0, _room, _NOT_GIVEN | {kernels.INITIAL: initial, kernels.LINE: line})
-    if pieces is None:
+    registers = _NOT_GIVEN | {kernels.INITIAL: initial, kernels.LINE: line}
+    columns = read(_lines(), content, 0, _FIELDS, _measure, registers)
+    if columns is None:
         return None
-    found = [_txns(columns, content) for columns in pieces]
-    for txns, columns in zip(found, pieces, strict=True):
-        txns.lines = columns.row(kernels.PLACE).astype(np.int32)
-    return found
+    txns = _txns(columns, content)
+    txns.lines = columns.row(kernels.PLACE).astype(np.int32)
+    return txns
 
 
-def _room(buf: Any, start: int, stop: int, with_lists: bool) -> Columns:
+def _measure(buf: Any, start: int, stop: int) -> Size:
     ops = min(count(buf, b"[", start, stop), (stop - start) // _SHORTEST_OP)
     txns = min(count(buf, b"{", start, stop), (stop - start) // _SHORTEST_TXN)
-    items = ops + count(buf, b",", start, stop) if with_lists else 0
-    return Columns.room(ops, txns, _FIELDS, items)
+    return Size(ops, txns, ops + count(buf, b",", start, stop))
 
 
 def _txns(columns: Columns, content: Buffer) -> TxnColumns:

@@ -15,7 +15,7 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import automaton_kernels as kernels
 from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
-from plume_py.history.formats.automaton_run import Columns, count, is_worth_it, merged, read
+from plume_py.history.formats.automaton_run import Columns, Size, count, is_worth_it, read
 from plume_py.history.intern import first_places, intern_keys, intern_versions
 from plume_py.history.model import READ, WRITE, Int32s, Int64s, Labels
 from plume_py.history.source import Buffer
@@ -37,13 +37,14 @@ def is_large(size: int) -> bool:
 
 def read_text(content: Buffer) -> RawColumns | None:
     """The raw columns; None if there is anything unusual."""
-    pieces = read(_text(), content, 0, _room, {kernels.LINE: 1})
-    return None if pieces is None else _raw(merged(pieces))
+    columns = read(_text(), content, 0, _FIELDS, _measure, {kernels.LINE: 1})
+    return None if columns is None else _raw(columns)
 
 
-def _room(buf: Any, start: int, stop: int, with_lists: bool) -> Columns:
-    lines = min(count(buf, b"\n", start, stop), (stop - start) // _SHORTEST_LINE) + 1
-    return Columns.room(lines, lines, _FIELDS)
+def _measure(buf: Any, start: int, stop: int) -> Size:
+    # the last line may have no end
+    lines = min(count(buf, b"\n", start, stop) + (stop == len(buf)), (stop - start) // _SHORTEST_LINE + 1)
+    return Size(lines, lines)
 
 
 def _raw(columns: Columns) -> RawColumns | None:
