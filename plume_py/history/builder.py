@@ -65,6 +65,7 @@ class TxnColumns:
     list_ops: Int64s
     list_ends: Int64s
     items: Int64s
+    level: Int8s | None = None
     ids: Sequence[str | int | None] | None = None
     lines: Int32s | None = None
     indices: Int64s | None = None
@@ -167,12 +168,12 @@ class HistoryBuilder:
             self._flush()
 
     def add_columns(self, txns: TxnColumns) -> None:
-        """Append many transactions at once; none of them has a level."""
+        """Append many transactions at once."""
         self._flush()
         count, known = len(txns.status), len(self._txn_session)
         _extend(self._txn_session, self._session_numbers(txns.sessions))
         self._txn_status += txns.status.tobytes()
-        self._txn_level += bytes(count)
+        self._txn_level += bytes(count) if txns.level is None else txns.level.tobytes()
         _extend(self._txn_line, np.zeros(count, np.int32) if txns.lines is None else txns.lines)
         if txns.indices is not None:
             _extend(self._txn_index, txns.indices)

@@ -15,6 +15,7 @@ from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import automaton_run, edn_columns, native_columns, plume_columns
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.model import History
+from plume_py.levels import NAMES
 
 READERS = {
     "json": (native_columns, "read_sessions"),
@@ -117,7 +118,8 @@ def drawn(rng: random.Random, *, plain: bool) -> History:
         now += rng.randrange(5)
         times = {"begin": now, "end": now + 1} if is_timed and rng.random() < 0.9 else {}
         id = None if not is_named or (plain and status == "aborted") else rng.choice((t, t)) if plain else f"{{{t}.{t}"
-        builder.add(rng.randrange(3) * 7, ops, status=status, id=id, **times)
+        level = None if plain or rng.random() < 0.9 else rng.choice(NAMES)
+        builder.add(rng.randrange(3) * 7, ops, status=status, id=id, level=level, **times)
         now += 1
     return builder.build()
 
@@ -180,6 +182,15 @@ def test_both_ways_agree_on_events(both: Both) -> None:
     assert both.taken >= 2 * 150
 
 
+def test_what_collect_records_is_usual(both: Both) -> None:
+    header = b'{"initial":null,"collected":{"run":"x","sql":["SELECT 1"]},"ticks_per_second":1000000000}\n'
+    line = b'{"id":"s0.%d","session":0,"level":"SI","isolation":"snapshot","start":%d,"ops":[["w",1,%d]],'
+    end = b'"status":"committed","end":%d}\n'
+    text = header + b"".join((line + end) % (i, 10 * i, i, 10 * i + 5) for i in range(9))
+    assert len(both.outcome(text, "jsonl")["ids"]) == 9
+    assert both.taken == 2
+
+
 def test_a_place_that_only_looks_like_a_beginning(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id has the bracket at which a document is cut, and an event goes on after its line."""
     cut = []
@@ -209,7 +220,8 @@ UNUSUAL = {
         b'{"sessions": [[{"ops": [["w", 1, 1.0]]}]]}',
         b'{"sessions": [[{"ops": [["w", 1, [1]]]}]]}',
         b'{"sessions": [[{"ops": [["w", 1, 1]], "ops": []}]]}',
-        b'{"sessions": [[{"ops": [["w", 1, 1]], "level": "SI"}]]}',
+        b'{"sessions": [[{"ops": [["w", 1, 1]], "level": "snapshot isolation"}]]}',
+        b'{"sessions": [[{"ops": [["w", 1, 1]], "level": "no"}]]}',
         b'{"sessions": [[{"ops": [], "id": "\\u00e9"}]]}',
         b'{"sessions": [[{"ops": [], "id": "\xff"}]]}',
         b'{"sessions": [[{"ops": []}]]} x',

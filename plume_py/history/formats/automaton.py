@@ -105,15 +105,15 @@ class Automaton:
             self.word(start, bytes([digit]), to)
         return to
 
-    def string(self, start: Point) -> Point:
-        """A string of plain ASCII, whose place is noted, leads to a new point."""
-        begin, inside = self.bare(kernels.SPAN), self.bare()
+    def string(self, start: Point, *, noted: bool) -> Point:
+        """A string of plain ASCII, whose place may be noted, leads to a new point."""
+        begin, inside = self.bare(kernels.SPAN if noted else kernels.NOTHING), self.bare()
         plain = bytes(byte for byte in range(32, 127) if byte not in b'"\\')
         self.word(start, b'"', begin)
         self.loop(inside, plain)
         for byte in plain:
             self.word(begin, bytes([byte]), inside)
-        return self.word(begin + inside, b'"', action=kernels.SPAN_END)
+        return self.word(begin + inside, b'"', action=kernels.SPAN_END if noted else kernels.NOTHING)
 
     def tables(self) -> Tables:
         """What the kernel goes by; bytes that lead to the same everywhere are of one class."""
@@ -140,4 +140,4 @@ class Automaton:
 
 def constant(register: int, number: int) -> int:
     """The operand that sets a register."""
-    return number * 16 + register
+    return number << kernels.REGISTER_BITS | register

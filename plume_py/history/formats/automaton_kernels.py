@@ -15,8 +15,11 @@ SET, OP, SAW, ROW, BEGIN, COUNT, LIST, LIST_END, NULL_VALUE, NULL_ITEM, SPAN, SP
 
 # Registers: of the operation, of the whole text, and those that become a row of their own.
 KIND, KEY, VALUE, INITIAL, SEEN, LINE, SESSIONS, ENCLOSED = range(8)
-FIRST_OP, PLACE, SESSION, ID, STATUS, TIME, SPAN_FROM, SPAN_TO = range(8, 16)
-REGISTERS = 16
+FIRST_OP, PLACE, SESSION, ID, STATUS, TIME, SPAN_FROM, SPAN_TO, LEVEL = range(8, 17)
+REGISTERS = 17
+
+# An operand that sets a register has its number in the lowest bits, and what it is set to above them.
+REGISTER_BITS = 5
 
 # What is counted in ``n``; where the loop is; whether it ended for want of room.
 OPS, LISTS, ITEMS, ROWS, STATE, AT, FULL = range(7)
@@ -77,7 +80,7 @@ def run(
                 state = 0
                 n[FULL] = 1
         elif todo == SET:
-            regs[which & 15] = which >> 4
+            regs[which & ((1 << REGISTER_BITS) - 1)] = which >> REGISTER_BITS
         elif todo == OP or todo == RUN:
             if ops == len(kinds) or (todo == RUN and made == rows.shape[1]):
                 state = 0

@@ -1,7 +1,7 @@
 """Large files of the native formats, by an automaton: columns at once, without objects in between.
 
-It takes what collectors write: integers of 64 bits and null as keys and values, lists of them, and every field of a
-transaction but its level. Where there is anything else there are no columns, and the reader decodes the text.
+It takes what collectors write, as far as keys and values are integers of 64 bits, null, and lists of them. Where there
+is anything else there are no columns, and the reader decodes the text.
 """
 
 import re
@@ -18,13 +18,15 @@ from plume_py.history.formats.automaton import Automaton, Point, Usual, constant
 from plume_py.history.formats.automaton_run import Columns, Size, count, is_worth_it, read
 from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Int64s
 from plume_py.history.source import Buffer
+from plume_py.levels import CODES
 
 # What msgspec decodes while plain Python does a step of a loop.
 BYTES_PER_STEP = 4
 
 _SPACE = b" \t\r"
 _SAW_OPS, _SAW_SESSION, _SAW_STATUS, _SAW_ID, _SAW_START, _SAW_END = 1, 2, 4, 8, 16, 32
-_FIELDS = 8
+_SAW_LEVEL, _SAW_ISOLATION = 64, 128
+_FIELDS = 9
 _SHORTEST_OP, _SHORTEST_TXN = len('["r",1,1]'), len('{"ops":[]}')
 _NOT_GIVEN = {kernels.ID: NULL, kernels.TIME: NULL, kernels.LINE: 0}
 
@@ -91,6 +93,7 @@ def _txns(columns: Columns, content: Buffer) -> TxnColumns:
         ends=np.concatenate((columns.row(kernels.FIRST_OP), [ops])),
         sessions=columns.row(kernels.SESSION),
         status=columns.row(kernels.STATUS).astype(np.uint8),
+        level=columns.row(kernels.LEVEL).astype(np.uint8),
         begin=columns.row(kernels.ID),
         end=columns.row(kernels.TIME),
         list_ops=columns.list_ops[:lists],
@@ -157,11 +160,16 @@ def _txn(usual: Automaton, start: Point, needed: int) -> Point:
     numbers = [(b"start", _SAW_START, kernels.ID), (b"end", _SAW_END, kernels.TIME)]
     if needed & _SAW_SESSION:
         numbers.append((b"session", _SAW_SESSION, kernels.SESSION))
-    for name, bit, register in numbers:
-        usual.join(usual.number(named(name, bit), usual.point(kernels.NUMBER, register)), after_field)
+    for field_name, bit, register in numbers:
+        usual.join(usual.number(named(field_name, bit), usual.point(kernels.NUMBER, register)), after_field)
     id = named(b"id", _SAW_ID)
     usual.join(usual.number(id, usual.point(kernels.NUMBER_SPAN)), after_field)
-    usual.join(usual.string(id), after_field)
+    usual.join(usual.string(id, noted=True), after_field)
+    level = named(b"level", _SAW_LEVEL)
+    for name, code in CODES.items():
+        after = usual.word(level, b'"%b"' % name.encode(), action=kernels.SET, operand=constant(kernels.LEVEL, code))
+        usual.join(after, after_field)
+    usual.join(usual.string(named(b"isolation", _SAW_ISOLATION), noted=False), after_field)
     return usual.word(after_field, b"}", action=kernels.ROW, operand=needed)
 
 
