@@ -8,6 +8,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plume_py.base import accel
+from plume_py.base.numba_start import load_numba
 from plume_py.checking.stream import feed_kernels, judge_kernels, order_kernels, reach_kernels, table_kernels
 from plume_py.checking.stream.state import State
 
@@ -19,7 +20,7 @@ OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
 
 def prepare(work: int, state: State) -> Any:
     """What to hand to the kernels as their tables; compiles them if ``work``, in loop steps, is worth it."""
-    if accel.worth_compiling(work, __name__) and isinstance(feed_kernels.take_all, FunctionType):
+    if accel.worth_compiling(work, *MODULES) and isinstance(feed_kernels.take_all, FunctionType):
         _compile(state)
     return handle(state)
 
@@ -34,7 +35,7 @@ def handle(state: State) -> Any:
 
 
 def _compile(state: State) -> None:
-    numba = accel.load_numba()
+    numba = load_numba()
     from plume_py.checking.stream.native_state import NativeState
 
     compiled = accel.compiler(*MODULES)
@@ -52,7 +53,7 @@ def _compile(state: State) -> None:
 
 def _compile_one(name: str, plain: dict[str, FunctionType], tables: Any, done: set[str]) -> None:
     """Compile a kernel for 64-bit integers after those that it calls, and for nothing else."""
-    numba = accel.load_numba()
+    numba = load_numba()
     if name in done:
         return
     done.add(name)
