@@ -68,7 +68,7 @@ def read(
     """
     if at >= len(content):
         return None
-    buf = accel.byte_buffer(content, kernels)
+    buf = _buffer(content)
     regs = np.zeros(kernels.REGISTERS, np.int64)
     for register, number in registers.items():
         regs[register] = number
@@ -82,6 +82,14 @@ def read(
         del first, second
     (whole,) = _read_pieces(usual, buf, (at, stop), fields, measure, regs)
     return whole if whole.n[kernels.STATE] in usual.ends else None
+
+
+def _buffer(content: Buffer) -> Any:
+    """``content`` as the kernel takes it: always as something that is not written to, or it would be compiled twice."""
+    buf = accel.byte_buffer(content, kernels)
+    if isinstance(buf, np.ndarray):
+        buf.setflags(write=False)
+    return buf
 
 
 def _cut(usual: Usual, content: Buffer, at: int) -> int:
@@ -204,12 +212,9 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def is_worth_it(size: int, bytes_per_step: int) -> bool:
-    """Are so many bytes, with those before, worth the kernel? It is there then.
-
-    ``bytes_per_step``: what else would read them gets through so many while plain Python does a step of a loop.
-    """
-    if not accel.worth_compiling(size // bytes_per_step, kernels.__name__):
+def is_worth_it(work: int) -> bool:
+    """Is the kernel worth it, and therefore there? ``work``: what reading in another way takes, in steps of a loop."""
+    if not accel.worth_compiling(work, kernels):
         return False
     accel.prepare(accel.WORTH_COMPILING, kernels)
     return True

@@ -23,9 +23,6 @@ from plume_py.history.source import Buffer, Source
 # Large enough that the cost of a block does not count, small enough for its objects not to.
 BLOCK = 1 << 22
 
-# Plain Python's loop steps per byte of EDN.
-STEPS = 2
-
 _CLOSE = "close every bracket that is opened"
 PROBLEMS = {
     kernels.UNCLOSED: ("a bracket that is never closed", "the file was cut off, or a closing bracket is missing"),
@@ -107,7 +104,7 @@ class BlockReader:
     """Hands out the top-level forms of ``content``, as lines of JSON, some megabytes at a time."""
 
     def __init__(self, content: Buffer, block: int = BLOCK) -> None:
-        accel.prepare(STEPS * len(content), kernels)
+        accel.prepare(edn_columns.STEPS * len(content), kernels)
         self._content = content
         self._buffer = accel.byte_buffer(content or b" ", kernels)
         self._classes = accel.byte_buffer(CLASSES, kernels)

@@ -41,7 +41,7 @@ _ids = msgspec.json.Decoder(list[int | str | None])
 
 def is_large(size: int) -> bool:
     """Are so many bytes, with those before, worth the automaton?"""
-    return is_worth_it(size, BYTES_PER_STEP)
+    return is_worth_it(size // BYTES_PER_STEP)
 
 
 def code_of(initial: object) -> int | None:

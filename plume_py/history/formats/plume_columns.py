@@ -20,8 +20,8 @@ from plume_py.history.intern import first_places, intern_keys, intern_versions
 from plume_py.history.model import READ, WRITE, Int32s, Int64s, Labels
 from plume_py.history.source import Buffer
 
-# What the kernel of the format, interpreted, gets through while plain Python does a step of a loop.
-BYTES_PER_STEP = 1
+# Plain Python's loop steps per byte of text.
+STEPS = 3
 
 ABORTED_ID = -1
 
@@ -32,7 +32,7 @@ _SHORTEST_LINE = len("r(1,1,1,1)\n")
 
 def is_large(size: int) -> bool:
     """Are so many bytes worth the automaton?"""
-    return is_worth_it(3 * size, BYTES_PER_STEP)
+    return is_worth_it(STEPS * size)
 
 
 def read_text(content: Buffer) -> RawColumns | None:

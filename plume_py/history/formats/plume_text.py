@@ -31,7 +31,7 @@ def read(source: Source) -> RawColumns:
 
 def _read_all(content: Buffer) -> RawColumns:
     """The same for files in which there is something unusual, or small ones."""
-    accel.prepare(3 * len(content), kernels)
+    accel.prepare(plume_columns.STEPS * len(content), kernels)
     buf = accel.byte_buffer(content, kernels)
     lines = kernels.count_lines(buf)
     kinds, keys, values = np.empty(lines, np.uint8), np.empty(lines, np.int64), np.empty(lines, np.int64)
