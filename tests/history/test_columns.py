@@ -258,6 +258,7 @@ UNUSUAL = {
         EDN.replace(b":type :fail", b":type :failed"),
         EDN.replace(b"[1]", b"[1 nil]"),
         EDN + b"; the end",
+        EDN.replace(b"\n{", b"\n#jepsen.history.Op\n{"),
         b" ",
         b"[]",
     ),

@@ -162,8 +162,8 @@ def _history() -> tuple[Usual, Point]:
     field = usual.point(kernels.BEGIN, kernels.LINE)
     for point in (start, inside, between):
         usual.word(point, b"{", field)
-    tagged = usual.word(start + inside + between, b"#jepsen.history.Op")
-    usual.word(tagged, b"{", field)
+    # in one word, as an operation stands on the line of its tag
+    usual.word(start + inside + between, b"#jepsen.history.Op{", field)
     usual.word(inside, b"]", end)
     after_map = _map(usual, field)
     usual.join(after_map, between)
