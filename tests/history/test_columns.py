@@ -24,7 +24,7 @@ READERS = {
     "edn": (edn_columns, "read_events"),
 }
 COLUMNS = "op_kind op_key op_version txn_start txn_session txn_status txn_level txn_line session_start version_key"
-QUICK, FULL = 1_000, 30_000
+QUICK, FULL = 1_000, 10_000
 WHOLE, HALVES = 1 << 40, 0  # bytes from which on a text is cut
 
 
