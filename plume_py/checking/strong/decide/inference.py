@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from plume_py.base import accel
+from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph import order_kernels, realtime_kernels
 from plume_py.checking.graph.causal import CLOCK_BYTES
@@ -107,8 +108,8 @@ class Inference:
         self.whole = False
         self.clock = np.empty((0, 0), np.int32)
 
-    def run(self) -> Known:
-        """To the fixpoint, or to the first contradiction."""
+    def run(self, rounds: int = 1 << 62) -> Known:
+        """To the fixpoint, or to the first contradiction; a LimitError if that takes more than so many ``rounds``."""
         layout, known = self.layout, self.known
         steps, wide = 40, min(layout.history.sessions, 20)  # steps: of some rounds, per session
         work = steps * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
@@ -116,7 +117,7 @@ class Inference:
         base = self._base_rows()
         kept, passing = base, np.empty((0, 5), np.int32)
         known.rounds.append(base)
-        while True:
+        while len(known.rounds) <= rounds:
             self.limits.check(self.progress)
             known.rows = np.concatenate((kept, passing))
             stale = np.flatnonzero(known.rows[:, 1] < 0)
@@ -141,6 +142,7 @@ class Inference:
                 known.rounds.pop()
                 return known
             kept, passing = np.concatenate((kept, ordered)), overwritten
+        raise LimitError(f"stopped after {rounds} rounds of inference")
 
     def progress(self) -> str:
         """How far it came, for people."""
@@ -260,15 +262,15 @@ def _once(rows: Int32s) -> Int32s:
     """Each edge once."""
     if not len(rows):
         return rows
-    return rows[np.unique(_codes(rows), return_index=True)[1]]
+    return rows[np.unique(edge_codes(rows), return_index=True)[1]]
 
 
 def _without(rows: Int32s, known: Int32s) -> Int32s:
     """The rows whose edge is not known yet."""
-    return rows[~among(_codes(rows), np.sort(_codes(known)))]
+    return rows[~among(edge_codes(rows), np.sort(edge_codes(known)))]
 
 
-def _codes(rows: Int32s) -> Int64s:
+def edge_codes(rows: Int32s) -> Int64s:
     """A number for each edge."""
     source, target, relation = (rows[:, column].astype(np.int64) for column in range(3))
     codes: Int64s = np.left_shift(source, 34) | np.left_shift(target + 1, 2) | relation
