@@ -19,13 +19,7 @@ ENV PATH=/opt/isocheck/bin:$PATH NUMBA_CACHE_DIR=/home/isocheck/kernels NUMBA_CP
 RUN python -m compileall -q /opt/isocheck/lib && useradd --create-home isocheck
 # Kernels are read only from a folder that belongs to who runs them; another --user compiles them anew.
 USER isocheck
-# One history that holds and one that does not (exit code 1), so that what explains violations is compiled, too.
-RUN export ISOCHECK_COMPILE=always \
- && isocheck generate /tmp/holds.txt --quiet && isocheck /tmp/holds.txt \
- && isocheck generate /tmp/broken.jsonl --inject a..n=1,lost-update=1 --quiet \
- && { isocheck /tmp/broken.jsonl > /dev/null; test $? -eq 1; } \
- && isocheck convert /tmp/holds.txt /tmp/holds.edn --quiet && isocheck stats /tmp/holds.edn \
- && rm /tmp/holds.* /tmp/broken.*
+RUN isocheck warm-up
 WORKDIR /data
 ENTRYPOINT ["isocheck"]
 CMD ["--help"]

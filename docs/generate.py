@@ -18,7 +18,7 @@ from plume_py.report.graphviz import draw
 from plume_py.report.text import render
 from plume_py.synth import Scope
 from plume_py.synth.formulas import DEFINITIONS
-from plume_py.synth.hierarchy import USUAL, Hierarchy, hierarchy
+from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, Hierarchy, hierarchy, in_all_orders
 from plume_py.synth.hierarchy import dot as hierarchy_dot
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -80,6 +80,21 @@ This page is written by `docs/generate.py`.
 | weaker | stronger | allowed by the weaker one only |
 |---|---|---|
 {rows}
+
+## Which order counts
+
+Every level exists with several orders between transactions ([levels.md](levels.md#which-order-counts)): `SER` keeps
+that of each session, `SER@none` none at all, `SSER` (and what is called strong, like `StrongSI`) that of sessions and
+real time. `isocheck hierarchy --orders` compares them. A level in an order implies another one exactly if the level
+does and the order does: SSER is above SER and SER above SER@none, but StrongSI and SER are incomparable, and SER@none
+does not even imply RC. Real time per key, not shown here, stands between session order and real time at every level.
+"[0,1]" says when a transaction began and ended, by one clock; where real time does not matter there are no times.
+
+![The hierarchy with orders](pictures/hierarchy-orders.svg)
+
+| weaker | stronger | allowed by the weaker one only |
+|---|---|---|
+{order_rows}
 
 ## All definitions
 
@@ -166,7 +181,7 @@ def strong_page() -> str:
     return STRONG_INTRODUCTION + "\n".join(rows) + "\n" + sections + _mixed_section()
 
 
-def hierarchy_page(usual: Hierarchy) -> str:
+def hierarchy_page(usual: Hierarchy, in_orders: Hierarchy) -> str:
     """The page of the relations between levels."""
     every = hierarchy([name for name in DEFINITIONS if name != "declared"], usual.scope)
     classes = []
@@ -177,6 +192,7 @@ def hierarchy_page(usual: Hierarchy) -> str:
     return HIERARCHY.format(
         scope=usual.scope,
         rows="\n".join(_steps(usual)),
+        order_rows="\n".join(_steps(in_orders)),
         classes="\n".join(classes),
         all_rows="\n".join(_steps(every)),
         definitions="\n".join(definitions),
@@ -322,8 +338,9 @@ if __name__ == "__main__":
         (ROOT / "docs" / f"{name}.md").write_text(with_table(ROOT / "docs" / f"{name}.md", table))
     PICTURES.mkdir(exist_ok=True)
     draw_all()
-    levels = hierarchy(USUAL, Scope(4, 2, 4))
-    HIERARCHY_TARGET.write_text(hierarchy_page(levels))
-    problem = draw(hierarchy_dot(levels), PICTURES / "hierarchy.svg")
-    if problem:
-        raise SystemExit(problem)
+    usual, in_orders = (hierarchy(names, Scope(4, 2, 4)) for names in (USUAL, in_all_orders(USUAL_IN_ORDERS)))
+    HIERARCHY_TARGET.write_text(hierarchy_page(usual, in_orders))
+    for found, name in ((usual, "hierarchy"), (in_orders, "hierarchy-orders")):
+        problem = draw(hierarchy_dot(found), PICTURES / f"{name}.svg")
+        if problem:
+            raise SystemExit(problem)

@@ -6,29 +6,22 @@ a second, mostly its import). Callers therefore always go through the module (``
 through an imported name.
 """
 
-import hashlib
 import mmap
 import os
-import stat
-import sys
-import tempfile
-import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from plume_py.base.kernel_folder import add_to_tally, folder_of, has_code
 from plume_py.base.limits import check_enforced
+from plume_py.base.numba_start import load_numba
 
-# Loop steps that plain Python gets through in about the time that numba takes to start.
-WORTH_COMPILING = 1_000_000
-# The same once numba is there and only the kernels at hand have to be fetched from its cache.
-WORTH_FETCHING = 50_000
-
-# How entries of the cache are written: whoever changes that must not meet those of before.
-_FORM = b"digest and pickle"
+# Loop steps that plain Python gets through in about the time that kernels take: to be compiled, by numba; to be linked,
+# with the start of what links them; to be linked once that is there.
+WORTH_COMPILING = 8_000_000
+WORTH_STARTING = 150_000
+WORTH_LINKING = 10_000
 
 _compiled: set[str] = set()
 _done: dict[str, int] = {}  # loop steps done by plain Python so far, by module
@@ -40,16 +33,31 @@ def prepare(work: int, *modules: ModuleType) -> None:
     Work adds up: many small histories in one process are worth it, too.
     """
     for module in modules:
-        if worth_compiling(work, module.__name__) and module.__name__ not in _compiled:
+        if module.__name__ not in _compiled and worth_compiling(work, module, *_kernels_used(module)):
             _compile(module)
 
 
-def worth_compiling(work: int, name: str) -> bool:
-    """Has ``name`` had, with this, so much work that compiled kernels pay?"""
+def worth_compiling(work: int, *modules: ModuleType) -> bool:
+    """Have these, of which the first uses the others, had so much work with this that compiled kernels pay?
+
+    Less will do if they are there. What plain Python did in earlier processes counts, too: whoever checks histories of
+    middling size one by one waits for the compiler only after having waited as long for Python.
+    """
     mode = os.environ.get("ISOCHECK_COMPILE", "auto")
-    _done[name] = _done.get(name, 0) + work
-    enough = WORTH_FETCHING if _compiled else WORTH_COMPILING
-    return mode == "always" or (mode != "never" and _done[name] >= enough)
+    name = modules[0].__name__
+    done = _done[name] = _done.get(name, 0) + work
+    if mode in ("always", "never"):
+        return mode == "always"
+    if done >= WORTH_COMPILING or done < (WORTH_LINKING if _compiled else WORTH_STARTING):
+        return done >= WORTH_COMPILING
+    folder = folder_of(*modules)
+    return folder is not None and (has_code(folder) or add_to_tally(folder, work) >= WORTH_COMPILING)
+
+
+def is_warm(module: ModuleType) -> bool:
+    """Has somebody compiled kernels of this module before?"""
+    folder = folder_of(module, *_kernels_used(module))
+    return folder is not None and has_code(folder)
 
 
 def byte_buffer(content: bytes | mmap.mmap, module: ModuleType) -> Any:
@@ -78,10 +86,12 @@ def _compile(module: ModuleType) -> None:
     for other in used:
         if other.__name__ not in _compiled:
             _compile(other)
-    compiled = compiler(module, *used)
+    from plume_py.base.kernel import Kernel
+
+    folder = folder_of(module, *used)
     for name, value in list(vars(module).items()):
         if isinstance(value, FunctionType) and value.__module__ == module.__name__:
-            setattr(module, name, compiled(value))
+            setattr(module, name, Kernel(value, folder))
     _compiled.add(module.__name__)
 
 
@@ -95,9 +105,9 @@ def _kernels_used(module: ModuleType) -> list[ModuleType]:
 
 
 def compiler(*modules: ModuleType) -> Callable[[FunctionType], Any]:
-    """What compiles the functions of these modules: as we always do, and keeping the result where it can be kept."""
+    """For who calls numba directly: what compiles the functions of these modules, and keeps the result if it can."""
     numba = load_numba()
-    folder = _cache_folder(modules)
+    folder = folder_of(*modules)
 
     def compiled(function: FunctionType) -> Any:
         kernel = numba.njit(nogil=True, error_model="numpy")(function)
@@ -116,95 +126,3 @@ def _compile_in_time(compile_for: Callable[..., Any], *arguments: Any, **named: 
     """What numba does when a kernel meets arguments of new types, unless there is no time left to begin with it."""
     check_enforced()
     return compile_for(*arguments, **named)
-
-
-def load_numba() -> Any:
-    """Import numba, which must not be told anything by the folder at hand: it looks for settings there."""
-    if "numba" not in sys.modules:
-        yaml = sys.modules.get("yaml")
-        sys.modules["yaml"] = None  # type: ignore[assignment]  # then it cannot read them
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # it would like to
-                import numba
-        finally:
-            del sys.modules["yaml"]
-            if yaml is not None:
-                sys.modules["yaml"] = yaml
-        numba.config._config_fname = ""  # nor later on
-    return sys.modules["numba"]
-
-
-def _cache_folder(modules: tuple[ModuleType, ...]) -> Path | None:
-    """Where numba may keep the compiled kernels of ``modules``; None if nowhere.
-
-    Left alone, numba gives up with an exception where neither the package nor a home directory can be written, and it
-    does not notice when a kernel of another module changes, or a constant that was imported and is part of the compiled
-    code by now. So the folder is ours, and named after all sources and constants.
-    """
-    digest = hashlib.sha256(_FORM + b"".join(map(_identity, modules))).hexdigest()
-    base = os.environ.get("NUMBA_CACHE_DIR")
-    candidates = [Path(base)] if base else [folder for folder in _folders() if _private(folder)]
-    for folder in candidates:
-        own = folder / f"isocheck-{digest[:16]}"
-        if _writable(folder) and _private(own):
-            return own
-    return None
-
-
-def _identity(module: ModuleType) -> bytes:
-    """All that the compiled code of a kernel module depends on: its source, and the constants and records it imports.
-
-    Numba knows a record by the name of its class; which field stands where is part of the compiled code.
-    """
-    constants = {name: value for name, value in vars(module).items() if isinstance(value, int | float | tuple)}
-    records = {name: value._fields for name, value in vars(module).items() if hasattr(value, "_fields")}
-    return Path(module.__file__ or "").read_bytes() + repr(sorted((constants | records).items())).encode()
-
-
-def _folders() -> list[Path]:
-    """Where compiled kernels may be kept, if the user did not say."""
-    folders = [Path(__file__).parent / "__pycache__"]
-    base = os.environ.get("XDG_CACHE_HOME")
-    if base:
-        folders.append(Path(base) / "isocheck")
-    home = os.path.expanduser("~")
-    if os.path.isabs(home):
-        folders.append(Path(home) / ".cache" / "isocheck")
-    temporary = Path(tempfile.gettempdir())
-    if not _replaceable(temporary):
-        folders.append(temporary / f"isocheck-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
-    return folders
-
-
-def _replaceable(folder: Path) -> bool:
-    """Can others put something else in the place of what is ours in ``folder``?"""
-    mode = folder.stat().st_mode
-    return bool(mode & 0o022) and not mode & stat.S_ISVTX
-
-
-def _private(folder: Path) -> bool:
-    """Is it ours alone? (Code is read from there.) It is made if it does not exist; a link to it will not do."""
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        if not hasattr(os, "geteuid"):
-            return True
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
-            info = os.fstat(handle)
-        finally:
-            os.close(handle)
-    except OSError:
-        return False
-    return info.st_uid == os.geteuid() and not info.st_mode & 0o022
-
-
-def _writable(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False

@@ -5,7 +5,6 @@ Whoever is given an address says so (``keep_secret``); every line for people goe
 
 import re
 from functools import cache
-from urllib.parse import quote, unquote, unquote_plus
 
 HIDDEN = "***"
 
@@ -80,7 +79,11 @@ def without_those_of(address: str, text: str) -> str:
 
 
 def _is_secret(name: str) -> bool:
-    return _SECRET_NAME.search(unquote(name)) is not None
+    if "%" in name:
+        from urllib.parse import unquote
+
+        name = unquote(name)
+    return _SECRET_NAME.search(name) is not None
 
 
 def _hide(parameter: re.Match[str]) -> str:
@@ -90,9 +93,14 @@ def _hide(parameter: re.Match[str]) -> str:
 @cache
 def _patterns(address: str) -> tuple[re.Pattern[str], ...]:
     """What to look for, the longest first: a part of it may be quoted alone, and in another spelling."""
+    secrets = _secrets(address)
+    if not secrets:
+        return ()
+    from urllib.parse import quote, unquote, unquote_plus
+
     spelled = {
         spelling
-        for secret in _secrets(address)
+        for secret in secrets
         for spelling in (secret, unquote(secret), unquote_plus(secret), quote(secret), repr(secret)[1:-1])
     }
     return tuple(

@@ -82,7 +82,7 @@ def check(
             found |= judged.verdicts
         else:
             found |= {level.name: judged.verdicts[level.level] for level in mine}
-    shown = list(_distinct(violation for part in parts for violation in part.violations))
+    shown = list(distinct(violation for part in parts for violation in part.violations))
     return Result(
         history=name,
         format=history.format,
@@ -170,7 +170,7 @@ def _rests_on_order(judged: Judged, level: str) -> bool:
 # Several orders in one answer
 
 
-def _distinct(violations: Iterable[Violation]) -> Iterator[Violation]:
+def distinct(violations: Iterable[Violation]) -> Iterator[Violation]:
     """Each once; what is one in a weaker order is one in this, too."""
     seen: dict[tuple[object, ...], set[str]] = {}
     for violation in violations:

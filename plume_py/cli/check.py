@@ -203,15 +203,15 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     from plume_py.checking.check import check
     from plume_py.checking.declared import read_level_map
     from plume_py.checking.result import LevelVerdict, Result
+    from plume_py.cli.ahead import compiled_ahead
     from plume_py.cli.progress import progress
     from plume_py.history.load import load
     from plume_py.levels.patterns import PATTERNS
-    from plume_py.report.recorded import with_run
 
     start = time.perf_counter()
     limits = Limits(options.timeout, options.max_memory or share_of_machine(1), options.per_level)
     how: dict[str, Any] = {"assume": options.assume, "limits": limits}
-    with progress(path, quiet) as tick:
+    with compiled_ahead(path, options.levels), progress(path, quiet) as tick:
         tick("load")
         try:
             with limits.enforced():
@@ -240,7 +240,10 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
             # what is no file may be an address, given to the wrong command
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
     written = _write_files(history, result, options, how, quiet)
-    result = with_run(result, path)
+    if result.format == "jsonl":  # others do not tell of their run, and need not wait for what reads that
+        from plume_py.report.recorded import with_run
+
+        result = with_run(result, path)
     return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 

@@ -17,6 +17,7 @@ SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 @click.command("hierarchy")
 @click.argument("names", metavar="[LEVEL]...", nargs=-1, shell_complete=complete_levels)
 @scope_options(txns=4, keys=2, values=4)
+@click.option("--orders", is_flag=True, help="Each level also with no order between transactions, and in real time.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Draw it: .dot, or .svg, .png, .pdf by Graphviz.")
 @click.option("--format", "output", type=click.Choice(["text", "json", "dot"]), default="text", show_default=True)
 @click.pass_context
@@ -26,6 +27,7 @@ def command(
     names: tuple[str, ...],
     files: tuple[str, ...],
     timeout: float | None,
+    orders: bool,
     out: str | None,
     output: str,
     **sizes: Any,
@@ -41,15 +43,18 @@ def command(
     Examples:
       isocheck hierarchy RC RA TCC PC PSI SI SER
       isocheck hierarchy --out levels.svg
+      isocheck hierarchy SI SER --orders
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
     from plume_py.report.json import signed
-    from plume_py.synth.hierarchy import USUAL, dot, hierarchy, lines, plain
+    from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, dot, hierarchy, in_all_orders, lines, plain
 
     if out is not None and Path(out).suffix not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
-    (levels,) = chosen(files, names or USUAL)
+    (levels,) = chosen(files, names or (USUAL_IN_ORDERS if orders else USUAL))
+    if orders:
+        levels = in_all_orders(levels)
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():

@@ -49,6 +49,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "convert": "Rewrite a history in another format.",
         "generate": "Make a history that keeps a chosen level, or breaks it where you say.",
         "formats": "List the history formats.",
+        "warm-up": "Compile what large histories need, once and for all.",
     },
     "Learn": {
         "demo": "A small history, and what isocheck says about it.",
@@ -82,7 +83,7 @@ class LazyGroup(click.Group):
         """Import the module of a command."""
         if name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"plume_py.cli.{name}").command
+        command: click.Command = import_module(f"plume_py.cli.{name.replace('-', '_')}").command
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

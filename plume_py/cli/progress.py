@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from plume_py.base.kernel import now
 from plume_py.base.terminal import StatusLine, clock
 
 # About how a check of a large history divides; what a level does not need is passed over at once.
@@ -63,11 +64,17 @@ class Share:
 
 @contextmanager
 def progress(path: str, quiet: bool) -> Iterator[Tick]:
-    """A function to call when a phase begins; it draws only on a terminal and only for large files."""
+    """A function to call when a phase begins; it draws only on a terminal, and the share only for large files."""
     status = StatusLine(quiet=quiet)
-    if not status.watched or not os.path.isfile(path) or os.path.getsize(path) < WORTH_SHOWING:
+    if not status.watched or not os.path.isfile(path):
         yield lambda phase: None
         return
-    share = Share(0.6 + os.path.getsize(path) / BYTES_PER_SECOND)
-    with status.redrawn(share.line):
+    size = os.path.getsize(path)
+    share = Share(0.6 + size / BYTES_PER_SECOND)
+
+    def line() -> str:
+        kernel = "".join(now)
+        return f"compiling, once: {kernel}" if kernel else share.line() if size >= WORTH_SHOWING else ""
+
+    with status.redrawn(line):
         yield share.enter

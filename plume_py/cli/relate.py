@@ -37,6 +37,7 @@ def command(
     Examples:
       isocheck relate PSI PC
       isocheck relate SI SER --txns 3 --format json
+      isocheck relate SER@none StrongSI
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine

@@ -64,6 +64,8 @@ def command(
 
     Levels are those of check (SI is short for SI@co, its commit-order form), SI@vis and so on for the form with
     visibility, UA, NLU, UpdateSer, declared, patterns (TapRA for Plume's, RA@tap for ours), or yours (--define).
+    Which order between transactions counts may be part of a name: SSER, StrongSI, or any with @none, @session,
+    @realtime or @realtime-per-key. Where real time counts, what is found has times.
 
     Exit code: 0 found, 1 none within the scope, 2 wrong usage, 3 undecided, 4 a file could not be read.
 
@@ -71,6 +73,7 @@ def command(
     Examples:
       isocheck synth --allow SI --forbid SER --txns 3
       isocheck synth --allow TCC --forbid PC --minimal --out fork.json
+      isocheck synth --allow SER --forbid SSER --minimal
     """
     formats = picture_formats(pictures, out)
     if not allow and not forbid:
@@ -88,7 +91,7 @@ def command(
     allowed, forbidden = chosen(files, allow, forbid)
     programs = None
     if levels is not None:
-        if all(level.name != "declared" for level in (*allowed, *forbidden)):
+        if all(level.level != "declared" for level in (*allowed, *forbidden)):
             raise click.UsageError("--levels is for --allow declared or --forbid declared")
         programs = _programs(levels)
         if ctx.get_parameter_source("txns") != ParameterSource.DEFAULT and sizes["txns"] != len(programs):

@@ -65,7 +65,7 @@ class RawColumns:
 
 def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> History:
     """Order, intern, resolve and check ``raw``; it must not be used afterwards."""
-    accel.prepare(6 * len(raw.op_kind), kernels)
+    accel.prepare(16 * len(raw.op_kind), kernels)
     txn_start = _order(raw)
     op_key, key_code, op_version, items, version_key, version_value = _intern(raw)
     lists = None if raw.lists is None else ListReads(raw.lists.ops, raw.lists.starts, items)

@@ -123,7 +123,7 @@ class HistoryBuilder:
         if level is not None and name is None:
             raise InputError(f"unknown isolation level {level!r:.40}", hint=f"use one of {' '.join(NAMES)}")
         if begin is not None or end is not None:
-            first, last = _time(begin), _time(end)
+            first, last = time_of(begin), time_of(end)
             self._timed.append(len(self._txn_session))
             self._begin.append(first)
             self._end.append(last)
@@ -221,7 +221,8 @@ class HistoryBuilder:
         return values
 
 
-def _time(given: int | None) -> int:
+def time_of(given: int | None) -> int:
+    """A time that was given, or NO_TIME."""
     if given is None:
         return NO_TIME
     if type(given) is not int or not NO_TIME < given < -NO_TIME:

@@ -12,6 +12,7 @@ from plume_py.levels.table import LEVELS, NAMES, RUNNABLE, STRONGEST, parse_leve
 
 NONE, SESSION, REALTIME, PER_KEY = ORDERS = ("none", "session", "realtime", "realtime-per-key")
 DEFAULT_ORDER = SESSION
+TIMED = frozenset({REALTIME, PER_KEY})  # for these, times must be known
 
 # What an order asks for, in words; and what a level that holds only then allows.
 MEANING = {

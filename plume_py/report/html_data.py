@@ -13,8 +13,7 @@ from plume_py.levels.patterns import PATTERNS
 from plume_py.report.aliases import aliases
 from plume_py.report.evidence import visible_evidence
 from plume_py.report.looks import LOOKS
-from plume_py.report.recorded import clock
-from plume_py.report.wording import by_name, forbidden, place, weaker_order
+from plume_py.report.wording import by_name, clock, forbidden, place, weaker_order
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 

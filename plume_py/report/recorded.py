@@ -6,7 +6,6 @@ again, so that a report made later from the file alone says the same; and nothin
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -18,8 +17,6 @@ from plume_py.history.source import Source
 
 # How long what is told of the run may be, and the SQL of one transaction in statements.
 WORDS, STATEMENTS = 500, 200
-# Seconds since 1970 that no clock of today shows: such times are counted from another moment.
-LONG_AGO = 1e8
 # What is told, in this order, by the names in the header.
 _TOLD = (
     *("database", "version", "url", "isolation", "mix", "levels", "settings", "workload"),
@@ -140,13 +137,3 @@ def _spelled(value: Any) -> str:
     if isinstance(value, list):
         return _safe(", ".join(map(str, value)))
     return _safe(str(value))
-
-
-def clock(seconds: float) -> str:
-    """A time of the wall clock, for people, to the microsecond; the number itself if it is none."""
-    if abs(seconds) < LONG_AGO:
-        return f"{seconds:.9g}"
-    try:
-        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
-    except (ValueError, OverflowError, OSError):
-        return f"{seconds:g}"

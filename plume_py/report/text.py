@@ -9,8 +9,7 @@ from plume_py.base.text import display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
-from plume_py.report.recorded import LONG_AGO, clock
-from plume_py.report.wording import counted, forbidden, order_of, strongest_kept, weaker_order
+from plume_py.report.wording import LONG_AGO, clock, counted, forbidden, order_of, strongest_kept, weaker_order
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
@@ -10,6 +11,9 @@ from plume_py.levels.patterns import Kind
 from plume_py.report.aliases import aliases
 
 _NUMBER = re.compile("([0-9]{1,18})")
+
+# Seconds since 1970 that no clock of today shows: such times are counted from another moment.
+LONG_AGO = 1e8
 
 
 def forbidden(violation: Violation) -> str:
@@ -87,3 +91,13 @@ def by_name(session: Id) -> list[tuple[int, str]]:
     """What to sort sessions by, so that s2 comes before s10."""
     parts = _NUMBER.split(str(session)[:200])  # every second one is a number
     return [(int(part) if at % 2 else -1, part) for at, part in enumerate(parts)]
+
+
+def clock(seconds: float) -> str:
+    """A time of the wall clock, for people, to the microsecond; the number itself if it is none."""
+    if abs(seconds) < LONG_AGO:
+        return f"{seconds:.9g}"
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:g}"

@@ -1,14 +1,14 @@
 """A history as plain data: what a search finds, and what definitions can be evaluated on."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, groupby, islice
+from dataclasses import dataclass, replace
+from itertools import combinations, groupby, islice, permutations
 from typing import TYPE_CHECKING
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
 from plume_py.base.override import override
 from plume_py.history.model import INITIAL
-from plume_py.synth.view import View
+from plume_py.synth.view import NO_TIMES, View
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
@@ -20,12 +20,17 @@ KEYS = "xyzuvwabcdefghijklmnopqrst"
 
 @dataclass(frozen=True)
 class ConcreteTxn:
-    """The reads of others, in their order, as (key, writer), then the keys that it writes."""
+    """The reads of others, in their order, as (key, writer), then the keys that it writes.
+
+    ``place``: its place in its session, where that is not by number. ``span``: its begin and its end, by one clock.
+    """
 
     session: int
     reads: tuple[tuple[int, int], ...]
     writes: tuple[int, ...]
     level: str | None = None
+    place: int | None = None
+    span: tuple[int, int] | None = None
 
     @property
     def size(self) -> int:
@@ -35,7 +40,10 @@ class ConcreteTxn:
 
 @dataclass(frozen=True)
 class Concrete:
-    """Transactions in an order in which sessions and reads only go forward; names of keys and values follow from it."""
+    """Transactions in an order in which reads only go forward, and sessions, too, unless places say otherwise.
+
+    Names of keys and values follow from it.
+    """
 
     txns: tuple[ConcreteTxn, ...]
     names: tuple[str, ...] = ()
@@ -55,13 +63,28 @@ class Concrete:
         """Pairs of transactions of one session."""
         return sum(a.session == b.session for a, b in combinations(self.txns, 2))
 
+    @property
+    def realtime_pairs(self) -> int:
+        """Pairs of transactions of which one had ended before the other began."""
+        return sum(self.ended_before(a, b) for a, b in permutations(range(len(self.txns)), 2))
+
+    def precedes(self, a: int, b: int) -> bool:
+        """Does a come before b in one session?"""
+        first, second = self.txns[a], self.txns[b]
+        return first.session == second.session and (first.place or 0, a) < (second.place or 0, b)
+
+    def ended_before(self, a: int, b: int) -> bool:
+        """Had a ended before b began? Not if nothing is known of times."""
+        first, second = self.txns[a].span, self.txns[b].span
+        return first is not None and second is not None and first[1] < second[0]
+
     def name(self, t: int) -> str:
         """T1 for the first one of the first session, and so on: as ``isocheck check`` would name it."""
         return self.names[t] if self.names else f"T{self.by_session().index(t) + 1}"
 
     def by_session(self) -> list[int]:
         """Transactions, session after session, sessions in the order of their numbers."""
-        return sorted(range(len(self.txns)), key=lambda t: (self.txns[t].session, t))
+        return sorted(range(len(self.txns)), key=lambda t: (self.txns[t].session, self.txns[t].place or 0, t))
 
     def value(self, x: int, writer: int) -> int:
         """What ``writer`` writes to x: 1 for the first writer by name, and so on; initially 0."""
@@ -81,7 +104,8 @@ class Concrete:
 
         builder = HistoryBuilder(initial=0)
         for t in self.by_session():
-            builder.add(self.txns[t].session, self.ops(t), level=self.txns[t].level, id=self.name(t))
+            txn, (begin, end) = self.txns[t], self.txns[t].span or (None, None)
+            builder.add(txn.session, self.ops(t), level=txn.level, id=self.name(t), begin=begin, end=end)
         return builder.build(init_txn="none")
 
     def lines(self) -> list[str]:
@@ -99,10 +123,21 @@ class Concrete:
         return [" ; ".join(map(self._spelled, group)) for _, group in sessions]
 
     def _spelled(self, t: int) -> str:
-        return " ".join(f"{kind}({x},{value})" for kind, x, value in self.ops(t))
+        ops = " ".join(f"{kind}({x},{value})" for kind, x, value in self.ops(t))
+        return f"{self.times(t)} {ops}".lstrip()
+
+    @property
+    def timed(self) -> bool:
+        """Is it known when its transactions began and ended?"""
+        return any(txn.span is not None for txn in self.txns)
+
+    def times(self, t: int) -> str:
+        """Begin and end of t as "[0,1]"; nothing if they are not known."""
+        span = self.txns[t].span
+        return "" if span is None else f"[{span[0]},{span[1]}]"
 
     def short(self) -> str:
-        """On one line: sessions apart by "|", transactions of one by ";"."""
+        """On one line: sessions apart by "|", transactions of one by ";", each with [begin,end] if it has times."""
         return " | ".join(self.session_lines())
 
     def renumbered(self, order: Sequence[int]) -> "Concrete":
@@ -113,18 +148,17 @@ class Concrete:
         for t in order:
             txn = self.txns[t]
             reads = tuple((x, place[source]) for x, source in txn.reads)
-            txns.append(ConcreteTxn(sessions.setdefault(txn.session, len(sessions)), reads, txn.writes, txn.level))
+            txns.append(replace(txn, session=sessions.setdefault(txn.session, len(sessions)), reads=reads))
         return Concrete(tuple(txns))
 
     def with_keys(self, place: Mapping[int, int]) -> "Concrete":
         """The same history with other numbers for its keys."""
         return Concrete(
             tuple(
-                ConcreteTxn(
-                    txn.session,
-                    tuple((place[x], u) for x, u in txn.reads),
-                    tuple(sorted(place[x] for x in txn.writes)),
-                    txn.level,
+                replace(
+                    txn,
+                    reads=tuple((place[x], u) for x, u in txn.reads),
+                    writes=tuple(sorted(place[x] for x in txn.writes)),
                 )
                 for txn in self.txns
             ),
@@ -132,14 +166,14 @@ class Concrete:
         )
 
     def forward_orders(self, most: int = MOST_ORDERS) -> "list[tuple[int, ...]]":
-        """The orders of the transactions in which sessions and reads only go forward, but not more than ``most``."""
+        """The orders in which reads only go forward, and sessions unless they have places; not more than ``most``."""
         return list(islice(self._extended(()), most))
 
     def _extended(self, start: tuple[int, ...]) -> "Iterator[tuple[int, ...]]":
         if len(start) == len(self.txns):
             yield start
         for t, txn in enumerate(self.txns):
-            earlier = {u for u in range(t) if self.txns[u].session == txn.session} | {u for _, u in txn.reads}
+            earlier = {u for u in range(t) if txn.place is None and self.precedes(u, t)} | {u for _, u in txn.reads}
             if t not in start and earlier <= {INITIAL, *start}:
                 yield from self._extended((*start, t))
 
@@ -150,6 +184,14 @@ class Concrete:
             for x in self.keys
         }
 
+    def orders(self) -> "tuple[tuple[int, int, bool], ...]":
+        """Who comes before whom in a session or, as the last one says, in real time; nothing if numbers say it all."""
+        if all(txn.place is None and txn.span is None for txn in self.txns):
+            return ()
+        pairs = list(permutations(range(len(self.txns)), 2))
+        in_sessions = ((a, b, False) for a, b in pairs if self.precedes(a, b))
+        return *in_sessions, *((a, b, True) for a, b in pairs if self.ended_before(a, b))
+
     def canonical(self) -> "tuple[object, ...]":
         """The same for histories that differ in names, numbers and the order of reads only."""
         return min(
@@ -157,6 +199,7 @@ class Concrete:
                 tuple(t.session for t in image.txns),
                 tuple(t.level or "" for t in image.txns),
                 tuple(sorted(image.columns().values(), reverse=True)),
+                image.orders(),
             )
             for image in map(self.renumbered, self.forward_orders())
         )
@@ -180,7 +223,13 @@ class ConcreteView(View):
 
     @override
     def session(self, a: int, b: int) -> Literal:
-        return TRUE if a < b and self.concrete.txns[a].session == self.concrete.txns[b].session else FALSE
+        return TRUE if self.concrete.precedes(a, b) else FALSE
+
+    @override
+    def realtime(self, a: int, b: int) -> Literal:
+        if self.concrete.txns[a].span is None:
+            raise ValueError(NO_TIMES)
+        return TRUE if self.concrete.ended_before(a, b) else FALSE
 
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
         """By the order of the reads: the first of y from u against the last of x from ``source``."""

@@ -9,13 +9,14 @@ A history satisfies a level if there is a witness for which the formula is true.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast, overload
 from typing import Literal as OneOf
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.history.model import INITIAL
+from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.synth.relation import Relation
 from plume_py.synth.view import View
 
@@ -59,7 +60,7 @@ class Definition:
     """A level.
 
     ``premise`` is there if it is an axiom whose premise is about the history alone, ``side`` if such a level also asks
-    for something without an axiom.
+    for something without an axiom. Wherever it speaks of session order, ``order`` between transactions is meant.
     """
 
     name: str
@@ -70,9 +71,21 @@ class Definition:
     side: Callable[[View], Literal] | None = None
     ordered: bool = False  # does it look at the order of reads, or at reads of one key from several transactions?
     external: bool = True  # form vis: does every read return the last visible write?
+    order: str = DEFAULT_ORDER
+    of: str | None = None  # what it is called without its order, if its name says one
+
+    @property
+    def level(self) -> str:
+        """Its name without an order."""
+        return self.of or self.name
+
+    def in_order(self, order: str, name: str) -> "Definition":
+        """The same with another order between transactions."""
+        return replace(self, name=name, order=order, of=self.level)
 
     def holds(self, h: View, w: Witness) -> Literal:
         """Does the witness show the level? It must be well-formed, too."""
+        h = h.in_order(self.order)
         if self.form == "history":
             return self.body(h, Witness(None))  # whichever order it looked at, another would do as well
         contained = h.base.inside(w.vis if self.form == "vis" else w.co)

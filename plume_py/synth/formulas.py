@@ -239,7 +239,7 @@ _TAPS = {
 
 def _taps_of(name: str) -> Body:
     def body(h: View, w: Witness) -> Literal:
-        parts = [patterns_absent(h, premise) for premise in _TAPS[name]]
+        parts = [h.causal.irreflexive(), *(patterns_absent(h, premise) for premise in _TAPS[name])]
         return h.all(parts if name == "RC" else (cut_isolation(h), *parts))
 
     return body

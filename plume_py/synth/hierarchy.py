@@ -5,17 +5,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.base.limits import Limits
+from plume_py.levels import RUNNABLE
+from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, TIMED
 from plume_py.report.graphviz import FONT, MONO, Graph, text
 from plume_py.report.graphviz import lines as stacked
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import witness_of
-from plume_py.synth.registry import definitions
+from plume_py.synth.registry import definitions, in_order
 from plume_py.synth.report import native
 from plume_py.synth.scope import Scope
 from plume_py.synth.synthesis import SynthesisResult, synthesize
 
 # What is compared unless asked otherwise.
 USUAL = ("CI", "RC", "RA", "TCC", "PC", "UA", "NLU", "PSI", "SI", "UpdateSer", "SER")
+# The same where levels are compared in several orders between transactions; and these orders.
+USUAL_IN_ORDERS = RUNNABLE
+COMPARED = (NONE, SESSION, REALTIME)
+# What a history shows if times count.
+TIMES = "[begin,end] of a transaction are by one clock"
 
 
 @dataclass(frozen=True)
@@ -35,9 +42,23 @@ class Hierarchy:
     classes: tuple[tuple[str, ...], ...]
     steps: tuple[HierarchyEdge, ...]
 
+    @property
+    def timed(self) -> bool:
+        """Do times matter to some of them?"""
+        return any(step.apart.found[0].concrete.timed for step in self.steps)
+
     def name(self, number: int) -> str:
         """Of a class."""
         return " = ".join(self.classes[number])
+
+
+def in_all_orders(names: Iterable[str | Definition]) -> list[Definition]:
+    """Each level without an order, with that of sessions and in real time; those whose names say an order stay."""
+    found = []
+    for level in definitions(names):
+        said = level.order != DEFAULT_ORDER or level.level != level.name
+        found += [level] if said else [in_order(level, order) for order in COMPARED]
+    return list(dict.fromkeys(found))
 
 
 def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | None = None) -> Hierarchy:
@@ -45,6 +66,8 @@ def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | 
     levels = definitions(names)
     if scope.rereads is None:  # the same histories for all pairs, or what is learnt from one would not count for others
         scope = replace(scope, rereads=any(level.ordered for level in levels))
+    if scope.orders is None:  # for the same reason
+        scope = replace(scope, orders=frozenset(level.order for level in levels))
     implies = _implications(levels, scope, limits)
     order = range(len(levels))
     leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]
@@ -57,9 +80,15 @@ def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | 
             if a != b and implies[a][b]:
                 between = any(c not in (a, b) and implies[a][c] and implies[c][b] for c in leaders)
                 if not between:
-                    apart = synthesize([levels[b]], [levels[a]], scope, minimal=True, limits=limits)
-                    steps.append(HierarchyEdge(below, above, apart))
+                    steps.append(HierarchyEdge(below, above, _apart(levels[b], levels[a], scope, limits)))
     return Hierarchy(scope, tuple(classes), tuple(steps))
+
+
+def _apart(below: Definition, above: Definition, scope: Scope, limits: Limits | None) -> SynthesisResult:
+    """A smallest history that only ``below`` allows; without times if neither looks at them."""
+    if scope.orders is not None and TIMED.isdisjoint((below.order, above.order)):
+        scope = replace(scope, orders=scope.orders - TIMED)
+    return synthesize([below], [above], scope, minimal=True, limits=limits)
 
 
 def _implications(levels: Sequence[Definition], scope: Scope, limits: Limits | None) -> list[list[bool]]:
@@ -96,10 +125,12 @@ def _close(known: list[list[bool | None]]) -> None:
 
 def dot(hierarchy: Hierarchy) -> str:
     """The picture: stronger levels above, on each edge a history that only the lower one allows."""
-    words = (
+    words = [
         "Stronger levels are higher. On an edge, a line per session: a smallest history that tells them apart.",
         f"Compared on all histories of up to {hierarchy.scope}.",
-    )
+    ]
+    if hierarchy.timed:
+        words.insert(1, f"{TIMES}.")
     graph = Graph("hierarchy", label=stacked(map(text, words)), labelloc="b", fontsize=11, rankdir="BT")
     graph.defaults("graph", nodesep=1.0, ranksep=0.9)
     graph.defaults("node", fontname=FONT, fontsize=13, shape="box", style="rounded")
@@ -122,7 +153,7 @@ def lines(hierarchy: Hierarchy) -> Iterator[str]:
     for step in hierarchy.steps:
         yield f"{hierarchy.name(step.below)} < {hierarchy.name(step.above)}:  {step.apart.found[0].concrete.short()}"
     yield ""
-    yield f"compared on all histories of up to {hierarchy.scope}"
+    yield f"compared on all histories of up to {hierarchy.scope}{f'; {TIMES}' if hierarchy.timed else ''}"
 
 
 def plain(hierarchy: Hierarchy) -> dict[str, Any]:

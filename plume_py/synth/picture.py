@@ -1,6 +1,6 @@
-"""A history as a picture: sessions as columns, who read from whom as edges."""
+"""A history as a picture: sessions as columns, who read from whom as edges, and who had ended before whom began."""
 
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, permutations
 
 from plume_py.history.model import INITIAL
 from plume_py.report.graphviz import FONT, MONO, PALE, Graph, font, lines, text
@@ -21,6 +21,7 @@ def picture(concrete: Concrete, title: str = "") -> str:
     for number, (_, group) in enumerate(groupby(concrete.by_session(), lambda t: concrete.txns[t].session)):
         _draw_session(graph, concrete, number, list(group))
     _draw_reads(graph, concrete)
+    _draw_times(graph, concrete)
     return graph.source
 
 
@@ -30,7 +31,7 @@ def _draw_session(graph: Graph, concrete: Concrete, number: int, members: list[i
     with graph.subgraph(f"cluster_{number}", label=label, fontsize=11, color="#C8C8C8") as cluster:
         for t in members:
             level = concrete.txns[t].level
-            head = text(f"{concrete.name(t)} at {level}" if level else concrete.name(t))
+            head = text(f"{concrete.name(t)}{f' at {level}' if level else ''} {concrete.times(t)}".rstrip())
             cluster.node(f"t{t}", lines([head, *(text(f"{kind}({x}, {v})") for kind, x, v in concrete.ops(t))]))
     for a, b in pairwise(members):
         graph.edge(f"t{a}", f"t{b}", font("SO", color=look.colour), style=look.style, color=look.colour, weight=9)
@@ -43,3 +44,12 @@ def _draw_reads(graph: Graph, concrete: Concrete) -> None:
             keys = ", ".join(sorted({KEYS[x] for x, _ in reads}))
             tail, colour = (START, "#9A9A9A") if source == INITIAL else (f"t{source}", LOOKS["WR"].colour)
             graph.edge(tail, f"t{t}", font(f"WR({keys})", color=colour), color=colour)
+
+
+def _draw_times(graph: Graph, concrete: Concrete) -> None:
+    """An edge from one who had ended to one of another session who began later, unless a third stands in between."""
+    look, early = LOOKS["RT"], concrete.ended_before
+    for a, b in permutations(range(len(concrete.txns)), 2):
+        between = any(early(a, c) and early(c, b) for c in range(len(concrete.txns)))
+        if early(a, b) and not between and not concrete.precedes(a, b):
+            graph.edge(f"t{a}", f"t{b}", font("RT", color=look.colour), style=look.style, color=look.colour)

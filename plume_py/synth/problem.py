@@ -96,6 +96,7 @@ class Problem:
     ) -> None:
         self.allow, self.forbid, self.scope, self.programs = allow, forbid, scope, programs
         self.tricks, self.limits = tricks or Tricks(), limits or Limits()
+        self.orders = scope.orders or {level.order for level in (*allow, *forbid)}
         self.ordered = self._ordered()
         self.rereads = self._rereads() if scope.rereads is None else scope.rereads
         self.candidates = 0
@@ -107,7 +108,7 @@ class Problem:
         """Can some level in question tell one read of a key from two, or one order of reads from another?"""
         programs = self.programs or ()
         committed = not programs or any(program.level in (None, WEAKEST) for program in programs)
-        return any(level.ordered or (level.name == "declared" and committed) for level in (*self.allow, *self.forbid))
+        return any(level.ordered or (level.level == "declared" and committed) for level in (*self.allow, *self.forbid))
 
     def _rereads(self) -> bool:
         """May a key be read twice? Not if programs say what is read: that is a set of keys."""
@@ -116,7 +117,14 @@ class Problem:
     def _build(self) -> None:
         """The formula, from nothing."""
         self.formula = formula = Formula(self.limits)
-        self.history = Unknown(formula, self.scope, self.programs, rereads=self.rereads, symmetry=self.tricks.symmetry)
+        self.history = Unknown(
+            formula,
+            self.scope,
+            self.programs,
+            rereads=self.rereads,
+            symmetry=self.tricks.symmetry,
+            orders=self.orders,
+        )
         self.blocks: list[Block] = []
         for definition in self.allow:
             if definition.form == "history":
@@ -132,7 +140,7 @@ class Problem:
             formula.require(lesson(self.history))
 
     def _numbering(self) -> Witness:
-        """The numbering is a commit order of every history."""
+        """The numbering is a commit order of every history in which sessions go forward."""
         return Witness(Relation.of_order(self.formula, self.scope.txns, FixedOrder(range(self.scope.txns))))
 
     # -- what can be required of a history beforehand ---------------------------------------------------------------
@@ -244,6 +252,7 @@ def _not_this(concrete: Concrete, ordered: bool = False) -> Lesson:
 def broken(h: View, definition: Definition) -> Literal:
     """A weak level is broken: what it forces is cyclic together with session order and reads-from, or impossible."""
     assert definition.premise is not None
+    h = h.in_order(definition.order)
     edges, impossible = forced(h, definition.premise(h))
     side = TRUE if definition.side is None else definition.side(h)
     return h.any((-side, impossible, (h.base | edges).cyclic()))
@@ -251,10 +260,11 @@ def broken(h: View, definition: Definition) -> Literal:
 
 def visibilities(h: View, definition: Definition, co: Relation) -> list[Relation]:
     """What transactions see at least under some level, given the commit order; for a known level, under that one."""
-    if definition.name == "declared":
+    h = h.in_order(definition.order)
+    if definition.level == "declared":
         ascending = all(co[a, b] == TRUE for b in h.txns for a in range(b))
         return [declared_visibility(h, co)] if ascending else []
-    own = definition.name.removesuffix("@vis")
+    own = definition.level.removesuffix("@vis")
     return [VISIBILITY[own](h, co)] if own in VISIBILITY else [visible(h, co) for visible in VISIBILITY.values()]
 
 
@@ -263,7 +273,7 @@ def witness_of(
 ) -> ConcreteWitness | None:
     """A witness that shows the level in a given history, or None if it is broken."""
     with Formula() as formula:
-        h = ConcreteView(formula, concrete)
+        h = ConcreteView(formula, concrete).in_order(definition.order)
         size = len(concrete.txns)
         if definition.form == "history":
             held = definition.holds(h, Witness(None))

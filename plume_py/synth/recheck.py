@@ -5,7 +5,7 @@ Levels that ``isocheck check`` knows are decided by it, its counterexamples and 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from math import factorial
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import TRUE, Formula
 from plume_py.levels import RUNNABLE
+from plume_py.levels.orders import DEFAULT_ORDER, WEAKER
 from plume_py.synth.concrete import Concrete, ConcreteView
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import ConcreteWitness, witness_of
@@ -48,33 +49,59 @@ def recheck(
 ) -> Rechecked:
     """Judge again; DefectError if anything comes out differently."""
     history = concrete.history()
-    result = _checked(history, [d for d in (*allow, *forbid) if checker_level(d.name)], limits)
+    results = _checked(history, [d for d in (*allow, *forbid) if checker_level(d)], limits)
     lines = []
     shown = {w.level: w for w in witnesses}
     for definition in allow:
         _confirm_witness(concrete, definition, shown.get(definition.name))
-        name = checker_level(definition.name)
-        if name is None or result is None:
+        name = checker_level(definition)
+        if name is None:
             lines.append(f"{definition.name} holds: its definition is true for the witness")
             continue
-        _agree(concrete, definition, result.levels[name].ok, expected=True)
-        how = _verify_order(history, concrete, name, shown.get(definition.name))
+        _agree(concrete, definition, results[definition.order].levels[name].ok, expected=True)
+        how = _verify_order(history, concrete, definition, shown.get(definition.name))
         lines.append(f"{definition.name} holds: says check{how}")
     for definition in forbid:
-        name = checker_level(definition.name)
-        if name is None or result is None:
+        name = checker_level(definition)
+        if name is None:
             lines.append(f"{definition.name} is broken: {_exhausted(concrete, definition, limits)}")
             continue
+        result = results[definition.order]
         _agree(concrete, definition, result.levels[name].ok, expected=False)
         lines.append(f"{definition.name} is broken: says check{_verify_violations(history, result)}")
-    return Rechecked(result, tuple(lines))
+    return Rechecked(_as_one((*allow, *forbid), results), tuple(lines))
 
 
-def _checked(history: "History", definitions: list[Definition], limits: Limits | None) -> "Result | None":
+def _checked(history: "History", definitions: list[Definition], limits: Limits | None) -> "dict[str, Result]":
+    """What the checker says, by the order between transactions."""
     from plume_py.checking.check import check
 
-    names = list(dict.fromkeys(str(checker_level(d.name)) for d in definitions))
-    return check(history, names, name="history", limits=limits) if names else None
+    names: dict[str, list[str]] = {}
+    for definition in definitions:
+        names.setdefault(definition.order, []).append(str(checker_level(definition)))
+    return {
+        order: check(history, list(dict.fromkeys(levels)), order=order, name="history", limits=limits)
+        for order, levels in names.items()
+    }
+
+
+def _as_one(definitions: Sequence[Definition], results: "dict[str, Result]") -> "Result | None":
+    """What was said in several orders: each verdict under a name that says its order, and all counterexamples."""
+    from plume_py.checking.check import distinct
+
+    if len(results) < 2 and DEFAULT_ORDER in results:
+        return results[DEFAULT_ORDER]
+    if not results:
+        return None
+    levels = {}
+    for definition in definitions:
+        name = checker_level(definition)
+        if name is not None:
+            levels[definition.name] = results[definition.order].levels[name]
+    weaker_first = [results[order] for order in sorted(results, key=lambda order: len(WEAKER[order]))]
+    violations = tuple(distinct(violation for result in weaker_first for violation in result.violations))
+    counts = {tap: count for result in weaker_first for tap, count in result.counts.items()}
+    return replace(weaker_first[0], levels=levels, violations=violations, counts=counts)
 
 
 def _agree(concrete: Concrete, definition: Definition, ok: bool | None, expected: bool) -> None:
@@ -93,15 +120,19 @@ def _confirm_witness(concrete: Concrete, definition: Definition, given_witness: 
             raise DefectError(f"{definition.name} of {concrete.short()}: the witness does not show it")
 
 
-def _verify_order(history: "History", concrete: Concrete, name: str, witness: ConcreteWitness | None) -> str:
+def _verify_order(
+    history: "History", concrete: Concrete, definition: Definition, witness: ConcreteWitness | None
+) -> str:
     """The commit order of the search, by ``verify``."""
     from plume_py.verify import WitnessClaim, verify_witness
 
+    name = checker_level(definition)
     if witness is None or name not in (*RUNNABLE, "declared"):
         return ""
     order: list[str | int] = [concrete.name(t) for t in witness.order]
     levels = [concrete.txns[t].level or "" for t in witness.order] if name == "declared" else []
-    problems = verify_witness(history, WitnessClaim(level=name, order=order, levels=levels))  # type: ignore[arg-type]
+    claim = WitnessClaim(level=name, order=order, between=definition.order, levels=levels)  # type: ignore[arg-type]
+    problems = verify_witness(history, claim)
     if problems:
         raise DefectError(f"{witness.level} of {concrete.short()}: verify refutes its order: {problems[0]}")
     return f", and verify: {' '.join(map(str, order))} shows it"

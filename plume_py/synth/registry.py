@@ -7,32 +7,62 @@ from pathlib import Path
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.text import display
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import NAMES, RUNNABLE
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, asked, strong_name
 from plume_py.synth.definition import Definition, describe_error
 from plume_py.synth.formulas import DEFINITIONS
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
+_ORDERS = f"an order may follow: {', '.join(f'@{order}' for order in ORDERS)}"
 _FORMS = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}
 
 
 def definition(name: str, defined: Mapping[str, Definition] | None = None) -> Definition:
-    """The level of that name: ``SI``, ``SI@co``, ``SI@vis``, ``RA@tap``, an alias of it, or one of ``defined``."""
-    if defined and name in defined:
-        return defined[name]
-    stem, _, form = name.strip().partition("@")
-    stem = parse_level(stem) or stem
-    spelled = _SPELLED.get(f"{stem}{_FORMS.get(form.upper(), '@' + form) if form else ''}".upper())
+    """The level of that name: ``SI``, ``SI@co``, ``SI@vis``, ``RA@tap``, an alias of it, or one of ``defined``.
+
+    Some names say an order between transactions (``SSER``, ``StrongSI@vis``); to any other it can be added
+    (``UA@realtime``, ``SI@vis@none``).
+    """
+    named, order = _and_order(name.strip())
+    if defined and named in defined:
+        return defined[named] if order is None else in_order(defined[named], order)
+    stem, _, form = named.partition("@")
+    meant = asked(stem)
+    level = stem if meant is None else meant.level
+    suffix = _FORMS.get(form.upper(), "@" + form) if form else ""
+    spelled = _SPELLED.get(f"{level}{suffix}".upper())
     if spelled is None:
         known = [*DEFINITIONS, *(defined or ())]
         near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE"
+        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE; {_ORDERS}"
         raise IsocheckError(f"'{display(name)}' is not a level; {hint}")
-    return DEFINITIONS[spelled]
+    found = DEFINITIONS[spelled]
+    if meant is not None and meant.name != meant.level:  # the name says the order
+        if order is not None:
+            raise IsocheckError(f"'{display(name)}' says its order twice; write {meant.name} or {level}@{order}")
+        return found.in_order(meant.order, meant.name + suffix)
+    return found if order is None else in_order(found, order)
 
 
-def checker_level(name: str) -> str | None:
+def in_order(level: Definition, order: str) -> Definition:
+    """The level with this order, under a name that says both."""
+    if order == DEFAULT_ORDER:
+        return level
+    stem, at, form = level.name.partition("@")
+    if order == REALTIME and stem in RUNNABLE:
+        return level.in_order(order, strong_name(stem, order) + at + form)
+    return level.in_order(order, f"{level.name}@{order}")
+
+
+def _and_order(name: str) -> tuple[str, str | None]:
+    """``SI@vis@none``: the name, and the order that is added to it."""
+    stem, _, order = name.rpartition("@")
+    return (stem, order.lower()) if stem and order.lower() in ORDERS else (name, None)
+
+
+def checker_level(definition: Definition) -> str | None:
     """The level that ``isocheck check`` decides for the same histories, if there is one."""
-    stem = name.partition("@")[0]
+    stem = definition.level.partition("@")[0]
     return stem if stem in NAMES or stem == "declared" else None
 
 
@@ -68,7 +98,7 @@ def _reject(definitions: Mapping[str, Definition], path: str) -> None:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
             problem = f"'{display(str(name))}' is no name for a level"
             raise InputError(problem, hint="use letters and digits").in_source(path)
-        if name.upper() in _SPELLED or parse_level(name) is not None:
+        if name.upper() in _SPELLED or asked(name) is not None:
             raise InputError(f"'{display(name)}' is the name of a level already", hint="choose another").in_source(path)
 
 

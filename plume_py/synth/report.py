@@ -33,7 +33,8 @@ def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = T
         concrete = found.concrete
         sizes = (len(concrete.txns), "transaction"), (concrete.operations, "operation"), (len(concrete.keys), "key")
         size = ", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in sizes)
-        lines += ["", f"history {place}: {size}"]
+        times = "; [begin,end] by one clock" if concrete.timed else ""
+        lines += ["", f"history {place}: {size}{times}"]
         lines += [f"  {line}" for line in concrete.lines()]
         lines += list(_reasons(found, outcome, style, explain))
     if outcome.found:
@@ -76,6 +77,8 @@ def native(separating: SeparatingHistory) -> dict[str, Any]:
         txn: dict[str, Any] = {"id": concrete.name(t), "ops": [list(op) for op in concrete.ops(t)]}
         if concrete.txns[t].level is not None:
             txn["level"] = concrete.txns[t].level
+        if (span := concrete.txns[t].span) is not None:
+            txn["start"], txn["end"] = span
         sessions.setdefault(concrete.txns[t].session, []).append(txn)
     return {"initial": 0, "sessions": list(sessions.values())}
 

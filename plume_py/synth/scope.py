@@ -15,6 +15,8 @@ class Scope:
 
     The initial value counts as one of the values, so ``values`` allows one writer less for each key.
     ``rereads``: may a transaction read a key from several others? None leaves it to the levels in question.
+    ``orders`` between transactions that count: with real time, histories have times, and with none, sessions may read
+    from their own future; None leaves it to the levels in question.
     """
 
     txns: int = 3
@@ -23,6 +25,7 @@ class Scope:
     sessions: int | None = None
     blind_writes: bool = True
     rereads: bool | None = None
+    orders: frozenset[str] | None = None
 
     def __post_init__(self) -> None:
         bounds = {"txns": MOST_TXNS, "keys": MOST_KEYS, "values": MOST_VALUES, "sessions": MOST_TXNS}

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import Literal
+from plume_py.levels.orders import TIMED
 from plume_py.synth.concrete import Concrete
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import ConcreteWitness, Problem, Tricks
@@ -56,7 +58,7 @@ def synthesize(
     """Search for ``count`` histories, no two of them isomorphic, that ``allow`` allow and ``forbid`` forbid.
 
     ``up_to``: with as few transactions as possible, at most those of the scope, instead of exactly so many.
-    ``minimal``: besides, with as few keys, then operations, then pairs of session order as possible.
+    ``minimal``: besides, with as few keys, then operations, then pairs of session order and of real time as possible.
     ``fixed``: what is given of each transaction: keys read and written, session, level (for the level "declared").
     Each history was checked again, by other means, before it is returned; LimitError when the limits end the search
     before any was found.
@@ -123,15 +125,17 @@ def _distinct(problem: Problem, count: int, minimal: bool) -> Iterator[tuple[Con
 def _minimised(
     problem: Problem, solution: tuple[Concrete, list[ConcreteWitness]]
 ) -> tuple[tuple[Concrete, list[ConcreteWitness]], list[Literal]]:
-    """A smallest history: by keys, by operations, by pairs of session order; and what keeps others as small."""
+    """A smallest history: by keys, operations, pairs of session order and of real time; what keeps others as small."""
     h = problem.history
     keys = [h.any(h.operations(x)) for x in h.keys]
-    pairs = [h.so[a, b] for b in h.txns for a in range(b)]
+    pairs = list(permutations(h.txns, 2))
     measures: list[tuple[list[Literal], Callable[[Concrete], int]]] = [
         (keys, lambda concrete: len(concrete.keys)),
         (h.operations(), lambda concrete: concrete.operations),
-        (pairs, lambda concrete: concrete.session_pairs),
+        ([h.so[a, b] for a, b in pairs], lambda concrete: concrete.session_pairs),
     ]
+    if not TIMED.isdisjoint(problem.orders):
+        measures.append(([h.realtime(a, b) for a, b in pairs], lambda concrete: concrete.realtime_pairs))
     kept: list[Literal] = []
     for literals, measure in measures:
         size = measure(solution[0])

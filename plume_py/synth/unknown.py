@@ -1,21 +1,25 @@
 """A history that is still to be found: variables for its reads, writes and sessions, and what makes it well-formed.
 
 Transactions are numbered in an order in which sessions and reads only go forward; one exists in every history that has
-no causal cycle, so nothing is lost. Where one of the wanted commit orders is fixed to the numbering, the names of
-transactions are no longer interchangeable, which is what makes the search small.
+no causal cycle, so nothing is lost. Where some level does without session order, only reads go forward, and sessions
+have an order of their own; where real time counts, who had ended before whom began is unknown, too. Where one of the
+wanted commit orders is fixed to the numbering, the names of transactions are no longer interchangeable, which is what
+makes the search small.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal, TotalOrder
 from plume_py.base.override import override
 from plume_py.history.model import INITIAL
 from plume_py.levels import RUNNABLE
+from plume_py.levels.orders import DEFAULT_ORDER, NONE, TIMED
 from plume_py.synth.concrete import Concrete, ConcreteTxn
 from plume_py.synth.scope import Program, Scope
-from plume_py.synth.view import View
+from plume_py.synth.times import UnknownTimes, spans
+from plume_py.synth.view import NO_TIMES, View
 
 
 class Unknown(View):
@@ -29,7 +33,9 @@ class Unknown(View):
         *,
         rereads: bool = False,
         symmetry: bool = True,
+        orders: Collection[str] = (DEFAULT_ORDER,),
     ) -> None:
+        """``orders`` between transactions: those that count for some level in question."""
         super().__init__(formula, scope.txns, scope.keys)
         self.scope, self.programs = scope, programs
         self._writes = {(t, x): formula.variable() for t in self.txns for x in self.keys}
@@ -37,6 +43,10 @@ class Unknown(View):
         self._orders: dict[int, _ReadOrder] = {}
         self._well_formed(rereads)
         self._sessions = _Sessions(self, symmetry)
+        self._times = UnknownTimes(formula, scope.txns) if not TIMED.isdisjoint(orders) else None
+        self._sequence = self._order_sessions() if NONE in orders else None
+        if self._times is not None:
+            self._keep_time(self._times)
         if programs is not None:
             self._place = [[formula.variable() for _ in programs] for _ in self.txns]
             self._run(programs)
@@ -54,8 +64,16 @@ class Unknown(View):
         return self._reads.get((t, x, source), FALSE)
 
     def session(self, a: int, b: int) -> Literal:
-        """By the sessions of both."""
+        """By the sessions of both, and the numbering, or the order of sessions if there is one."""
+        if self._sequence is not None:
+            return self.all((self._sessions.same(a, b), self._sequence(a, b)))
         return self._sessions.same(a, b) if a < b else FALSE
+
+    @override
+    def realtime(self, a: int, b: int) -> Literal:
+        if self._times is None:
+            raise ValueError(NO_TIMES)
+        return self._times.before(a, b)
 
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
         """By an order of the reads of t, which comes into being when it is first asked for."""
@@ -101,6 +119,17 @@ class Unknown(View):
             for x in self.keys:
                 self.formula.at_most(self.scope.values - 1, [self._writes[t, x] for t in self.txns])
 
+    def _order_sessions(self) -> Callable[[int, int], Literal]:
+        """How sessions go, if not by number: as time does, if there is one."""
+        return TotalOrder(self.formula, len(self.txns)).before if self._times is None else self._times.before
+
+    def _keep_time(self, times: UnknownTimes) -> None:
+        """In a session, who comes first has ended before the next begins."""
+        for b in self.txns:
+            for a in range(b):
+                later = (times.before(b, a),) if self._sequence is not None else ()
+                self.formula.require(-self._sessions.same(a, b), times.before(a, b), *later)
+
     def _run(self, programs: Sequence[Program]) -> None:
         """Each transaction runs one of the programs, and each program runs once."""
         formula = self.formula
@@ -126,11 +155,9 @@ class Unknown(View):
                 if p != q and first.session is not None and second.session is not None:
                     here = (-self._place[a][p], -self._place[b][q])
                     if first.session != second.session:
-                        self.formula.require(*here, -self.session(a, b))
-                    elif p < q:
-                        self.formula.require(*here, self.session(a, b))
+                        self.formula.require(*here, -self._sessions.same(a, b))
                     else:
-                        self.formula.require(*here)
+                        self.formula.require(*here, self.session(a, b) if p < q else self.session(b, a))
 
     def _order_keys(self) -> None:
         """Keys are interchangeable: those that are used more, compared transaction by transaction, come first."""
@@ -154,15 +181,24 @@ class Unknown(View):
         """The history in the last solution."""
         value = self.formula.value
         txns, names = [], []
+        times = [None] * len(self.txns) if self._times is None else spans(len(self.txns), self._times.solution())
         for t in self.txns:
             reads = [(x, u) for x in self.keys for u in range(INITIAL, t) if value(self._reads[t, x, u])]
             if t in self._orders:
                 reads = self._orders[t].solution(reads)
             writes = tuple(x for x in self.keys if value(self._writes[t, x]))
             level, name = self._origin(t)
-            txns.append(ConcreteTxn(self._sessions.solution(t), tuple(reads), writes, level))
+            session, place = self._sessions.solution(t), self._place_in_session(t)
+            txns.append(ConcreteTxn(session, tuple(reads), writes, level, place, times[t]))
             names.append(name)
         return Concrete(tuple(txns), tuple(names) if self.programs is not None else ())
+
+    def _place_in_session(self, t: int) -> int | None:
+        """Of t in the last solution, where it is not by number; asked of variables, as gates may be newer than that."""
+        if self._sequence is None:
+            return None
+        session = self._sessions.solution
+        return sum(session(a) == session(t) and self.formula.value(self._sequence(a, t)) for a in self.txns)
 
     def _origin(self, t: int) -> tuple[str | None, str]:
         """Level and name of t in the last solution."""
@@ -176,16 +212,17 @@ class Unknown(View):
         return level, name
 
     def structure(self, concrete: Concrete) -> list[Literal]:
-        """Literals that are all true exactly if this is the history: reads, writes and session order."""
+        """Literals that are all true exactly if this is the history: reads, writes, session order and real time."""
         literals = []
         for (t, x), literal in self._writes.items():
             literals.append(literal if x in concrete.txns[t].writes else -literal)
         for (t, x, u), literal in self._reads.items():
             literals.append(literal if (x, u) in concrete.txns[t].reads else -literal)
-        for b in self.txns:
-            for a in range(b):
-                same = concrete.txns[a].session == concrete.txns[b].session
-                literals.append(self.so[a, b] if same else -self.so[a, b])
+        for a, b in permutations(self.txns, 2):
+            literals.append(self.so[a, b] if concrete.precedes(a, b) else -self.so[a, b])
+            if self._times is not None:
+                early = self._times.before(a, b)
+                literals.append(early if concrete.ended_before(a, b) else -early)
         if "_levels" in self.__dict__:
             literals += [self._levels[t][str(txn.level)] for t, txn in enumerate(concrete.txns)]
         return literals

@@ -9,8 +9,12 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
+from plume_py.base.override import override
 from plume_py.history.model import INITIAL
+from plume_py.levels.orders import DEFAULT_ORDER, NONE, PER_KEY
 from plume_py.synth.relation import Relation
+
+NO_TIMES = "a history without times has no real time"
 
 
 class View(ABC):
@@ -19,6 +23,7 @@ class View(ABC):
     def __init__(self, formula: Formula, txns: int, keys: int) -> None:
         self.formula = formula
         self.txns, self.keys = range(txns), range(keys)
+        self._in_order: dict[str, View] = {DEFAULT_ORDER: self}
 
     @abstractmethod
     def writes(self, t: int, x: int) -> Literal:
@@ -33,12 +38,22 @@ class View(ABC):
         """Does a come before b in one session?"""
 
     @abstractmethod
+    def realtime(self, a: int, b: int) -> Literal:
+        """Had a ended before b began?"""
+
+    @abstractmethod
     def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
         """Did t read y from u, and later x from ``source``?"""
 
     @abstractmethod
     def at(self, t: int, level: str) -> Literal:
         """Does t run at this level?"""
+
+    def in_order(self, order: str) -> "View":
+        """The same history as a level sees it that respects this order between transactions."""
+        if order not in self._in_order:
+            self._in_order[order] = _InOrder(self, order)
+        return self._in_order[order]
 
     # -- logic ---------------------------------------------------------------------------------------------------
 
@@ -105,6 +120,10 @@ class View(ABC):
         """Does t write anything?"""
         return self.any(self.writes(t, x) for x in self.keys)
 
+    def touches(self, t: int, x: int) -> Literal:
+        """Does t read x, or write it?"""
+        return self.any((self.writes(t, x), *(self.reads(t, x, source) for source in self.sources(t))))
+
     def read_before(self, t: int, u: int, x: int, source: int) -> Literal:
         """Did t read anything from u, and later x from ``source``?"""
         return self.any(self.read_earlier(t, y, u, x, source) for y in self.keys)
@@ -127,3 +146,44 @@ class View(ABC):
                         if t2 not in (t1, t3) and self.writes(t2, x) != FALSE:
                             found.append((t1, t2, t3, x, self.all((read, self.writes(t2, x)))))
         return found
+
+
+class _InOrder(View):
+    """A history in which something else takes the place of session order: nothing, or real time in addition."""
+
+    def __init__(self, given: View, order: str) -> None:
+        super().__init__(given.formula, len(given.txns), len(given.keys))
+        self._given, self._order = given, order
+
+    @override
+    def session(self, a: int, b: int) -> Literal:
+        if self._order == NONE:
+            return FALSE
+        early = self._given.realtime(a, b)
+        if self._order == PER_KEY and early != FALSE:
+            early = self.all((early, self.any(self.all((self.touches(a, x), self.touches(b, x))) for x in self.keys)))
+        return self.any((self._given.session(a, b), early))
+
+    @override
+    def in_order(self, order: str) -> View:
+        return self._given.in_order(order)
+
+    @override
+    def writes(self, t: int, x: int) -> Literal:
+        return self._given.writes(t, x)
+
+    @override
+    def reads(self, t: int, x: int, source: int) -> Literal:
+        return self._given.reads(t, x, source)
+
+    @override
+    def realtime(self, a: int, b: int) -> Literal:
+        return self._given.realtime(a, b)
+
+    @override
+    def read_earlier(self, t: int, y: int, u: int, x: int, source: int) -> Literal:
+        return self._given.read_earlier(t, y, u, x, source)
+
+    @override
+    def at(self, t: int, level: str) -> Literal:
+        return self._given.at(t, level)

@@ -8,8 +8,8 @@ from paths import ROOT
 from synth_histories import plain
 
 from plume_py.levels import LEVELS, RUNNABLE, weaker_levels
-from plume_py.synth import Program, Scope, level, load_definitions, synthesize
-from plume_py.synth.hierarchy import USUAL, hierarchy
+from plume_py.synth import Program, Scope, definition, level, load_definitions, synthesize
+from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
 from plume_py.synth.relate import relate
 
 SCOPE = Scope(4, 2, 4)
@@ -73,7 +73,7 @@ def test_one_level_for_all_transactions_is_that_level(name):
 def test_the_page_of_the_hierarchy_is_right():
     """The steps of docs/hierarchy.md are those that are found now; each history tells its two levels apart."""
     text = (ROOT / "docs" / "hierarchy.md").read_text()
-    text = text.partition("## All definitions")[0]
+    text = text.partition("\n## ")[0]
     rows = re.findall(r"^\| (\w+) \| (\w+) \| `([^`]+)` \|", text, re.M)
     now = hierarchy(USUAL, SCOPE)
     assert {(weaker, stronger) for weaker, stronger, _ in rows} == {
@@ -88,6 +88,25 @@ def test_the_page_of_the_hierarchy_is_right():
         verdicts = oracle.verdicts(plain(step.apart.found[0].concrete))
         assert all(verdicts[name] for name in now.classes[step.below] if name in LEVELS)
         assert not any(verdicts[name] for name in now.classes[step.above] if name in LEVELS)
+
+
+def test_the_page_shows_where_orders_sit():
+    """The steps of docs/hierarchy.md between levels in several orders, against what is found now, and the oracle."""
+    text = (ROOT / "docs" / "hierarchy.md").read_text()
+    text = text.partition("## Which order counts")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (\S+) \| (\S+) \| `([^`]+)` \|", text, re.M)
+    now = hierarchy(in_all_orders(USUAL_IN_ORDERS), SCOPE)
+    assert {(weaker, stronger) for weaker, stronger, _ in rows} == {
+        (now.name(step.below), now.name(step.above)) for step in now.steps
+    }
+    shown = [(weaker, stronger, history.replace("\\", "")) for weaker, stronger, history in rows]
+    shown += [(now.name(s.below), now.name(s.above), s.apart.found[0].concrete.short()) for s in now.steps]
+    for weaker, stronger, history in shown:
+        times = [(int(begin), int(end)) for begin, end in re.findall(r"\[(\d+),(\d+)\]", history)]
+        for name, expected in ((weaker, True), (stronger, False)):
+            asked = definition(name)
+            facts = oracle.Facts(_parsed(history), 0, True, asked.order, times)
+            assert oracle.satisfies(facts, asked.level) == expected, (history, name)
 
 
 def _parsed(history):

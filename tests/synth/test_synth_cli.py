@@ -242,3 +242,44 @@ def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, 
     assert found == code
     assert message in err
     assert len(err.splitlines()) == 1
+
+
+def test_what_is_found_has_times_that_the_checker_reads(isocheck, tmp_path):
+    path = tmp_path / "stale.json"
+    code, out, _ = isocheck("synth", "-a", "SER", "-f", "SSER", "--minimal", "--out", path)
+    assert code == 0
+    assert "[begin,end] by one clock" in out
+    assert "re-checked: SSER is broken: says check, and verify proves it again" in out
+    written = json.loads(path.read_text())
+    assert all({"start", "end"} <= txn.keys() for session in written["sessions"] for txn in session)
+    verdicts = check(load(path), ["SER", "SSER"]).levels
+    assert (verdicts["SER"].ok, verdicts["SSER"].ok) == (True, False)
+    _, out, _ = isocheck("synth", "-a", "SER", "-f", "SSER", "--minimal", "--format", "json")
+    (found,) = json.loads(out)["histories"]
+    assert found["history"] == {"initial": 0, "sessions": written["sessions"]}
+    assert {name: verdict["order"] for name, verdict in found["check"]["levels"].items()} == {
+        "SER": "session",
+        "SSER": "realtime",
+    }
+
+
+def test_pictures_show_real_time(isocheck, tmp_path):
+    assert isocheck("synth", "-a", "SER", "-f", "SSER", "--minimal", "--out", tmp_path)[0] == 0
+    drawn = (tmp_path / "history-1.dot").read_text()
+    assert "[0,1]" in drawn
+    assert ">RT<" in drawn
+
+
+def test_levels_of_ones_own_have_orders(isocheck, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from plume_py.synth import axiom, level, seen_by\n\n\n"
+        "@level\ndef Mine(h, w):\n    return axiom(h, w.co, seen_by(h.so))\n"
+    )
+    code, out, _ = isocheck("relate", "Mine", "Mine@realtime", "--define", mine, "--txns", 2)
+    assert code == 0
+    assert out.startswith("Mine is weaker than Mine@realtime")
+    mine.write_text("from plume_py.synth import level\n\n\n@level\ndef SSER(h, w):\n    return h.so.irreflexive()\n")
+    code, _, err = isocheck("relate", "SSER", "SI", "--define", mine)
+    assert code == 4
+    assert "'SSER' is the name of a level already" in err

@@ -8,10 +8,27 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plume_py.base import accel
-from plume_py.checking.stream import feed_kernels, judge_kernels, order_kernels, reach_kernels, table_kernels
+from plume_py.base.numba_start import load_numba
+from plume_py.checking.stream import (
+    feed_kernels,
+    force_kernels,
+    judge_kernels,
+    order_kernels,
+    reach_kernels,
+    table_kernels,
+    time_kernels,
+)
 from plume_py.checking.stream.state import State
 
-MODULES: tuple[ModuleType, ...] = (table_kernels, reach_kernels, order_kernels, judge_kernels, feed_kernels)
+MODULES: tuple[ModuleType, ...] = (
+    table_kernels,
+    reach_kernels,
+    time_kernels,
+    order_kernels,
+    force_kernels,
+    judge_kernels,
+    feed_kernels,
+)
 
 # Those that take other arrays, too, and so are compiled when they are called.
 OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
@@ -19,7 +36,7 @@ OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
 
 def prepare(work: int, state: State) -> Any:
     """What to hand to the kernels as their tables; compiles them if ``work``, in loop steps, is worth it."""
-    if accel.worth_compiling(work, __name__) and isinstance(feed_kernels.take_all, FunctionType):
+    if accel.worth_compiling(work, *MODULES) and isinstance(feed_kernels.take_all, FunctionType):
         _compile(state)
     return handle(state)
 
@@ -34,7 +51,7 @@ def handle(state: State) -> Any:
 
 
 def _compile(state: State) -> None:
-    numba = accel.load_numba()
+    numba = load_numba()
     from plume_py.checking.stream.native_state import NativeState
 
     compiled = accel.compiler(*MODULES)
@@ -52,7 +69,7 @@ def _compile(state: State) -> None:
 
 def _compile_one(name: str, plain: dict[str, FunctionType], tables: Any, done: set[str]) -> None:
     """Compile a kernel for 64-bit integers after those that it calls, and for nothing else."""
-    numba = accel.load_numba()
+    numba = load_numba()
     if name in done:
         return
     done.add(name)

@@ -5,7 +5,6 @@ the causal order, form no cycle, and then any topological order is a witness.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
@@ -177,6 +176,8 @@ def _in_threads(kernel: Callable[..., T], parts: Sequence[tuple[int, ...]], *arg
     """Run ``kernel`` on each part; compiled kernels release Python's lock, so the parts run at the same time."""
     if len(parts) == 1:
         return [kernel(*parts[0], *arguments)]
+    from concurrent.futures import ThreadPoolExecutor  # as much to import as a small check takes
+
     with ThreadPoolExecutor(len(parts)) as pool:
         return [future.result() for future in [pool.submit(kernel, *part, *arguments) for part in parts]]
 

@@ -1,0 +1,101 @@
+"""Files of compiled kernels, each with a digest: what is damaged is noticed, said, and built anew.
+
+Machine code is believed as it is: half a file would end the program, and a flipped bit may be part of the code. The
+folder is ours alone, or what is unpickled could be anybody's.
+"""
+
+import os
+import pickle
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from typing import Any
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.files import write_atomically
+from plume_py.base.limits import check_enforced
+from plume_py.base.text import one_line
+
+_DIGEST = 32
+# Seconds between two looks whether another process has done what is waited for.
+PAUSE = 0.02
+
+
+def read_checked(path: str) -> Any:
+    """What is in a file; None if there is none, or none that can be believed."""
+    try:
+        content = _read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return _note(path, error.strerror or str(error))
+    if content[:_DIGEST] != _digest(content[_DIGEST:]):
+        return _note(path, "it is damaged")
+    return pickle.loads(memoryview(content)[_DIGEST:])  # noqa: S301 - only we can write to the folder
+
+
+def save_checked(path: str, value: bytes) -> None:
+    """Keep what was pickled, if that can be done; on a full disk, say, it will have to be compiled again."""
+    with suppress(OSError, IsocheckError):
+        _make_way(path)
+        write_atomically(path, [_digest(value), value])
+
+
+@contextmanager
+def turn(folder: str) -> Iterator[None]:
+    """Meanwhile no other process compiles for this folder: what one makes, the other need not."""
+    try:
+        import fcntl
+
+        handle = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except (ImportError, OSError):
+        yield  # then both do it
+        return
+    try:
+        while not _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            check_enforced()
+            time.sleep(PAUSE)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int, how: int) -> bool:
+    import fcntl
+
+    try:
+        fcntl.flock(handle, how)
+    except BlockingIOError:
+        return False
+    except OSError:  # not on every file system
+        return True
+    return True
+
+
+def _make_way(path: str) -> None:
+    """What is no file has no business here; a folder goes if there is nothing in it."""
+    with suppress(OSError):
+        kind = os.lstat(path).st_mode
+        if stat.S_ISDIR(kind):
+            os.rmdir(path)
+        elif not stat.S_ISREG(kind):
+            os.unlink(path)
+
+
+def _read(path: str) -> bytes:
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is no file")
+        return file.read()
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST).digest()
+
+
+def _note(path: str, problem: str) -> None:
+    sys.stderr.write(one_line(f"isocheck: compiled kernel {path}: {problem}; it is built anew") + "\n")

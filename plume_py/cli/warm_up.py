@@ -1,0 +1,89 @@
+"""``isocheck warm-up``: compile all kernels now, so that no later check has to wait for them."""
+
+import os
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.exits import ExitCode
+from plume_py.base.processes import module_command
+from plume_py.base.terminal import StatusLine, clock
+
+# What to run: each a list of commands, one after the other, that together call every kernel of a part. Histories that
+# hold and that do not, in the formats that have kernels, for sessions of fewer than 256 transactions and of more.
+SMALL, LONG = "--sessions 3 --transactions 20", "--sessions 3 --transactions 300"
+PARTS = {
+    "weak levels": [
+        f"generate long.txt --guarantee TCC --keys 50 --operations 5 {LONG}",
+        "check long.txt --level weak",
+        f"generate short.jsonl {SMALL} --inject a..n=1",
+        "check short.jsonl --level weak",
+        "check long.txt --level TCC --clock tree",
+    ],
+    "strong levels": [
+        f"generate holds.jsonl --guarantee SER --keys 50 --operations 5 {LONG}",
+        "check holds.jsonl",
+        f"generate broken.jsonl --guarantee SER --keys 50 --operations 5 {LONG} --inject lost-update=1,write-skew=1",
+        "check broken.jsonl",
+    ],
+    "real time": [
+        f"generate timed.jsonl --guarantee SSER --keys 50 --operations 5 {LONG}",
+        "check timed.jsonl --level weak --level SER --order realtime",
+    ],
+    "formats": [
+        f"generate text.txt {SMALL}",
+        *(f"convert text.txt {name}" for name in ("one.edn", "one.jsonl", "one.json", "one.bincode")),
+        *(f"stats {name}" for name in ("one.edn", "one.jsonl", "one.json", "one.bincode")),
+    ],
+}
+
+
+@click.command("warm-up")
+@click.option("--jobs", type=click.IntRange(1), help="Processes at a time.  [default: one per core]")
+@click.option("--quiet", "-q", is_flag=True, help="Print nothing.")
+def command(jobs: int | None, quiet: bool) -> None:
+    """Compile the kernels for large histories, once and for all.
+
+    They are compiled when they are first needed, for some seconds each; on a new machine, in an image or before a
+    measurement it may be better to have that done. They are kept where NUMBA_CACHE_DIR says, or else with the package
+    if it is yours, or in your cache folder.
+
+    \b
+    Examples:
+      isocheck warm-up
+      NUMBA_CACHE_DIR=/opt/kernels isocheck warm-up --jobs 4
+    """
+    began, done = time.monotonic(), 0
+
+    def line() -> str:
+        return f"compiling, once: {done} of {len(PARTS)} parts, {clock(time.monotonic() - began)}"
+
+    with (
+        tempfile.TemporaryDirectory(prefix="isocheck-warm-up-") as folder,
+        StatusLine(quiet=quiet).redrawn(line),
+        ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool,
+    ):
+        for problem in pool.map(lambda name: _run(PARTS[name], Path(folder, name)), PARTS):
+            if problem:
+                raise IsocheckError(problem)
+            done += 1
+    if not quiet:
+        click.echo(f"kernels are compiled ({time.monotonic() - began:.0f} s)", err=True)
+
+
+def _run(commands: list[str], folder: Path) -> str:
+    """Run them in a folder of their own; returns what was wrong."""
+    folder.mkdir()
+    how: dict[str, Any] = {"cwd": folder, "env": {**os.environ, "ISOCHECK_COMPILE": "always"}, "text": True}
+    for words in commands:
+        run = module_command("plume_py", *words.split())
+        done = subprocess.run(run, stdin=subprocess.DEVNULL, capture_output=True, **how)
+        if done.returncode not in (ExitCode.HOLDS, ExitCode.VIOLATION):
+            return f"isocheck {words}: {done.stderr.strip() or done.stdout.strip()}"
+    return ""
