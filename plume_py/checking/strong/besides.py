@@ -28,7 +28,7 @@ HealthyPart = Callable[[Limits], Part | None]
 # How often what was found is left out: in large histories less often, so that about so many operations are looked at in
 # all. Counted like that, and not in seconds, the answer is the same on every machine.
 ROUNDS = 12
-OPERATIONS = 1_000_000
+OPERATIONS = 500_000
 # When each level has had its turn, so many violations are enough.
 ENOUGH = 12
 # In a history with more operations than this a look takes a few rounds of inference. Mostly what is wrong shows in the
