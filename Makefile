@@ -3,7 +3,7 @@
 #   make demo        a small history that breaks causal consistency, and what isocheck says about it
 #   make test        the tests, without the large runs        make test-full   all of them
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
-#   make bench-strong  the strong levels: what is left open, and the time of each stage (BENCH="--quick" likewise)
+#   make bench-strong  the strong levels: what is left open, the time of each stage, and how it grows (BENCH="--quick")
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
@@ -58,6 +58,7 @@ bench: $(VENV)/.core
 bench-strong: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.strong $(BENCH)
+	$(BIN)/python -m benchmarks.strong_made $(BENCH)
 
 bench-synth: $(VENV)/.core
 	$(BYTECODE)
