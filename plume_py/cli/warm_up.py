@@ -44,9 +44,9 @@ PARTS = {
     ],
 }
 
-# What is not quite usual is read by other kernels: a comment, keys that are words.
+# What is not quite usual is read by other kernels: spaces, large numbers, keys that are words.
 ODD = {
-    "odd.txt": "# two transactions\nw(1,2,0,1)\nr(1,2,1,2)\n",
+    "odd.txt": "w( 1 ,2,0,1)\nr(1,2,1,2)\nw(987654321987,123456789123,1,2)\n",
     "odd.edn": '{:type :ok, :process 0, :value [[:w "x" 1] [:r "x" 1]], :index 0}\n',
     "odd.jsonl": '{"session": "a", "ops": [["w", "x", 1], ["r", "x", 1]]}\n',
 }
