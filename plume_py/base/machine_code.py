@@ -48,8 +48,7 @@ def this_machine() -> bytes:
         features = "" if processor == "generic" else llvm.get_host_cpu_features().flatten()
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     settings = [setting for setting in settings if not setting.startswith("NUMBA_CACHE_DIR=")]
-    numba = (_numba_folder() / "_version.py").read_text()
-    parts = [processor, features, *settings, sys.version, np.__version__, llvmlite.__version__, numba]
+    parts = [processor, features, *settings, sys.version, np.__version__, llvmlite.__version__, _numba_version()]
     return blake2b("\0".join(parts).encode(), digest_size=16).digest()
 
 
@@ -114,6 +113,15 @@ def _library(name: str) -> Any:
     library = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(library)
     return library
+
+
+def _numba_version() -> str:
+    try:
+        return (_numba_folder() / "_version.py").read_text()
+    except OSError:
+        from importlib.metadata import version  # which looks through all that is installed
+
+        return version("numba")
 
 
 @cache
