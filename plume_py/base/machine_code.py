@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from plume_py.base.memory import is_data_limited
+
 # The C libraries of numba that compiled kernels call, and what the names of their functions begin with there.
 _LIBRARIES = {
     "numba._helperlib": "numba_",
@@ -35,11 +37,22 @@ class MachineCode(NamedTuple):
     environments: list[tuple[str, list[Any]]]  # and all that it refers to, with their constants
 
 
+def _llvm() -> Any:
+    """llvmlite, whose library is large."""
+    try:
+        import llvmlite.binding as llvm
+    except OSError as error:  # it cannot be found, it says
+        if is_data_limited():
+            raise MemoryError(str(error)) from None
+        raise
+    return llvm
+
+
 @cache
 def this_machine() -> bytes:
     """All that machine code depends on, besides what was compiled: processor, Python, and the libraries involved."""
+    llvm = _llvm()
     import llvmlite
-    import llvmlite.binding as llvm
     import numpy as np
 
     processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
@@ -54,8 +67,7 @@ def this_machine() -> bytes:
 
 def link(code: MachineCode, module: ModuleType) -> Callable[..., Any]:
     """The kernel as a function that takes exactly the types of arguments that it was compiled for."""
-    import llvmlite.binding as llvm
-
+    llvm = _llvm()
     engine, functions = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.object_code))
     engine.finalize_object()
@@ -87,8 +99,7 @@ _UNPICKLE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, c
 @cache
 def _engine() -> tuple[Any, Any]:
     """What links compiled kernels to each other and to what they call; and what makes functions of them."""
-    import llvmlite.binding as llvm
-
+    llvm = _llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     libraries = {name: _library(name) for name in _LIBRARIES}
