@@ -35,10 +35,6 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
     name = "level"
 
-    def __init__(self, orders: bool = True) -> None:
-        """``orders``: may a name say which order between transactions counts?"""
-        self._orders = orders
-
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
         """``all`` and ``weak`` are groups; ``declared`` is the level that each transaction carries."""
         if isinstance(value, tuple):
@@ -49,7 +45,7 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
         if spelling in GROUPS:
             return GROUPS[spelling]
         level = asked(spelling)
-        if level is None or (level.name not in NAMES and not self._orders):
+        if level is None:
             self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)
         return (level.name,)
 

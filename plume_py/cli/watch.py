@@ -13,8 +13,9 @@ from plume_py.base.errors import InputError
 from plume_py.base.exits import exit_code
 from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
-from plume_py.cli.contract import LevelChoice, reading_options
+from plume_py.cli.contract import LevelChoice, order_option, reading_options
 from plume_py.levels import WEAK
+from plume_py.levels.orders import NONE, PER_KEY, in_lattice_order, level_of, order_in
 
 if TYPE_CHECKING:
     from plume_py.checking.result import LevelVerdict, Result, Violation
@@ -34,6 +35,7 @@ class WatchOptions:
     """What the user asked for."""
 
     levels: tuple[str, ...]
+    order: str
     fail_fast: bool
     window: int | None
     max_examples: int
@@ -46,9 +48,10 @@ class WatchOptions:
 @click.command("watch")
 @click.argument("history", metavar="FILE")
 @click.option(
-    "--level", "-l", "levels", type=LevelChoice(orders=False), multiple=True,
+    "--level", "-l", "levels", type=LevelChoice(), multiple=True,
     help="CI RC RA TCC, or weak for all four; may be given several times.  [default: weak]",
 )  # fmt: skip
+@order_option
 @click.option("--fail-fast", is_flag=True, help="Stop at the first violation.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="Bound the memory: see the documentation.")
 @click.option("--until-idle", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
@@ -81,19 +84,43 @@ def command(
       isocheck watch history.jsonl --fail-fast
       my-test | isocheck watch - --level RA
       isocheck watch history.jsonl --until-idle 30
+      isocheck watch history.jsonl --order realtime
     """
-    chosen = [level for group in levels for level in group] or list(WEAK)
-    strong = [level for level in chosen if level not in WEAK]
-    if strong:
-        raise click.UsageError(f"{strong[0]} is not decided while a history grows: run isocheck check when it is whole")
+    chosen = in_lattice_order({level for group in levels for level in group} or WEAK)
+    _reject_strong(chosen)
+    _reject_orders(chosen, params["order"], params["window"])
     if params["input_format"] not in (None, *WATCHED_FORMATS):
         raise click.UsageError(f"{params['input_format']} cannot be watched, only jsonl and plume: run isocheck check")
-    options = WatchOptions(levels=tuple(level for level in WEAK if level in chosen), follow=not no_follow, **params)
+    options = WatchOptions(levels=tuple(chosen), follow=not no_follow, **params)
     ctx.color = {"always": True, "never": False}.get(color, ctx.color)
     screen = Screen(output, ctx.color, quiet)
     with Stop() as stop:
         result = Watch(history, options, screen, stop).run()
     ctx.exit(exit_code(result.ok, result.error))
+
+
+def _reject_strong(levels: list[str]) -> None:
+    strong = [level for level in levels if level_of(level) not in WEAK]
+    if strong:
+        raise click.UsageError(f"{strong[0]} is not decided while a history grows: run isocheck check when it is whole")
+
+
+def _reject_orders(levels: list[str], order: str, window: int | None) -> None:
+    """One order is watched, and not every one."""
+    orders = {order_in(level) or order for level in levels}
+    if PER_KEY in orders:
+        raise click.UsageError(
+            f"{PER_KEY} is not decided while a history grows: run isocheck check --order {PER_KEY} when it is whole"
+        )
+    if len(orders) > 1:
+        raise click.UsageError(
+            f"{' '.join(levels)} mean several orders, and only one is watched at a time: "
+            f"ask for plain levels with --order, or run isocheck check when the history is whole"
+        )
+    if orders == {NONE} and window is not None:
+        raise click.UsageError(
+            f"with --order {NONE} nothing can be forgotten: leave --window out, or run isocheck check --order {NONE}"
+        )
 
 
 class Stop:
@@ -268,18 +295,20 @@ class Watch:
         assert reader is not None, "whoever yields arrivals has a reader"
         return Monitor(
             self._options.levels,
+            order=self._options.order,
             initial=reader.initial,
             declared=reader.declared,
             init_txn=self._options.init_txn,
             max_examples=self._options.max_examples,
             name=self._path,
             window=self._options.window,
+            per_second=reader.per_second,
         )
 
     def _tell(self, violation: "Violation", line: int) -> None:
         from plume_py.levels.patterns import forbidden_at
 
-        broken = [level for level in self._options.levels if violation.tap in forbidden_at(level)]
+        broken = [level for level in self._options.levels if violation.tap in forbidden_at(level_of(level))]
         fresh = [level for level in broken if level not in self._broken]
         self._broken.update(fresh)
         what = f"{_are_broken(fresh)} from here on" if fresh else f"another violation of {' '.join(broken)}"

@@ -42,3 +42,11 @@ def histories() -> dict[str, bytes]:
 
 
 HISTORIES = histories()
+
+# Native JSON Lines that say when everything began and ended.
+TIMED = b"""{"initial": 0, "ticks_per_second": 1000}
+{"session": "a", "start": 0, "end": 10, "ops": [["w", "x", 1]]}
+{"session": "b", "start": 20, "end": 30, "ops": [["r", "x", 0]]}
+{"session": "a", "start": 15, "status": "unknown", "ops": [["w", "x", 2]]}
+{"session": "c", "start": 40, "end": null, "ops": [["r", "x", 2]]}
+"""

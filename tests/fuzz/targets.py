@@ -14,10 +14,11 @@ from paths import EXAMPLES, ROOT
 from paths import HISTORIES as SAMPLES
 
 from fuzz.mutate import damage
-from fuzz.seeds import FOLDERS, HISTORIES
+from fuzz.seeds import FOLDERS, HISTORIES, TIMED
 from plume_py.history.formats.registry import FORMATS
 
 LEVELS = ("CI", "RC", "RA", "TCC", "PC", "PSI", "SI", "SER", "all", "weak", "declared")
+ORDERS = ("none", "session", "realtime")  # of those that can be watched
 OUTPUTS = ("text", "json", "jsonl", "junit", "sarif", "github", "dot", "elle")
 WRITERS = tuple(name for name, fmt in FORMATS.items() if fmt.writer)
 
@@ -51,8 +52,8 @@ def histories() -> list[Files]:
 
 @cache
 def plain_histories() -> list[Files]:
-    """Histories in a file of their own."""
-    return [files for files in histories() if "h" in files]
+    """Histories in a file of their own, one of them with times."""
+    return [{"h": TIMED}, *(files for files in histories() if "h" in files)]
 
 
 @cache
@@ -148,7 +149,7 @@ TARGETS = (
     Target(
         "check", levels_files, lambda rng: ["{h}", "--level", "declared", "--levels-file", "{levels}"], 1, ("levels",)
     ),
-    Target("watch", plain_histories, lambda rng: ["{}", "--no-follow"], 2),
+    Target("watch", plain_histories, lambda rng: ["{}", "--no-follow", "--order", rng.choice(ORDERS)], 2),
     Target("verify", claims, _verify, 3, ("claim",)),
     Target("predict", plain_histories, _predict, 1),
     Target("allocate", workloads, _allocate, 2),

@@ -233,7 +233,11 @@ def named_triples(facts):
 
 def patterns(sessions, initial=0, declared=True):
     """Every pattern of the history: the letters a to n (and the list violations, which have names)."""
-    facts = Facts(sessions, initial, declared)
+    return patterns_of(Facts(sessions, initial, declared))
+
+
+def patterns_of(facts):
+    """The same, of what it says by itself."""
     return frozenset(facts.found | {name[0] for name in named_triples(facts)})
 
 

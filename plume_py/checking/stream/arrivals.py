@@ -17,8 +17,8 @@ from plume_py.history.atoms import Atom
 from plume_py.history.detect import detect
 from plume_py.history.formats import text_kernels as kernels
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import HINT, Operation
-from plume_py.history.formats.jsonl_native import Header
+from plume_py.history.formats.json_native import Operation, hint
+from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
 from plume_py.history.source import HEAD, Source
 from plume_py.levels import NAMES, parse_level
@@ -38,7 +38,16 @@ class Arrival(msgspec.Struct, gc=False):
     status: Literal["committed", "aborted", "unknown"] = "committed"
     level: str | None = None
     id: int | str | None = None
+    start: int | None = None
+    end: int | None = None
     line: int = msgspec.field(default=0, name="\x7f")  # not a field of the file: there, "line" is free for remarks
+
+
+class SecondsArrival(Arrival, gc=False):
+    """As ``collect`` recorded it before it recorded whole numbers."""
+
+    start: float | None = None  # type: ignore[assignment]
+    end: float | None = None  # type: ignore[assignment]
 
 
 class Arrivals:
@@ -107,6 +116,8 @@ class JsonLines:
     def __init__(self) -> None:
         self.initial: Atom = None
         self.declared = False  # the file says what its initial value is
+        self.per_second: int | None = None  # ticks of the clock that tells its times
+        self._decoder = _lines
         self._expects_header = True
         self._begun = False
 
@@ -117,12 +128,14 @@ class JsonLines:
         text = piece.text[start:] if start else piece.text
         try:
             with no_collector():
-                batch = _lines.decode_lines(text)
+                batch = self._decoder.decode_lines(text)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             batch = []
         if len(batch) != text.count(b"\n") or not text.endswith(b"\n"):
-            yield from _checked(_one_by_one(text, line))
+            yield from _checked(_one_by_one(text, line, self._decoder))
             return
+        if self._decoder is _seconds_lines:
+            _count_microseconds(batch)
         for number, arrival in enumerate(batch, line):
             arrival.line = number
         if {arrival.level for arrival in batch} == {None}:
@@ -143,15 +156,16 @@ class JsonLines:
                 header = _located(_headers, text[start:end], line)
                 self._expects_header = False
                 if header.ops is None:
-                    self._begin(header.initial, line)
+                    self._begin(header, line)
                     return end, line + 1
-                self._begin(msgspec.UNSET, line)
+                self._begin(Header(), line)
                 break
             start, line = end, line + 1
         return start, line
 
-    def _begin(self, initial: Any, line: int) -> None:
-        """Take the initial value; a file that continues another may repeat it, but not change it."""
+    def _begin(self, header: Header, line: int) -> None:
+        """Take the initial value and the clock; a file that continues another may repeat them, but not change them."""
+        initial: Any = header.initial
         given = initial is not msgspec.UNSET
         if isinstance(initial, list):
             if initial:
@@ -161,8 +175,17 @@ class JsonLines:
                     hint="declare null, [] or nothing",
                 )
             initial = None
+        per_second = MICROSECONDS if header.is_in_seconds else header.ticks_per_second
         if not self._begun:
             self.initial, self.declared = initial if given else None, given
+            self.per_second = per_second
+            self._decoder = _seconds_lines if header.is_in_seconds else _lines
+        elif per_second is not None and per_second != self.per_second:
+            raise InputError(
+                f"the clock has {per_second} ticks per second now, and had {self.per_second or 'none known'} before",
+                where=f"line {line}",
+                hint="this is another history: watch it anew",
+            )
         elif given and (initial != self.initial or type(initial) is not type(self.initial)):
             raise InputError(
                 f"the initial value is now {initial!r:.40}, and was {self.initial!r:.40} before",
@@ -173,25 +196,35 @@ class JsonLines:
 
 
 _lines = msgspec.json.Decoder(Arrival)
+_seconds_lines: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(SecondsArrival)
 _headers = msgspec.json.Decoder(Header)
 
 
 def _located(decoder: "msgspec.json.Decoder[Any]", text: bytes, line: int) -> Any:
     try:
-        return decode(decoder, text, hint=HINT)
+        return decode(decoder, text, hint=hint)
     except InputError as error:
         inside = f", {error.where}" if error.where and not error.where.startswith("line") else ""
         error.where = f"line {line}{inside}"
         raise
 
 
-def _one_by_one(text: bytes, line: int) -> Iterator[Arrival]:
+def _one_by_one(text: bytes, line: int, decoder: "msgspec.json.Decoder[Any]") -> Iterator[Arrival]:
     """The slow way, which knows the line of each transaction and of a mistake."""
     for number, one in enumerate(text.split(b"\n"), line):
         if one.strip():
-            arrival = _located(_lines, one, number)
+            arrival = _located(decoder, one, number)
             arrival.line = number
+            if decoder is _seconds_lines:
+                _count_microseconds([arrival])
             yield arrival
+
+
+def _count_microseconds(batch: Batch) -> None:
+    """Seconds become whole numbers."""
+    for arrival in batch:
+        arrival.start = None if arrival.start is None else round(arrival.start * MICROSECONDS)
+        arrival.end = None if arrival.end is None else round(arrival.end * MICROSECONDS)
 
 
 def _checked(arrivals: Iterator[Arrival]) -> Iterator[Batch]:
@@ -222,6 +255,7 @@ class PlumeText:
     format = "plume"
     initial: Atom = 0
     declared = False
+    per_second = None  # it has no times
 
     def __init__(self) -> None:
         self._open: dict[int, Arrival] = {}  # the last transaction of each session
@@ -297,9 +331,9 @@ class _Columns:
         values = _numbers(self.value[by_session], flags >> 2, "value")
         ops: list[Any] = list(zip(_KINDS[self.kind[by_session]].tolist(), keys, values, strict=True))
         return [
-            Arrival(session, ops[begin:end], "committed", None, id, line)
+            Arrival(session, ops[begin:end], "committed", None, id, line=line)
             if id != ABORTED_ID
-            else Arrival(session, ops[begin:end], "aborted", None, None, line)
+            else Arrival(session, ops[begin:end], "aborted", line=line)
             for session, begin, end, id, line in zip(
                 self.session_id[self.txn_session[owner]].tolist(),
                 start.tolist(),

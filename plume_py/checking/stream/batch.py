@@ -10,8 +10,11 @@ import numpy as np
 from plume_py.base.errors import InputError
 from plume_py.checking.stream.codes import StreamCoder
 from plume_py.history.atoms import NULL, Atom
-from plume_py.history.builder import KINDS, STATUS, bad_operation
+from plume_py.history.builder import KINDS, STATUS, bad_operation, time_of
 from plume_py.history.model import APPEND, READ, READ_LIST, Int8s, Int32s, Int64s
+from plume_py.history.times import NO_TIME
+
+UNKNOWN = "unknown"  # an outcome that has no end
 
 
 class Arriving(Protocol):
@@ -37,6 +40,14 @@ class Arriving(Protocol):
     def line(self) -> int:
         """The line on which it stands, or 0."""
 
+    @property
+    def start(self) -> int | None:
+        """When it began, if that is known."""
+
+    @property
+    def end(self) -> int | None:
+        """When it ended, if that is known."""
+
 
 @dataclass(frozen=True)
 class Arrived:
@@ -47,11 +58,13 @@ class Arrived:
     status: str = "committed"
     id: str | int | None = None
     line: int = 0
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Transaction i has the operations start[i] .. start[i + 1] - 1."""
+    """Transaction i has the operations start[i] .. start[i + 1] - 1, and its times, or NO_TIME."""
 
     kinds: Int8s
     keys: Int64s
@@ -59,6 +72,8 @@ class Batch:
     start: Int64s
     session: Int32s
     status: Int8s
+    begin: Int64s
+    end: Int64s
     lists: dict[int, Int64s] = field(default_factory=dict)  # list reads, by operation: all elements
 
     @property
@@ -79,7 +94,17 @@ def make_batch(arrivals: Sequence[Arriving], sessions: dict[Hashable, int], code
             f"unknown status {arrivals[status.index(-1)].status!r:.40}", hint="use committed, aborted or unknown"
         )
     number = [sessions.setdefault(arrival.session, len(sessions)) for arrival in arrivals]
-    return Batch(kinds, keys, values, start, np.array(number, np.int32), np.array(status, np.uint8), lists)
+    begin, end = (
+        _times([arrival.start for arrival in arrivals]),
+        _times([None if arrival.status == UNKNOWN else arrival.end for arrival in arrivals]),
+    )
+    return Batch(kinds, keys, values, start, np.array(number, np.int32), np.array(status, np.uint8), begin, end, lists)
+
+
+def _times(moments: "list[int | None]") -> Int64s:
+    if set(moments) == {None}:
+        return np.full(len(moments), NO_TIME, np.int64)
+    return np.array([time_of(moment) for moment in moments], np.int64)
 
 
 def _columns(

@@ -2,11 +2,14 @@
 
 # mypy: allow-untyped-defs
 
+from plume_py.checking.stream import force_kernels as forcing
 from plume_py.checking.stream import judge_kernels as judges
 from plume_py.checking.stream import order_kernels as orders
 from plume_py.checking.stream import reach_kernels as reach
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream.judge_kernels import AMBIGUOUS, MIXED_USE, RC, TCC, B, C, D, E, F, J
+from plume_py.checking.stream import time_kernels as times
+from plume_py.checking.stream.force_kernels import AMBIGUOUS, MIXED_USE, B, C, D, E, F, J
+from plume_py.checking.stream.judge_kernels import RC, TCC
 from plume_py.checking.stream.reach_kernels import CAUSAL
 from plume_py.checking.stream.table_kernels import (
     ABORTED,
@@ -42,6 +45,7 @@ from plume_py.checking.stream.table_kernels import (
     READ_IN,
     READER,
     READS,
+    REAL_TIME,
     SAME,
     SECOND,
     SEEN,
@@ -63,16 +67,18 @@ from plume_py.checking.stream.table_kernels import (
 from plume_py.history.model import INITIAL
 
 
-def take_all(m, first, last, kinds, keys, values, ends, sessions, statuses, patient):
+def take_all(m, first, last, kinds, keys, values, starts, sessions, statuses, begins, ends, patient):
     """Take in the transactions first .. last - 1 of a batch; stops after one with events, unless ``patient``.
 
-    Transaction i of the batch has the operations ends[i] .. ends[i + 1] - 1. Returns how many are done.
+    Transaction i of the batch has the operations starts[i] .. starts[i + 1] - 1. Returns how many are done.
     """
     for i in range(first, last):
         t = m.n[TXNS]
         m.txn[t, SESSION] = sessions[i]
         m.txn[t, STATUS] = statuses[i]
-        for o in range(ends[i], ends[i + 1]):
+        m.begin[t] = begins[i]
+        m.end[t] = ends[i]
+        for o in range(starts[i], starts[i + 1]):
             at = m.n[OPS]
             m.n[OPS] += 1
             x = tables.intern_key(m, keys[o])
@@ -93,7 +99,7 @@ def note_use(m, x, kind, value, t):
     if m.key[x, USE] < 0:
         m.key[x, USE] = kind >> 1
     elif m.key[x, USE] != kind >> 1:
-        judges.note(m, MIXED_USE, 0, t, x, -1, -1)
+        forcing.note(m, MIXED_USE, 0, t, x, -1, -1)
 
 
 def take(m, t):
@@ -111,21 +117,24 @@ def take(m, t):
     begin, end = m.txn[t, FIRST_OP], m.txn[t + 1, FIRST_OP]
     note_writers(m, t, begin, end)
     for layer in range(CAUSAL, TCC + 1):
-        if judges.has_layer(m, layer):
+        if forcing.has_layer(m, layer):
             reach.start_row(m, layer, t)
+            times.join_ended(m, layer, t)
     tables.insert(m, number, m.txn[t, POSITION] - 1, t)
+    times.enter_times(m, t)
     if m.txn[t, STATUS] == COMMITTED and t != m.n[INIT_TXN]:
         take_reads(m, t, begin, end)
         judges.become_live(m, t)
     m.txn[t + 1, FIRST_READ] = m.n[READS]
     for layer in range(CAUSAL, TCC + 1):
-        if judges.has_layer(m, layer):
+        if forcing.has_layer(m, layer):
             reach.finish_row(m, layer, t)
     for level in range(RC, TCC + 1):
-        if m.levels[level] and not judges.has_layer(m, level):
+        if m.levels[level] and not forcing.has_layer(m, level):
             orders.append(m, level, t)
     if m.txn[t, STATUS] == UNKNOWN:
         m.n[UNKNOWN_OPS] += end - begin
+    judges.put_before_later(m, t)
     judges.judge(m, t)
     serve_waiting(m, t, begin, end)
 
@@ -147,7 +156,7 @@ def note_writers(m, t, begin, end):
             elif m.version[v, WRITER] != t:
                 m.version[v, SECOND] = t
                 if m.version[v, SEEN_BY] >= 0:
-                    judges.note(m, AMBIGUOUS, 0, m.version[v, SEEN_BY], v, -1, -1)
+                    forcing.note(m, AMBIGUOUS, 0, m.version[v, SEEN_BY], v, -1, -1)
             m.key[x, OWN] = t
 
 
@@ -163,13 +172,13 @@ def take_reads(m, t, begin, end):
         if m.version[v, SEEN_BY] < 0:
             m.version[v, SEEN_BY] = t
         if m.version[v, SECOND] >= 0:
-            judges.note(m, AMBIGUOUS, 0, t, v, -1, -1)
+            forcing.note(m, AMBIGUOUS, 0, t, v, -1, -1)
         w = m.version[v, WRITER]
         if w == t:
             if not m.version[v, WRITTEN]:
-                judges.note(m, C, 0, t, t, o, -1)
+                forcing.note(m, C, 0, t, t, o, -1)
             elif m.key[x, OWN_VERSION] != v:
-                judges.note(m, E, 0, t, t, o, -1)
+                forcing.note(m, E, 0, t, t, o, -1)
             continue
         r = m.n[READS]
         m.n[READS] += 1
@@ -183,7 +192,7 @@ def take_reads(m, t, begin, end):
         resolve(m, r, t, v, w)
         if m.read[r, SOURCE] >= 0:
             for layer in range(CAUSAL, TCC + 1):
-                if judges.has_layer(m, layer):
+                if forcing.has_layer(m, layer):
                     reach.join(m, layer, t, m.read[r, SOURCE])
 
 
@@ -201,7 +210,7 @@ def resolve(m, r, t, v, w):
         settle(m, r, INITIAL)
     elif m.txn[w, STATUS] == ABORTED:
         m.read[r, SOURCE] = ABORTED_SOURCE
-        judges.note(m, B, 0, t, w, m.read[r, OP], -1)
+        forcing.note(m, B, 0, t, w, m.read[r, OP], -1)
     else:
         settle(m, r, w)
 
@@ -212,9 +221,9 @@ def settle(m, r, source):
     o, t = m.read[r, OP], m.read[r, READER]
     x, v = m.op[o, KEY], m.op[o, VERSION]
     if source >= 0 and not m.version[v, FINAL]:
-        judges.note(m, F, 0, t, source, o, -1)
+        forcing.note(m, F, 0, t, source, o, -1)
     if m.read[r, AFTER_OWN]:
-        judges.note(m, D, 0, t, source, o, -1)
+        forcing.note(m, D, 0, t, source, o, -1)
     if not m.n[IN_ORDER]:
         tables.index_reader(m, r)
     if source >= 0:
@@ -224,7 +233,7 @@ def settle(m, r, source):
     while q >= 0:
         other = m.read[q, SOURCE]
         if other != source and other >= INITIAL:
-            judges.note(m, J, 0, t, source, r, -1)
+            forcing.note(m, J, 0, t, source, r, -1)
             return
         q = m.read[q, SAME]
 
@@ -262,7 +271,7 @@ def settle_late(m, r, p):
         settle(m, r, INITIAL)
     elif m.txn[p, STATUS] == ABORTED:
         m.read[r, SOURCE] = ABORTED_SOURCE
-        judges.note(m, B, 0, t, p, m.read[r, OP], -1)
+        forcing.note(m, B, 0, t, p, m.read[r, OP], -1)
         return
     else:
         if not m.txn[p, LIVE]:
@@ -277,8 +286,11 @@ def reindex(m):
     for t in range(m.n[TXNS]):
         tables.insert(m, m.session[m.txn[t, SESSION]], m.txn[t, POSITION] - 1, t)
     for t in range(m.n[TXNS]):
+        times.enter_times(m, t)
         if m.txn[t, LIVE]:
             judges.become_live(m, t)
+            if m.n[REAL_TIME] and m.txn[t, STATUS] == UNKNOWN:
+                times.enter_begin(m, t)
         for r in range(m.txn[t, FIRST_READ], m.txn[t + 1, FIRST_READ]):
             if m.read[r, SOURCE] >= INITIAL:
                 tables.index_reader(m, r)  # the commit orders, which follow NEXT, are not kept in a window

@@ -5,10 +5,16 @@ writer, and each value it wrote was overwritten by a later transaction that ever
 can be forced before it any more, and whatever would be forced after it is forced after the one that overwrote it. What
 the others know of each other is kept, also where it came through one that goes.
 
-What remains is a read of a forgotten value, which waits for ever, and a session that begins afterwards and so has
-nothing in its past yet. The verdict is then left open.
+In real time there is more to look at. Read atomicity asks for the last writer of each session that had ended: one may
+go only if its session wrote the key again, and that is old, too. And who has an unknown outcome and was not read yet
+may still come to have somebody in its past, who stays until then.
+
+What remains is a read of a forgotten value, which waits for ever; a session that begins afterwards and so has nothing
+in its past yet; and a transaction that arrives too late for those who are gone (``Forgotten``). The verdict is then
+left open.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,10 +23,60 @@ from plume_py.checking.stream import feed_kernels as feed
 from plume_py.checking.stream import judge_kernels as judges
 from plume_py.checking.stream import native
 from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream.batch import Batch
 from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
-from plume_py.history.model import Bools, Int32s, Int64s
+from plume_py.history.model import COMMITTED, Bools, Int32s, Int64s
+from plume_py.history.times import NO_TIME
 
 FORGOTTEN = -5  # the source of a read whose writer is gone
+
+
+@dataclass
+class Forgotten:
+    """Those who are gone: how many, and the latest times that matter of them and of those who stand for them."""
+
+    transactions: int = 0
+    operations: int = 0
+    begin: int = NO_TIME  # who had ended before this comes too late
+    end: int = NO_TIME  # who reads and did not begin after this may lack whom it has to see
+    latecomers: int = 0  # so many did
+    new_sessions: int = 0  # so many began afterwards
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of a verdict."""
+        if not self.transactions:
+            return ()
+        return (f"{self.transactions:,} transactions were forgotten; what was shown is not all there may be",)
+
+    @property
+    def doubt(self) -> str | None:
+        """Why a level that nothing has broken may be broken all the same."""
+        if self.latecomers:
+            return f"{self.latecomers:,} transactions arrived after others of their time had been forgotten"
+        if self.new_sessions:
+            return f"{self.new_sessions:,} sessions began after the first was forgotten"
+        return None
+
+    def add(self, m: State, survivors: Int64s, window: int, operations: int) -> None:
+        """All of ``m`` but the survivors."""
+        txns = int(m.n[tables.TXNS])
+        gone = np.ones(txns, bool)
+        gone[survivors] = False
+        old = slice(0, max(0, txns - window))
+        self.transactions += txns - len(survivors)
+        self.operations += operations
+        if np.any(gone):
+            self.begin = max(self.begin, int(np.max(m.begin[:txns][gone])))
+            self.end = max(self.end, int(np.max(m.end[old], initial=NO_TIME)))
+
+    def meet(self, batch: Batch, m: State) -> None:
+        """Some arrive: who of them comes too late?"""
+        counts = (batch.status == COMMITTED) & (self.transactions > 0)
+        late = (batch.end > NO_TIME) & (batch.end < self.begin)
+        if m.levels[judges.RA]:
+            late |= (batch.begin > NO_TIME) & (batch.begin <= self.end)
+        self.latecomers += int(np.count_nonzero(counts & late))
 
 
 def forget(m: State, window: int) -> tuple[State, Int64s]:
@@ -28,7 +84,9 @@ def forget(m: State, window: int) -> tuple[State, Int64s]:
     txns = int(m.n[tables.TXNS])
     rows = {layer: _known_rows(m, layer) for layer in range(LAYERS) if layer == 0 or m.levels[layer]}
     unsettled = _unsettled(m, rows[0])
-    keep = unsettled | ~_overwritten(m, rows[0])
+    keep = unsettled | ~_overwritten(m, rows[0], window)
+    if m.n[tables.REAL_TIME]:
+        keep |= _before_unknown(m, rows[0])
     keep[max(0, txns - window) :] = True
     if m.n[tables.INIT_TXN] >= 0:
         keep[m.n[tables.INIT_TXN]] = True
@@ -63,7 +121,26 @@ def _unsettled(m: State, rows: Int32s) -> Bools:
     return np.asarray(own | np.any(rows[:, :sessions] >= first, axis=1))
 
 
-def _overwritten(m: State, rows: Int32s) -> Bools:
+def _before_unknown(m: State, rows: Int32s) -> Bools:
+    """Which transactions may yet turn out to come before one of unknown outcome: if somebody reads from that.
+
+    Its beginning counts only then; those who had ended before are in its past from then on, with all in theirs.
+    """
+    txns, sessions = len(rows), int(m.n[tables.SESSIONS])
+    status, live, session, position = (
+        m.txn[:txns, column] for column in (tables.STATUS, tables.LIVE, tables.SESSION, tables.POSITION)
+    )
+    begin, end = m.begin[:txns], m.end[:txns]
+    found = np.zeros(txns, bool)
+    for u in np.flatnonzero((status == tables.UNKNOWN) & (live == 0) & (begin > NO_TIME)).tolist():
+        ended = (end > NO_TIME) & (end < begin[u])
+        past = np.max(rows[ended, :sessions], axis=0, initial=0)
+        np.maximum.at(past, session[ended], position[ended])
+        found |= (position <= past[session]) & (position > rows[u][session])
+    return found
+
+
+def _overwritten(m: State, rows: Int32s, window: int) -> Bools:
     """Which transactions are in everybody's past, together with those that overwrote all they wrote."""
     txns, sessions = len(rows), int(m.n[tables.SESSIONS])
     txn = m.txn[:txns]
@@ -81,8 +158,11 @@ def _overwritten(m: State, rows: Int32s) -> Bools:
         here = key * sessions + session[owner]
         _, index = np.unique(here, return_inverse=True)
         last = np.zeros(len(here), np.int64)
-        np.maximum.at(last, index, owner)
-        safe &= last[index] != owner
+        stands_in = np.ones(len(owner), bool)
+        if m.n[tables.REAL_TIME]:  # and at what others wrote who had ended
+            stands_in = (owner < txns - window) & (m.end[owner] > NO_TIME)
+        np.maximum.at(last, index[stands_in], owner[stands_in])
+        safe &= last[index] > owner
     past[owner[~safe]] = False
     return np.asarray(past)
 
@@ -99,7 +179,7 @@ def _smaller(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
     sessions = int(m.n[tables.SESSIONS])
     levels = [bool(level) for level in m.levels]
     initial = int(m.n[tables.INITIAL_CODE]) if m.n[tables.HAS_INITIAL] else None
-    small = new_state(levels, initial, bool(m.n[tables.INIT_TXN] >= 0))
+    small = new_state(levels, initial, bool(m.n[tables.INIT_TXN] >= 0), bool(m.n[tables.REAL_TIME]))
     lengths = m.txn[survivors + 1, tables.FIRST_OP] - m.txn[survivors, tables.FIRST_OP]
     small = with_room(small, len(survivors), int(np.sum(lengths)), sessions)
     for entry in (tables.IMPLICIT_READS, tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.ORDERED, len(m.n))):
@@ -107,7 +187,8 @@ def _smaller(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
     small.broken[:] = m.broken
     handle = native.handle(small)
     for s in range(sessions):
-        small.session[s] = tables.new_list(handle)
+        tables.open_session(handle, s)
+    small.begin[: len(survivors)], small.end[: len(survivors)] = m.begin[survivors], m.end[survivors]
     number = np.full(len(rows[0]) + 1, FORGOTTEN, np.int32)
     number[survivors] = np.arange(len(survivors))
     _copy_transactions(m, small, handle, survivors, number)

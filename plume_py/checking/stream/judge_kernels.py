@@ -1,25 +1,18 @@
 """The kernels of the levels: what the reads of a transaction, once resolved, mean to each of them.
 
 A level forces "t2 before t1" because t3 read x from t1 although t2, which also wrote x, comes before t3 in the sense
-of the level. Every such edge goes into the level's layer of ``reach_kernels``; one that would close a cycle is an
-event, and so is a read of the initial state when some t2 exists.
+of the level; what becomes of that is in ``force_kernels``.
 """
 
 # mypy: allow-untyped-defs
 
-from plume_py.checking.stream import order_kernels as orders
+from plume_py.checking.stream import force_kernels as forcing
 from plume_py.checking.stream import reach_kernels as reach
 from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream import time_kernels as times
+from plume_py.checking.stream.force_kernels import CAUSAL_CYCLE, FORCED_CYCLE
 from plume_py.checking.stream.reach_kernels import CAUSAL, CYCLE
 from plume_py.checking.stream.table_kernels import (
-    EDGE,
-    EDGE_FROM,
-    EDGE_LEVEL,
-    EDGE_LIST,
-    EDGE_READ,
-    EDGE_TO,
-    EDGES,
-    EVENTS,
     FIRST_OP,
     FIRST_READ,
     HEADS,
@@ -30,69 +23,31 @@ from plume_py.checking.stream.table_kernels import (
     LAST_READER,
     LENGTH,
     LIVE,
-    LOST_EVENTS,
     NEWEST,
     NEWS,
-    NEXT_IN,
-    NEXT_OUT,
     OFFSET,
     OLDER,
     OP,
     ORDERED,
-    OUT,
     OUT_OF_ORDER,
     POSITION,
     READ_IN,
     READER,
     READERS,
     READS,
+    REAL_TIME,
     SAME,
     SEEN,
     SESSION,
     SESSIONS,
     SOURCE,
-    STEPS,
-    TXNS,
     WRITES,
 )
 from plume_py.history.model import INITIAL
-
-# Kinds of events: a pattern of a single read (its letter's place in "abcdefj"), and those of the graph.
-B, C, D, E, F, J = 1, 2, 3, 4, 5, 6
-CAUSAL_CYCLE, STALE, FORCED_CYCLE, AMBIGUOUS, MIXED_USE = 7, 8, 9, 10, 11
-
-# How many steps a commit order may take before a layer is better: at first, and for each transaction.
-STEPS_AT_FIRST, STEPS_PER_TXN = 1_000_000, 300
+from plume_py.history.times import NO_TIME
 
 # Layers, and entries of ``m.asked``: CI is entry 0.
 LEVELS = RC, RA, TCC = 1, 2, 3
-
-
-def note(m, kind, level, a, b, r, i):
-    """Something is wrong: at a level (0: at all from RC on), with transactions a and b, and read r or list i."""
-    at = m.n[EVENTS]
-    if at == len(m.event):
-        m.n[LOST_EVENTS] += 1
-    else:
-        m.event[at, 0] = kind
-        m.event[at, 1] = level
-        m.event[at, 2] = a
-        m.event[at, 3] = b
-        m.event[at, 4] = r
-        m.event[at, 5] = i
-        m.n[EVENTS] += 1
-    if kind == J:
-        m.broken[0] = 1
-    elif level > 0:
-        m.broken[level] = 1
-    elif kind != AMBIGUOUS and kind != MIXED_USE:
-        for broken in range(1, 4):
-            m.broken[broken] = 1
-
-
-def has_layer(m, layer):
-    """Is this layer kept?"""
-    return layer == CAUSAL or (m.levels[layer] and not m.n[ORDERED + layer])
 
 
 def become_live(m, t):
@@ -118,6 +73,7 @@ def judge(m, t):
             m.txn[p, SEEN] = t
             judge_source(m, t, p, r, first, last)
         judge_session(m, t, r)
+        judge_ended(m, t, r)
         if m.levels[TCC]:
             judge_causal(m, t, r)
     if m.n[OUT_OF_ORDER]:
@@ -142,6 +98,7 @@ def judge_late(m, t, r):
     """What a read means to each level, beside the other reads of its transaction."""
     judge_pairs(m, t, r)
     judge_session(m, t, r)
+    judge_ended(m, t, r)
     if m.levels[TCC]:
         judge_causal(m, t, r)
 
@@ -169,9 +126,9 @@ def judge_pair(m, t2, r, q):
     if m.read[q, SOURCE] < INITIAL or m.read[q, SOURCE] == t2:
         return
     if m.levels[RC] and r < q:
-        force(m, RC, t2, q)
+        forcing.force(m, RC, t2, q)
     if m.levels[RA]:
-        force(m, RA, t2, q)
+        forcing.force(m, RA, t2, q)
 
 
 def judge_session(m, t, r):
@@ -180,7 +137,30 @@ def judge_session(m, t, r):
         slot = tables.find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], False)
         t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1) if slot >= 0 else -1
         if t2 >= 0:
-            force(m, RA, t2, r)
+            forcing.force(m, RA, t2, r)
+
+
+def judge_ended(m, t, r):
+    """Read atomic in real time: the last writer of each other session that had ended before t began."""
+    if not m.levels[RA] or not m.n[REAL_TIME] or m.begin[t] == NO_TIME:
+        return
+    x, t1 = m.op[m.read[r, OP], KEY], m.read[r, SOURCE]
+    heads = m.key[x, HEADS]
+    if heads < 0 or (m.n[IN_ORDER] and newest_but(m, x, t) == t1):
+        return
+    layer = CAUSAL if m.n[ORDERED + RA] else RA
+    for at in range(m.lists[heads, OFFSET], m.lists[heads, OFFSET] + m.lists[heads, LENGTH], 2):
+        s = m.pool[at]
+        comes_last = t1 != INITIAL and m.row[layer, t1, s] >= m.pool[at + 1]
+        if s != m.txn[t, SESSION] and not comes_last:
+            t2 = times.last_ended_writer(m, tables.find_slot(m, x, s, False), s, m.begin[t])
+            if t2 >= 0:
+                forcing.force(m, RA, t2, r)
+
+
+def newest_but(m, x, t):
+    """The last live writer of x to arrive, t aside."""
+    return m.key[x, OLDER] if m.key[x, NEWEST] == t else m.key[x, NEWEST]
 
 
 def judge_causal(m, t, r):
@@ -190,10 +170,8 @@ def judge_causal(m, t, r):
     heads = m.key[x, HEADS]
     if heads < 0:
         return
-    if m.n[IN_ORDER]:  # then there is nothing to do if all others arrived before t1
-        newest = m.key[x, OLDER] if m.key[x, NEWEST] == t else m.key[x, NEWEST]
-        if newest == t1:
-            return
+    if m.n[IN_ORDER] and newest_but(m, x, t) == t1:  # then there is nothing to do: all others arrived before t1
+        return
     layer = CAUSAL if m.n[ORDERED + TCC] else TCC
     for at in range(lists[heads, OFFSET], lists[heads, OFFSET] + lists[heads, LENGTH], 2):
         s = pool[at]
@@ -203,90 +181,49 @@ def judge_causal(m, t, r):
             if t2 == t:  # on a causal cycle t comes before itself
                 t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1)
             if t2 >= 0 and t2 != t1:
-                force(m, TCC, t2, r)
+                forcing.force(m, TCC, t2, r)
 
 
-def force(m, level, t2, r):
-    """The level wants t2 before the source of read r."""
-    t1 = m.read[r, SOURCE]
-    if t1 == t2:
+def put_before_later(m, t):
+    """Real time: t has just arrived, and had ended before some began that are here already."""
+    if not m.n[REAL_TIME]:
         return
-    if t1 == INITIAL:
-        note(m, STALE, level, t2, m.read[r, READER], r, -1)
-        return
-    order(m, level, t2, t1, r, -1)
+    for s in range(m.n[SESSIONS]):
+        later = times.began_after(m, t, s)
+        if later >= 0:
+            catch_up(m)
+            learn_of(m, later, t, -1)
+            if m.levels[RA]:
+                judge_later_readers(m, t, s)
 
 
-def order(m, level, u, v, r, i):
-    """The level wants u before v, because of read r or list i; the other one is -1."""
-    ordered = m.n[ORDERED + level] != 0
-    if reach.before(m, CAUSAL if ordered else level, u, v) or (ordered and is_noted(m, level, u, v)):
-        return
-    if m.n[IN_ORDER] and (u > v or m.n[EDGES] == len(m.edge)):
-        m.n[OUT_OF_ORDER] = 1  # it will be found again
-        return
-    if ordered and m.n[EDGES] == len(m.edge):
-        leave_order(m, level)  # an order needs all edges, a layer does not
-    if not settle_edge(m, level, u, v):
-        note(m, FORCED_CYCLE, level, u, v, r, i)
-    elif m.n[EDGES] < len(m.edge):
-        note_edge(m, level, u, v, r, i)
-
-
-def settle_edge(m, level, u, v):
-    """u comes before v at this level: tell its commit order, or its layer. False if that closes a cycle."""
-    if m.n[ORDERED + level]:
-        if m.n[STEPS + level] < STEPS_AT_FIRST + STEPS_PER_TXN * m.n[TXNS]:
-            return orders.put_before(m, level, u, v)
-        leave_order(m, level)
-    return reach.add_edge(m, level, u, v) != CYCLE
-
-
-def is_noted(m, level, u, v):
-    """Is that edge among the last few into v?"""
-    edges = m.edge
-    e = m.txn[v, EDGE]
-    for _ in range(8):
-        if e < 0:
-            return False
-        if edges[e, EDGE_FROM] == u and edges[e, EDGE_LEVEL] == level:
-            return True
-        e = edges[e, NEXT_IN]
-    return False
-
-
-def note_edge(m, level, u, v, r, i):
-    """Write an edge down."""
-    e = m.n[EDGES]
-    m.n[EDGES] += 1
-    m.edge[e, EDGE_FROM] = u
-    m.edge[e, EDGE_TO] = v
-    m.edge[e, EDGE_READ] = r
-    m.edge[e, EDGE_LIST] = i
-    m.edge[e, EDGE_LEVEL] = level
-    m.edge[e, NEXT_IN] = m.txn[v, EDGE]
-    m.edge[e, NEXT_OUT] = m.txn[u, OUT]
-    m.txn[v, EDGE] = e
-    m.txn[u, OUT] = e
-
-
-def leave_order(m, level):
-    """From here on the level has its own layer: the causal one, and the edges written down so far."""
-    m.n[ORDERED + level] = 0
-    reach.copy_layer(m, level)
-    for e in range(m.n[EDGES]):
-        if m.edge[e, EDGE_LEVEL] == level:
-            reach.add_edge(m, level, m.edge[e, EDGE_FROM], m.edge[e, EDGE_TO])
+def judge_later_readers(m, t, s):
+    """Read atomic in real time: what those of session s read who began after t had ended."""
+    for o in range(m.txn[t, FIRST_OP], m.txn[t + 1, FIRST_OP]):
+        slot = tables.find_slot(m, m.op[o, KEY], s, False) if m.op_kind[o] & LAST else -1
+        if slot < 0 or m.slot[slot, READERS] < 0:
+            continue
+        number = m.slot[slot, READERS]
+        for at in range(m.lists[number, LENGTH] - 1, -1, -1):
+            r = m.pool[m.lists[number, OFFSET] + at]
+            began = m.begin[m.read[r, READER]]
+            if began > m.end[t]:
+                forcing.force(m, RA, t, r)
+            elif began > NO_TIME:
+                break
 
 
 def learn_of(m, t, p, r):
-    """The late edge p -> t, at every level; the causal order comes last, since the layers build on it."""
+    """The late edge p -> t, at every level; the causal order comes last, since the layers build on it.
+
+    It is there because of read r, or if that is -1, of real time.
+    """
     for level in range(RC, TCC + 1):
-        if m.levels[level] and not settle_edge(m, level, p, t):
-            note(m, FORCED_CYCLE, level, p, t, r, -1)
+        if m.levels[level] and not forcing.settle_edge(m, level, p, t):
+            forcing.note(m, FORCED_CYCLE, level, p, t, r, -1)
     m.n[NEWS] = 0
     if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
-        note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
+        forcing.note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
     elif m.levels[TCC]:
         for i in range(m.n[NEWS]):
             for position in range(m.news[i, 3] + 1, m.news[i, 4] + 1):
@@ -308,7 +245,7 @@ def become_visible(m, t2, s, position):
         while at < m.lists[number, LENGTH]:
             r = m.pool[m.lists[number, OFFSET] + at]
             if m.read[r, SOURCE] != t2 and m.read[r, READER] != t2:
-                force(m, TCC, t2, r)
+                forcing.force(m, TCC, t2, r)
                 break
             at += 1
 
@@ -333,6 +270,8 @@ def activate(m, u):
     """u, of unknown outcome, was read from: its writes count, also for those that have it before them already."""
     catch_up(m)
     become_live(m, u)
+    if m.n[REAL_TIME]:
+        put_behind_ended(m, u)
     s, position = m.txn[u, SESSION], m.txn[u, POSITION]
     if m.levels[RA]:
         for o in range(m.txn[u, FIRST_OP], m.txn[u + 1, FIRST_OP]):
@@ -345,6 +284,15 @@ def activate(m, u):
                 become_visible(m, u, b, first)
 
 
+def put_behind_ended(m, u):
+    """When u, of unknown outcome, began counts from now on."""
+    times.enter_begin(m, u)
+    for s in range(m.n[SESSIONS]):
+        earlier = times.ended_before(m, u, s)
+        if earlier >= 0:
+            learn_of(m, u, earlier, -1)
+
+
 def judge_own_session(m, u, x, s, position):
     """Read atomic: the reads of x after u in its session, up to the next transaction there that writes x."""
     slot = tables.find_slot(m, x, s, False)
@@ -355,4 +303,4 @@ def judge_own_session(m, u, x, s, position):
         r = m.pool[m.lists[number, OFFSET] + at]
         if tables.last_writer(m, slot, m.txn[m.read[r, READER], POSITION] - 1) != u:
             return
-        force(m, RA, u, r)
+        forcing.force(m, RA, u, r)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from plume_py.checking.stream import force_kernels as forcing
 from plume_py.checking.stream import judge_kernels as judges
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.list_reference import NO_CODES, Reference
@@ -133,7 +134,7 @@ class ListOrders:
         if self._m.version[v, tables.SEEN_BY] < 0:
             self._m.version[v, tables.SEEN_BY] = read.reader
         if self._m.version[v, tables.SECOND] >= 0:
-            judges.note(self._native, judges.AMBIGUOUS, 0, read.reader, v, -1, -1)
+            forcing.note(self._native, forcing.AMBIGUOUS, 0, read.reader, v, -1, -1)
         return v
 
     def _serve(self, t: int) -> None:
@@ -213,7 +214,7 @@ class ListOrders:
         other = self.reads[reference.number]
         read.blamed = {appended(int(codes[agreed]))[0] for codes in (read.extent, reference.codes)}
         read.blamed |= self.source(other)
-        judges.note(self._native, CONTRADICTING_LISTS, 0, read.reader, other.reader, -1, number)
+        forcing.note(self._native, CONTRADICTING_LISTS, 0, read.reader, other.reader, -1, number)
 
     def _blame(self, number: int, transactions: set[int]) -> None:
         self.reads[number].blamed |= transactions
@@ -221,7 +222,7 @@ class ListOrders:
 
     def _note(self, kind: int, number: int) -> None:
         reader = self.reads[number].reader
-        judges.note(self._native, kind, 0, reader, reader, -1, number)
+        forcing.note(self._native, kind, 0, reader, reader, -1, number)
 
     def _appended(self, x: int) -> Any:
         """Who appended an element of x, and all that this transaction appended to x."""
@@ -293,4 +294,4 @@ class ListOrders:
     def _order(self, before: int, after: int, number: int) -> None:
         for level in judges.LEVELS:
             if self._m.levels[level]:
-                judges.order(self._native, level, before, after, -1, number)
+                forcing.order(self._native, level, before, after, -1, number)

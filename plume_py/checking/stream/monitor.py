@@ -8,25 +8,30 @@ from typing import Any
 import numpy as np
 
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.checking.check import check
+from plume_py.checking.check import NO_TIMES, check
+from plume_py.checking.in_order import Question
+from plume_py.checking.in_order import judge as judge_in_order
 from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.checking.stream import feed_kernels as feed
+from plume_py.checking.stream import force_kernels as forcing
 from plume_py.checking.stream import judge_kernels as judges
 from plume_py.checking.stream import native
 from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream.asked import watched
 from plume_py.checking.stream.batch import Arrived, Arriving, Batch, code_of, make_batch
-from plume_py.checking.stream.codes import StreamCoder
-from plume_py.checking.stream.forget import forget
+from plume_py.checking.stream.clocks import SessionClocks
+from plume_py.checking.stream.forget import Forgotten, forget
 from plume_py.checking.stream.list_orders import ListOrders
-from plume_py.checking.stream.names import TransactionNames
 from plume_py.checking.stream.proof import Event, Excerpt, Involved, Judge
-from plume_py.checking.stream.state import LAYERS, new_state, with_room
-from plume_py.history.assemble import RawColumns, RawLists, assemble
+from plume_py.checking.stream.record import Record
+from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.model import COMMITTED, WRITE, History, Int64s, Labels
-from plume_py.levels import DEFAULT, RUNNABLE, WEAK, parse_level
+from plume_py.history.model import COMMITTED, WRITE, History, Int32s
+from plume_py.history.times import NO_TIME
+from plume_py.levels import DEFAULT, RUNNABLE, WEAK
+from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, Asked
 from plume_py.levels.patterns import forbidden_at
 
 # So many transactions go to the kernels at once.
@@ -42,6 +47,7 @@ STEPS = 100
 class Monitor:
     """Judges CI, RC, RA and TCC while transactions arrive, each session's in session order, otherwise in any order.
 
+    Which order between transactions counts is another matter: none, that of each session, or real time.
     A read whose writer has not arrived is pending, not wrong, until ``close``.
 
     >>> from plume_py import Monitor
@@ -58,57 +64,67 @@ class Monitor:
         self,
         levels: str | Sequence[str] = DEFAULT,
         *,
+        order: str = DEFAULT_ORDER,
         initial: Atom = None,
         declared: bool = True,
         init_txn: InitTxn = "auto",
         window: int | None = None,
         max_examples: int = 1,
         name: str = "",
+        per_second: int | None = None,
     ) -> None:
         """``declared``: the history itself states its initial value. See ``HistoryBuilder`` and ``check``.
 
+        ``order`` between transactions counts for every level whose name says no other; it is the same for all of them.
         ``window``: forget transactions older than so many that can take part in no violation any more (see ``forget``).
         """
-        self.levels = _levels(levels)
+        self._asked = watched(levels, order)
+        self.order = self._asked[0].order
+        if self.order == NONE and window is not None:
+            raise ValueError("without any order between transactions nothing can be forgotten: use no window")
+        self._record = Record(declared, init_txn, per_second)
         self._initial = None if isinstance(initial, list | tuple) else initial
-        self._declared = declared
-        self._init_txn = init_txn
         self._max_examples = max_examples
         self._name = name
-        self._coder = StreamCoder()
-        self._code = code_of(self._initial, self._coder)
-        self._state = new_state([level in self.levels for level in WEAK], self._code, init_txn == "first")
+        self._code = code_of(self._initial, self._record.coder)
+        self._state = self._new_state()
         self._window = window
-        self._forgotten = 0
-        self._forgotten_ops = 0
-        self._latecomers = 0  # sessions that began after something was forgotten
+        self._gone = Forgotten()
         self._forget_at = 0 if window is None else 2 * max(window, 1)
         if window is not None:  # what is written down for later would be lost
             self._state.n[tables.ORDERED : tables.ORDERED + LAYERS] = 0
             self._state.n[tables.IN_ORDER] = 0
         self._lists = ListOrders()
-        self._sessions: dict[Hashable, int] = {}
-        self._names = TransactionNames()
-        self._raw_lists: list[tuple[int, Int64s]] = []
+        self._clocks = SessionClocks()
+        self._has_times = False
         self._examples: dict[str, list[Violation]] = {}
         self._looked = np.zeros(len(WEAK), np.int64)
         self._seconds = 0.0
 
     @property
+    def levels(self) -> list[str]:
+        """What is judged, by the names that were asked for."""
+        return [each.name for each in self._asked]
+
+    @property
     def transactions(self) -> int:
         """How many transactions have arrived."""
-        return int(self._state.n[tables.TXNS]) + self._forgotten
+        return int(self._state.n[tables.TXNS]) + self._gone.transactions
 
     @property
     def operations(self) -> int:
         """How many operations have arrived."""
-        return int(self._state.n[tables.OPS]) + self._forgotten_ops
+        return int(self._state.n[tables.OPS]) + self._gone.operations
 
     @property
     def sessions(self) -> int:
         """How many sessions have begun."""
         m = self._state
-        return int(np.count_nonzero(m.now[0, :, :].any(axis=1) | (m.lists[m.session, tables.LENGTH] > 0)))
+        if self._record.own_sessions is not None:
+            return len(self._record.sessions)
+        begun = int(m.n[tables.SESSIONS])
+        lengths = m.lists[m.session[:begun], tables.LENGTH]
+        return int(np.count_nonzero(m.now[0, :begun].any(axis=1) | (lengths > 0)))
 
     @property
     def pending(self) -> int:
@@ -118,8 +134,18 @@ class Monitor:
     @property
     def holding(self) -> tuple[str, ...]:
         """The levels that nothing has broken yet."""
-        broken = self._state.broken
-        return tuple(level for i, level in enumerate(WEAK) if level in self.levels and not broken[i])
+        broken = {level for level, is_broken in zip(WEAK, self._state.broken, strict=True) if is_broken}
+        return tuple(each.name for each in self._asked if each.level not in broken or self._waits_for_times)
+
+    @property
+    def _waits_for_times(self) -> bool:
+        """Does real time count, and has nobody said yet when anything began?"""
+        return self.order == REALTIME and not self._has_times
+
+    def _new_state(self) -> State:
+        levels = {each.level for each in self._asked}
+        first = self._record.init_txn == "first"
+        return new_state([level in levels for level in WEAK], self._code, first, self.order == REALTIME)
 
     def feed(
         self,
@@ -129,9 +155,11 @@ class Monitor:
         status: str = "committed",
         id: str | int | None = None,
         line: int = 0,
+        begin: int | None = None,
+        end: int | None = None,
     ) -> list[Violation]:
         """Take in one transaction; the violations that it completes."""
-        return list(self.feed_all([Arrived(session, ops, status, id, line)]))
+        return list(self.feed_all([Arrived(session, ops, status, id, line, begin, end)]))
 
     def feed_all(self, arrivals: Sequence[Arriving]) -> Iterator[Violation]:
         """Take in many transactions, faster; each violation comes when the transaction that completes it is in."""
@@ -140,25 +168,57 @@ class Monitor:
             start = time.perf_counter()
             try:
                 with no_collector():
-                    batch = make_batch(some, self._sessions, self._coder, self._initial)
-                    self._names.enter(some)
+                    batch = self._entered(some)
             except InputError as error:
                 yield from self._one_by_one(some, error)
                 continue
             if batch.lists and self._window is not None:
                 raise InputError("lists cannot be watched in a window: each shows its whole past", hint="use no window")
             self._make_room(batch)
+            if self.order == REALTIME:
+                self._gone.meet(batch, self._state)
             done = 0
             while done < len(some):
                 done = self._take(batch, done)
                 if self._state.n[tables.EVENTS]:
+                    if self.order == NONE and self._record.own_sessions is None:
+                        batch = self._without_sessions(batch, done)
                     found = self._explain()
                     self._seconds += time.perf_counter() - start
-                    yield from found
+                    if not self._waits_for_times:
+                        yield from found
                     start = time.perf_counter()
             if self._window is not None and self._state.n[tables.TXNS] >= self._forget_at:
                 self._forget(self._window)
             self._seconds += time.perf_counter() - start
+
+    def _entered(self, arrivals: Sequence[Arriving]) -> Batch:
+        """Some arrivals as columns, and their names and times taken down; nothing is if something is wrong with one."""
+        record = self._record
+        batch = make_batch(arrivals, record.sessions, record.coder, self._initial)
+        latest = self._clocks.advanced(arrivals, batch, record.names)
+        record.names.enter(arrivals)
+        self._clocks.advance(latest)
+        self._has_times = self._has_times or bool(np.any(batch.begin > NO_TIME))
+        if record.own_sessions is not None:
+            first = len(record.own_sessions)
+            record.own_sessions += batch.session.tolist()
+            batch = replace(batch, session=_numbers(first, len(arrivals)))
+        return batch
+
+    def _without_sessions(self, batch: Batch, done: int) -> Batch:
+        """What holds in session order holds without it. Now that something does not, each transaction stands alone."""
+        past = self._record.again(self._state)
+        own = self._state.txn[: len(past.session), tables.SESSION].tolist()
+        self._record.own_sessions = own + batch.session[done:].tolist()
+        self._record.lists = []
+        self._state, self._lists = self._new_state(), ListOrders()
+        self._make_room(past)
+        taken = 0
+        while taken < len(own):
+            taken = self._take(past, taken)
+        self._make_room(batch)
+        return replace(batch, session=_numbers(taken - done, len(batch.session)))
 
     def _one_by_one(self, arrivals: Sequence[Arriving], error: InputError) -> Iterator[Violation]:
         """Something is wrong with one of the arrivals: those before it count, and it says where it stands."""
@@ -171,9 +231,8 @@ class Monitor:
     def _forget(self, window: int) -> None:
         before = self._state
         self._state, survivors = forget(before, window)
-        self._forgotten += int(before.n[tables.TXNS]) - len(survivors)
-        self._forgotten_ops += int(before.n[tables.OPS] - self._state.n[tables.OPS])
-        self._names.keep(survivors, int(before.n[tables.TXNS]))
+        self._gone.add(before, survivors, window, int(before.n[tables.OPS] - self._state.n[tables.OPS]))
+        self._record.names.keep(survivors, int(before.n[tables.TXNS]))
         self._forget_at = len(survivors) + max(window, 1)
 
     def close(self) -> Result:
@@ -182,95 +241,59 @@ class Monitor:
         settled = not self.pending and len(self.holding) == len(self.levels)
         if self._window is not None or (settled and not self._assumed_wrongly()):
             return self._own_result()
-        result = check(self.history(), self.levels, max_examples=self._max_examples, name=self._name)
-        if not self._assumed_wrongly():
+        how: dict[str, Any] = {"order": self.order, "max_examples": self._max_examples, "name": self._name}
+        result = check(self.history(), self.levels, **how)
+        in_its_order = self.order != NONE or self._record.own_sessions is not None
+        if in_its_order and not self._waits_for_times and not self._assumed_wrongly():
             self._compare(result)
         return replace(result, seconds={"watch": self._seconds, **result.seconds})
 
     def _own_result(self) -> Result:
         """What the monitor alone can say; with a window that is all there is."""
-        notes: tuple[str, ...] = ()
-        if self._forgotten:
-            notes = (f"{self._forgotten:,} transactions were forgotten; what was shown is not all there may be",)
+        examples = {} if self._waits_for_times else self._examples
         return Result(
             history=self._name,
             format="stream",
             sessions=self.sessions,
             transactions=self.transactions,
             operations=self.operations,
-            levels={level: self._own_verdict(level) for level in self.levels},
-            violations=tuple(violation for shown in self._examples.values() for violation in shown),
-            counts={tap: len(shown) for tap, shown in self._examples.items()},
+            levels={each.name: replace(self._own_verdict(each), order=self.order) for each in self._asked},
+            violations=tuple(violation for shown in examples.values() for violation in shown),
+            counts={tap: len(shown) for tap, shown in examples.items()},
             counts_exact=False,
-            notes=notes,
+            notes=self._gone.notes,
             seconds={"check": self._seconds},
         )
 
-    def _own_verdict(self, level: str) -> LevelVerdict:
-        if level not in self.holding:
+    def _own_verdict(self, judged: Asked) -> LevelVerdict:
+        level = judged.level
+        if self._waits_for_times:
+            return LevelVerdict(None, reason=NO_TIMES)
+        if judged.name not in self.holding:
             return LevelVerdict(False, tuple(tap for tap in forbidden_at(level) if tap in self._examples))
-        if self.pending and (level in RUNNABLE or self._forgotten):
-            gone = "were forgotten or " if self._forgotten else ""
+        if self.pending and (level in RUNNABLE or self._gone.transactions):
+            gone = "were forgotten or " if self._gone.transactions else ""
             return LevelVerdict(None, reason=f"{self.pending:,} reads saw values that {gone}nobody wrote")
-        if self._latecomers and level in RUNNABLE:
-            return LevelVerdict(None, reason=f"{self._latecomers:,} sessions began after the first was forgotten")
+        if self._gone.doubt and level in RUNNABLE:
+            return LevelVerdict(None, reason=self._gone.doubt)
         if self._state.n[tables.INITIAL_WRITTEN]:
             return LevelVerdict(None, reason="an initial value was written after it had been read")
         return LevelVerdict(True)
 
     def history(self) -> History:
         """Everything that has arrived, as a history."""
-        m = self._state
-        txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
-        lines = self._names.lines[:txns]
-        keys, key_atoms = self._coder.table(m.key_code[: int(m.n[tables.KEYS])])
-        elements = [codes for _, codes in self._raw_lists]
-        versions = int(m.n[tables.VERSIONS])
-        codes = np.concatenate([m.version_value[:versions], [self._code], *elements]).astype(np.int64)
-        values, value_atoms = self._coder.table(codes)
-        lists = self._whole_lists(values[versions + 1 :])
-        op_value = values[m.op[:ops, tables.VERSION]]
-        if lists is not None:  # here a list stands for its last element, whoever appended that
-            shows = np.diff(lists.starts) > 0
-            op_value[lists.ops[shows]] = lists.values[lists.starts[1:][shows] - 1]
-        raw = RawColumns(
-            op_kind=(m.op_kind[:ops] & 3).astype(np.uint8),
-            op_key=keys[m.op[:ops, tables.KEY]],
-            op_value=op_value,
-            op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.diff(m.txn[: txns + 1, tables.FIRST_OP])),
-            txn_session=m.txn[:txns, tables.SESSION].copy(),
-            txn_status=m.txn[:txns, tables.STATUS].astype(np.uint8),
-            sessions=len(self._sessions),
-            keys=key_atoms,
-            values=value_atoms,
-            initial=int(values[versions]),
-            initial_declared=self._declared,
-            txn_line=np.array(lines, np.int32) if any(lines) else None,
-            lists=lists,
-            txn_label=Labels(tuple(map(self._names.name, range(txns)))),
-            session_label=Labels(tuple(self._session_names())),
-        )
-        return assemble(raw, "stream", self._init_txn)
-
-    def _whole_lists(self, values: Int64s) -> RawLists | None:
-        if not self._raw_lists:
-            return None
-        ops = np.array([o for o, _ in self._raw_lists], np.int64)
-        starts = np.cumsum([0, *(len(codes) for _, codes in self._raw_lists)]).astype(np.int64)
-        return RawLists(ops, starts, values)
-
-    def _session_names(self) -> list[str | int]:
-        return [name if isinstance(name, int) else str(name) for name in self._sessions]
+        return self._record.history(self._state, self._code)
 
     def _make_room(self, batch: Batch) -> None:
         ops = len(batch.kinds) + batch.items
-        self._state = m = with_room(self._state, len(batch.session), ops, len(self._sessions))
+        sessions = self._record.session_count
+        self._state = m = with_room(self._state, len(batch.session), ops, sessions)
         self._tables = native.prepare(STEPS * ops, m)
-        if self._forgotten:
-            self._latecomers += len(self._sessions) - int(m.n[tables.SESSIONS])
-        for s in range(int(m.n[tables.SESSIONS]), len(self._sessions)):
-            m.session[s] = tables.new_list(self._tables)
-        m.n[tables.SESSIONS] = len(self._sessions)
+        if self._gone.transactions:
+            self._gone.new_sessions += sessions - int(m.n[tables.SESSIONS])
+        for s in range(int(m.n[tables.SESSIONS]), sessions):
+            tables.open_session(self._tables, s)
+        m.n[tables.SESSIONS] = sessions
 
     def _take(self, batch: Batch, done: int) -> int:
         """Take in transactions from ``done`` on; returns how many are in, maybe only up to one with events."""
@@ -280,12 +303,21 @@ class Monitor:
             last = done + 1
         patient = bool(np.all(self._looked[m.levels == 1] >= LOOKED_INTO)) and bool(np.all(m.broken[m.levels == 1]))
         first = int(m.n[tables.TXNS])
-        columns = batch.kinds, batch.keys, batch.values, batch.start, batch.session, batch.status
+        columns = (
+            batch.kinds,
+            batch.keys,
+            batch.values,
+            batch.start,
+            batch.session,
+            batch.status,
+            batch.begin,
+            batch.end,
+        )
         taken = int(feed.take_all(self._tables, done, last, *columns, patient))
         if batch.lists:
             begin = int(m.txn[first, tables.FIRST_OP]) - int(batch.start[done])
             lists = {begin + o: batch.lists[o] for o in range(*batch.start[done : done + 2]) if o in batch.lists}
-            self._raw_lists += lists.items()
+            self._record.lists += lists.items()
             self._lists.take(m, self._tables, first, lists)
         elif self._lists.reads:
             for t in range(first, int(m.n[tables.TXNS])):
@@ -299,8 +331,8 @@ class Monitor:
         m.n[tables.EVENTS] = 0
         found: list[Violation] = []
         for event in events:
-            self._reject(event)
-            level = 0 if event.kind == judges.J else event.level or min(judges.LEVELS)
+            self._record.reject(self._state, event.kind, event.a, event.b)
+            level = 0 if event.kind == forcing.J else event.level or min(judges.LEVELS)
             if self._looked[level] < LOOKED_INTO:
                 self._looked[level] += 1
                 found += self._violations(event)
@@ -309,47 +341,21 @@ class Monitor:
     def _violations(self, event: Event) -> list[Violation]:
         """The counterexamples in the transactions behind an event that were not shown often enough yet."""
         involved = Involved(self._state, self._tables, self._lists).collect(event)
-        excerpt = Excerpt(self._state, self._lists, self._coder, self._code, event)
-        part = excerpt.history(involved, self._names.name, self._session_names(), self._names.lines)
-        result = check(part, self.levels, max_examples=EXAMPLES)
-        number = {self._names.name(t): t for t in involved}
-        judge = Judge(self._state, self._tables, self._lists, self._coder, number)
+        excerpt = Excerpt(self._state, self._lists, self._record.coder, self._code, event)
+        part = excerpt.history(involved, self._record)
+        order = SESSION if self.order == REALTIME and part.times is None else self.order
+        levels = [level for level in WEAK if level in {each.level for each in self._asked}]
+        result = judge_in_order(part, levels, order, Question(max_examples=EXAMPLES))
+        number = {self._record.names.name(t): t for t in involved}
+        judge = Judge(self._state, self._tables, self._lists, self._record.coder, number)
         fresh = []
-        for violation in judge.true_ones(result.violations, event):
+        for one in judge.true_ones(result.violations, event):
+            violation = replace(one, order=self.order)
             shown = self._examples.setdefault(violation.tap, [])
             if len(shown) < self._max_examples and violation not in shown:
                 shown.append(violation)
                 fresh.append(violation)
         return fresh
-
-    def _reject(self, event: Event) -> None:
-        """Some events mean that the input makes no sense."""
-        m = self._state
-        if event.kind == judges.MIXED_USE:
-            key = self._coder.spell(int(m.key_code[event.b]))
-            raise InputError(
-                f"key {key!r:.60} is used both as a list and as a register",
-                where=self._place(event.a),
-                hint="use separate keys for appends and for plain writes",
-            )
-        if event.kind == judges.AMBIGUOUS:
-            v = event.b
-            x = int(m.version[v, tables.VERSION_KEY])
-            both = (int(m.version[v, column]) for column in (tables.WRITER, tables.SECOND))
-            written = " and ".join(f"{self._names.name(t)!s:.60} ({self._place(t)})" for t in both)
-            raise InputError(
-                f"ambiguous read: {self._names.name(event.a)!s:.60} read value "
-                f"{self._coder.spell(int(m.version_value[v]))!r:.60} of key "
-                f"{self._coder.spell(int(m.key_code[x]))!r:.60}, which two transactions wrote: {written}",
-                where=self._place(event.a),
-                hint="write each value of a key only once",
-            )
-
-    def _place(self, t: int) -> str:
-        if self._names.lines[t]:
-            return f"line {self._names.lines[t]}"
-        txn = self._state.txn[t]
-        return f"sessions[{txn[tables.SESSION]}][{txn[tables.POSITION] - 1}]"
 
     def _assumed_wrongly(self) -> bool:
         """Was something taken for granted that only the end of the history can tell?
@@ -357,12 +363,12 @@ class Monitor:
         That nobody writes the initial value of a key after it was read, and that there is no explicit initial
         transaction, unless told so.
         """
-        return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._init_txn == "first" or self._may_have_init()
+        return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._record.init_txn == "first" or self._may_have_init()
 
     def _may_have_init(self) -> bool:
         """Could the first transaction be an initial one? (A quick look; ``find_init_txn`` has the last word.)"""
         m = self._state
-        if self._init_txn == "none" or m.n[tables.TXNS] < 2 or m.n[tables.IMPLICIT_READS]:
+        if self._record.init_txn == "none" or m.n[tables.TXNS] < 2 or m.n[tables.IMPLICIT_READS]:
             return False
         ops = range(int(m.txn[0, tables.FIRST_OP]), int(m.txn[1, tables.FIRST_OP]))
         return (
@@ -374,17 +380,11 @@ class Monitor:
 
     def _compare(self, result: Result) -> None:
         """Two engines judged the same history: if they differ, neither is to be believed."""
-        for i, level in enumerate(WEAK):
-            if level in self.levels:
-                broken = bool(self._state.broken[i]) or (bool(self.pending) and level in RUNNABLE)
-                if broken is not (result.levels[level].ok is False):
-                    raise IsocheckError(f"{level}: the monitor and the check of the whole history disagree")
+        for each in self._asked:
+            broken = each.name not in self.holding or (bool(self.pending) and each.level in RUNNABLE)
+            if broken is not (result.levels[each.name].ok is False):
+                raise IsocheckError(f"{each.name}: the monitor and the check of the whole history disagree")
 
 
-def _levels(levels: str | Sequence[str]) -> list[str]:
-    spelled = [levels] if isinstance(levels, str) else list(levels)
-    names = {parse_level(level) or level for level in spelled}
-    wrong = sorted(names - set(WEAK))
-    if wrong or not names:
-        raise ValueError(f"cannot watch {' '.join(wrong) or 'no level'}; use some of {' '.join(WEAK)}")
-    return [level for level in WEAK if level in names]
+def _numbers(first: int, count: int) -> Int32s:
+    return np.arange(first, first + count, dtype=np.int32)

@@ -30,6 +30,10 @@ class TransactionNames:
             self._numbers.append(self._arrived)
             self.lines.append(arrival.line)
 
+    def upcoming(self, i: int, arrival: Arriving) -> str | int:
+        """What the i-th of those that are next to be taken in will be called."""
+        return f"{self._prefix}{self._arrived + i + 1}" if arrival.id is None else arrival.id
+
     def name(self, t: int) -> str | int:
         """What reports call transaction t: its own name, or one made of its number of arrival."""
         name = self._names[t]

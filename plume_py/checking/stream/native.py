@@ -9,10 +9,26 @@ from typing import Any
 
 from plume_py.base import accel
 from plume_py.base.numba_start import load_numba
-from plume_py.checking.stream import feed_kernels, judge_kernels, order_kernels, reach_kernels, table_kernels
+from plume_py.checking.stream import (
+    feed_kernels,
+    force_kernels,
+    judge_kernels,
+    order_kernels,
+    reach_kernels,
+    table_kernels,
+    time_kernels,
+)
 from plume_py.checking.stream.state import State
 
-MODULES: tuple[ModuleType, ...] = (table_kernels, reach_kernels, order_kernels, judge_kernels, feed_kernels)
+MODULES: tuple[ModuleType, ...] = (
+    table_kernels,
+    reach_kernels,
+    time_kernels,
+    order_kernels,
+    force_kernels,
+    judge_kernels,
+    feed_kernels,
+)
 
 # Those that take other arrays, too, and so are compiled when they are called.
 OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")

@@ -11,12 +11,14 @@ they do not, the steps add up (``m.n[STEPS + level]``), and the caller changes o
 # mypy: allow-untyped-defs
 
 from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream import time_kernels as times
 from plume_py.checking.stream.table_kernels import (
     EDGE,
     EDGE_FROM,
     EDGE_LEVEL,
     EDGE_TO,
     FIRST_READ,
+    LIVE,
     NEXT,
     NEXT_IN,
     NEXT_OUT,
@@ -24,7 +26,9 @@ from plume_py.checking.stream.table_kernels import (
     POSITION,
     READ_BY,
     READER,
+    REAL_TIME,
     SESSION,
+    SESSIONS,
     SOURCE,
     STAMP,
     STEPS,
@@ -86,6 +90,11 @@ def find_after(m, level, v, u, high):
             if m.edge[e, EDGE_LEVEL] == level:
                 count = visit(m, level, AFTER, count, m.edge[e, EDGE_TO], 0, high)
             e = m.edge[e, NEXT_OUT]
+        if m.n[REAL_TIME]:
+            for b in range(m.n[SESSIONS]):
+                later = times.began_after(m, t, b)
+                if later >= 0:
+                    count = visit(m, level, AFTER, count, later, 0, high)
     return count
 
 
@@ -108,6 +117,11 @@ def find_before(m, level, u, low):
             if m.edge[e, EDGE_LEVEL] == level:
                 count = visit(m, level, BEFORE, count, m.edge[e, EDGE_FROM], low, high)
             e = m.edge[e, NEXT_IN]
+        if m.n[REAL_TIME] and m.txn[t, LIVE]:
+            for b in range(m.n[SESSIONS]):
+                earlier = times.ended_before(m, t, b)
+                if earlier >= 0:
+                    count = visit(m, level, BEFORE, count, earlier, low, high)
     return count
 
 

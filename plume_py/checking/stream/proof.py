@@ -6,21 +6,24 @@ and its lists show only what these appended. Leaving out reads and transactions 
 what is wrong with it is wrong with the whole. One thing has to be looked up there: whether a violation is an echo.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from plume_py.checking.result import Id, Step, Violation
-from plume_py.checking.stream import judge_kernels as judges
+from plume_py.checking.stream import force_kernels as forcing
 from plume_py.checking.stream import reach_kernels as reach
 from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream import time_kernels as times
 from plume_py.checking.stream.codes import StreamCoder
 from plume_py.checking.stream.list_orders import CONTRADICTING_LISTS, WRONG_LIST, ListOrders
+from plume_py.checking.stream.record import Record
 from plume_py.checking.stream.state import State
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import READ_LIST, STATUS_NAMES, History
+from plume_py.history.times import known
 from plume_py.levels import WEAK, sees
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN, TRIPLES, VERSION_CYCLE
 from plume_py.levels.table import TRANSITIVE
@@ -38,7 +41,7 @@ EDGE_COLUMNS = (tables.EDGE_FROM, tables.EDGE_LEVEL, tables.EDGE_READ, tables.ED
 
 @dataclass(frozen=True)
 class Event:
-    """What a kernel noted: see ``judge_kernels.note``."""
+    """What a kernel noted: see ``force_kernels.note``."""
 
     kind: int
     level: int
@@ -83,7 +86,7 @@ class Judge:
 
     def _is_certain(self, violation: Violation, event: Event) -> bool:
         """Does it rest on lists that are complete, or on none?"""
-        if violation.tap in OF_LISTS and event.kind >= judges.J:
+        if violation.tap in OF_LISTS and event.kind >= forcing.J:
             return False
         return all(self._is_fixed(step) for step in violation.steps if step.relation == "WW")
 
@@ -112,13 +115,13 @@ class Involved:
     def collect(self, event: Event) -> set[int]:
         """All of them; too few, if some path could not be found."""
         self.transactions |= {t for t in (event.a, event.b) if t >= 0}
-        if event.kind == judges.J:
+        if event.kind == forcing.J:
             self.transactions |= self._sources(event.a)
-        elif event.kind == judges.CAUSAL_CYCLE:
+        elif event.kind == forcing.CAUSAL_CYCLE:
             self._path(reach.CAUSAL, event.b, event.a)
-        elif event.kind == judges.STALE:
+        elif event.kind == forcing.STALE:
             self._evidence(event.level, event.a, event.b)
-        elif event.kind == judges.FORCED_CYCLE:
+        elif event.kind == forcing.FORCED_CYCLE:
             self._reason(event.level, event.a, event.b, event.r, event.list)
             self._path(event.level, event.b, event.a)
         elif event.of_list:
@@ -148,9 +151,11 @@ class Involved:
         return {int(source) for source in self._m.read[begin:end, tables.SOURCE] if source >= 0}
 
     def _reason(self, level: int, u: int, v: int, r: int, number: int) -> None:
-        """Why u must come before v: read r, or a list."""
+        """Why u must come before v: read r, a list, or real time."""
         if number >= 0:
             self._read_list(number)
+            return
+        if r < 0:  # u had ended before v began
             return
         t3 = int(self._m.read[r, tables.READER])
         self.transactions.add(t3)
@@ -214,10 +219,21 @@ class Involved:
             e = int(self._m.edge[e, tables.NEXT_IN])
         if position > 1:
             yield int(tables.at_position(self._native, session, position - 1)), None
+        for earlier in self._ended_before(t):
+            yield earlier, None
+
+    def _ended_before(self, t: int) -> Iterator[int]:
+        """Real time: the last of each other session that had ended before t began."""
+        if self._m.n[tables.REAL_TIME] and self._m.txn[t, tables.LIVE]:
+            for s in range(int(self._m.n[tables.SESSIONS])):
+                earlier = int(times.ended_before(self._native, t, s))
+                if earlier >= 0:
+                    yield earlier
 
     def _learnt_from(self, layer: int, begin: int, at: int) -> int | None:
-        """From whom ``at`` knows of ``begin``: a source of its reads, or one that is forced before it."""
-        for source in sorted(self._sources(at), key=lambda t: t != begin):
+        """From whom ``at`` knows of ``begin``: a source of its reads, one that had ended, one that is forced."""
+        direct = (*self._sources(at), *self._ended_before(at))
+        for source in sorted(direct, key=lambda t: t != begin):
             if source == begin or reach.before(self._native, layer, begin, source):
                 return source
         e = int(self._m.txn[at, tables.EDGE])
@@ -243,14 +259,12 @@ class Excerpt:
     def history(
         self,
         transactions: Iterable[int],
-        name: "Callable[[int], str | int]",
-        sessions: "list[str | int]",
-        lines: list[int],
+        record: Record,
     ) -> History:
         """These transactions, with their writes and the reads among them."""
-        m = self._m
+        m, sessions = self._m, record.session_names()
         chosen = sorted(transactions, key=lambda t: (m.txn[t, tables.SESSION], m.txn[t, tables.POSITION]))
-        builder = HistoryBuilder(self._coder.spell(self._initial))
+        builder = HistoryBuilder(self._coder.spell(self._initial), per_second=record.per_second)
         init = int(m.n[tables.INIT_TXN])
         if init >= 0:
             chosen = [init, *(t for t in chosen if t != init)]
@@ -259,8 +273,10 @@ class Excerpt:
                 sessions[int(m.txn[t, tables.SESSION])],
                 self._ops(t, set(chosen), keep_all=t != init),
                 status=STATUS_NAMES[m.txn[t, tables.STATUS]],
-                id=name(t),
-                line=lines[t],
+                id=record.names.name(t),
+                line=record.names.lines[t],
+                begin=known(m.begin[t]),
+                end=known(m.end[t]),
             )
         return builder.build(format="stream", init_txn="first" if init >= 0 else "none")
 

@@ -41,6 +41,10 @@ class State(NamedTuple):
     lists: Int64s
     pool: Int32s
     session: Int32s  # the list of each session's transactions
+    ended: Int32s  # the list of those whose end is known and counts
+    begun: Int32s  # the same for their beginning
+    begin: Int64s  # when each transaction began, or NO_TIME
+    end: Int64s
     key_hash: Int32s
     version_hash: Int32s
     slot_hash: Int32s
@@ -59,7 +63,7 @@ class State(NamedTuple):
     event: Int32s
 
 
-def new_state(levels: "list[bool]", initial: int | None, init_first: bool) -> State:
+def new_state(levels: "list[bool]", initial: int | None, init_first: bool, real_time: bool) -> State:
     """Empty tables for the levels in question (CI, RC, RA, TCC)."""
     count = np.zeros(40, np.int64)
     count[tables.HAS_INITIAL] = initial is not None
@@ -67,6 +71,7 @@ def new_state(levels: "list[bool]", initial: int | None, init_first: bool) -> St
     count[tables.INIT_TXN] = 0 if init_first else -1
     count[tables.ORDERED : tables.ORDERED + LAYERS] = 1
     count[tables.IN_ORDER] = 1
+    count[tables.REAL_TIME] = real_time
     txns, ops, sessions = FIRST_TXNS, FIRST_OPS, FIRST_SESSIONS
     return State(
         n=count,
@@ -84,6 +89,10 @@ def new_state(levels: "list[bool]", initial: int | None, init_first: bool) -> St
         lists=np.zeros((ops, 3), np.int64),
         pool=np.zeros(ops, np.int32),
         session=np.zeros(sessions, np.int32),
+        ended=np.zeros(sessions, np.int32),
+        begun=np.zeros(sessions, np.int32),
+        begin=np.zeros(txns, np.int64),
+        end=np.zeros(txns, np.int64),
         key_hash=_hash(ops),
         version_hash=_hash(ops),
         slot_hash=_hash(ops),
@@ -118,10 +127,10 @@ def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
     m = _with_table(m, int(n[tables.VERSIONS]), ops, "version", "version_value", hashed="version_hash")
     m = _with_table(m, int(n[tables.KEYS]), ops, "key", "key_code", hashed="key_hash")
     m = _with_table(m, int(n[tables.SLOTS]), more, "slot", hashed="slot_hash")
-    m = _with_table(m, int(n[tables.LISTS]), 3 * more + sessions, "lists")
+    m = _with_table(m, int(n[tables.LISTS]), 3 * (more + sessions), "lists")
     m = _with_table(m, int(n[tables.EDGES]), int(n[tables.EDGES]) + EDGES_PER_TXN * m.row.shape[1], "edge")
     # A list that doubles leaves at most twice its final room behind; entries are transactions, readers, writers, heads.
-    entries = m.row.shape[1] + 4 * (int(n[tables.OPS]) + more)
+    entries = 3 * m.row.shape[1] + 4 * (int(n[tables.OPS]) + more)
     return _with_table(m, int(n[tables.POOL]), max(0, 4 * entries - int(n[tables.POOL])), "pool")
 
 
@@ -160,6 +169,10 @@ def _with_rows(m: State, txns: int, sessions: int) -> State:
         now=now,
         has_late=has_late,
         session=_longer(m.session, sessions, columns),
+        ended=_longer(m.ended, sessions, columns),
+        begun=_longer(m.begun, sessions, columns),
+        begin=_longer(m.begin, txns, used),
+        end=_longer(m.end, txns, used),
         scratch=_rows(2, sessions),
         news=_rows(sessions * sessions, 5),
         place=place,

@@ -12,6 +12,8 @@ HAS_INITIAL, INITIAL_CODE, INIT_TXN, IMPLICIT_READS, INITIAL_WRITTEN, LATE_UPDAT
 STAMP, UNKNOWN_OPS = 20, 29
 # Has everything come in commit order so far, so that much can be left undone? And must that be made up for now?
 IN_ORDER, OUT_OF_ORDER = 30, 31
+# Does real time count?
+REAL_TIME = 32
 # By level, from 1 on: does it keep a commit order instead of a layer, and how many steps has that taken?
 ORDERED, STEPS = 21, 25
 
@@ -116,6 +118,13 @@ def find_slot(m, x, s, make):
     slots[slot, HEAD] = -1
     slots[slot, LAST_READER] = 0
     return slot
+
+
+def open_session(m, s):
+    """The lists of a new session: all its transactions, and those whose end, or beginning, is known."""
+    m.session[s] = new_list(m)
+    m.ended[s] = new_list(m)
+    m.begun[s] = new_list(m)
 
 
 def new_list(m):

@@ -184,6 +184,15 @@ def test_the_initial_value_of_json_lines():
         arrivals_of(b'{"initial": [1]}\n', [])
 
 
+def test_a_continuation_goes_on_with_the_same_clock():
+    reader = JsonLines()
+    for text in (b'{"ticks_per_second": 1000}\n', b'{"ticks_per_second": 1000}\n', b'{"session":1,"ops":[]}\n'):
+        list(reader.read(Piece(1, text)))
+    assert reader.per_second == 1000
+    with pytest.raises(InputError, match="line 1: the clock has 5 ticks per second now, and had 1000 before"):
+        list(reader.read(Piece(1, b'{"ticks_per_second": 5}\n')))
+
+
 def test_a_continuation_may_repeat_the_header_but_not_change_it():
     reader = JsonLines()
     for text in (b'{"initial": 0}\n', b'\n{"initial": 0}\n{"session":1,"ops":[]}\n', b'{"session":1,"ops":[]}\n'):
@@ -265,8 +274,8 @@ def test_prose_is_not_a_history():
         list(Arrivals("h").read(Piece(1, b"hello\n")))
 
 
-def test_times_are_let_pass():
-    """What ``collect`` writes beside a transaction is for real-time order, which is not judged here."""
+def test_times_come_along():
+    """What ``collect`` writes beside a transaction is for real-time order."""
     content = (
         b'{"initial": 0, "ticks_per_second": 1000000000, "collected": {}}\n'
         b'{"session": 0, "ops": [["w", "x", 1]], "start": 5, "end": 9}\n'
@@ -274,6 +283,7 @@ def test_times_are_let_pass():
     )
     found, reader = arrivals_of(content, [])
     assert [(a.session, a.status, a.line) for a in found] == [(0, "committed", 2), (1, "unknown", 3)]
-    assert reader.initial == 0 and reader.declared
+    assert [(a.start, a.end) for a in found] == [(5, 9), (7, None)]
+    assert reader.initial == 0 and reader.declared and reader.per_second == 10**9
     with pytest.raises(InputError, match=r"line 1, ticks_per_second"):
         arrivals_of(content.replace(b"1000000000", b"true"), [])

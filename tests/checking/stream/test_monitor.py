@@ -164,6 +164,8 @@ class Fed:
     status: str
     id: object
     line: int = 0
+    start: object = None
+    end: object = None
 
 
 def orders(history, rng):
@@ -237,6 +239,14 @@ def test_lists_cannot_be_watched_in_a_window():
     monitor.feed("a", [("append", "x", 1)])
     with pytest.raises(InputError, match="lists cannot be watched in a window"):
         monitor.feed("a", [("r", "x", [1])])
+
+
+def test_sessions_are_counted():
+    monitor = Monitor("TCC", initial=0)
+    assert monitor.sessions == 0
+    monitor.feed("a", [("r", "x", 0)])
+    monitor.feed("b", [("r", "x", 0)])
+    assert monitor.close().sessions == monitor.sessions == 2
 
 
 def test_strong_levels_are_not_watched():
