@@ -1,6 +1,7 @@
 -- upserts of both dialects, INSERT … SELECT, UPDATE … FROM
 CREATE TABLE hits (page INT PRIMARY KEY, n INT NOT NULL);
 CREATE TABLE daily (page INT, day DATE, n INT NOT NULL, PRIMARY KEY (page, day));
+INSERT INTO hits VALUES (1, 0);
 
 -- transaction: hit(p)
 INSERT INTO hits (page, n) VALUES (:p, 1) ON CONFLICT (page) DO UPDATE SET n = hits.n + 1;

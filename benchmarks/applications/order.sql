@@ -6,6 +6,8 @@ CREATE TABLE order_line (order_id INTEGER NOT NULL, product_id INTEGER NOT NULL,
 ALTER TABLE order_line ADD CONSTRAINT line_key PRIMARY KEY (order_id, product_id);
 ALTER TABLE order_line ADD CONSTRAINT line_order FOREIGN KEY (order_id) REFERENCES orders (id);
 ALTER TABLE order_line ADD CONSTRAINT line_product FOREIGN KEY (product_id) REFERENCES product (id);
+INSERT INTO product VALUES (1, 'a', 5, 3), (2, 'b', 7, 2);
+INSERT INTO orders VALUES (1000, 1, 0, 'new', 1);
 
 -- transaction: place(customer, quantity, product, quantity, product, product, quantity, quantity)
 -- assume: quantity > 0

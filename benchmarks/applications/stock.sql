@@ -6,6 +6,7 @@ CREATE TABLE `stock` (
   PRIMARY KEY (`sku`),
   KEY `by_quantity` (`quantity`)
 ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4;
+INSERT INTO stock VALUES (1, 5, 1), (2, 4, 1);
 
 DELIMITER //
 CREATE PROCEDURE take(IN p_sku INT, IN p_n INT)

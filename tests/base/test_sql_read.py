@@ -1,7 +1,9 @@
 """SQL is read whole, or refused with its line: both commands that advise on it trust the same reader."""
 
 import pytest
+from paths import ROOT
 
+from benchmarks.accepted import application
 from plume_py.allocate.sql import load_sql
 from plume_py.base.errors import InputError
 from plume_py.base.sql import If, RollbackStatement, Select, Update
@@ -220,3 +222,12 @@ def test_what_a_schema_cannot_say(ddl, said) -> None:
     with pytest.raises(InputError) as caught:
         parse(SCHEMA + ddl)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "benchmarks" / "applications").glob("*.sql")), ids=lambda path: path.stem
+)
+def test_applications_are_read_whole_by_allocate(path) -> None:
+    found = load_sql(str(path))
+    assert all(program.accesses for program in found)
+    assert {program.name for program in found} == set(application(path).transactions)
