@@ -1,3 +1,3 @@
-CREATE TABLE account (name TEXT PRIMARY KEY, custid INT);
-CREATE TABLE savings (custid INT PRIMARY KEY, bal INT);
-CREATE TABLE checking (custid INT PRIMARY KEY, bal INT);
+CREATE TABLE account (name TEXT PRIMARY KEY, custid INT NOT NULL);
+CREATE TABLE savings (custid INT PRIMARY KEY, bal INT NOT NULL);
+CREATE TABLE checking (custid INT PRIMARY KEY, bal INT NOT NULL);

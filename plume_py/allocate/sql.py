@@ -8,14 +8,30 @@ certain where nothing but the key decides about it, the key surely has a value, 
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program
 from plume_py.base.errors import InputError
-from plume_py.base.sql import Assign, File, If, Loop, RollbackStatement, Select, SqlTransaction, Statement, access
-from plume_py.base.sql import Update as UpdateStatement
+from plume_py.base.sql import (
+    Assign,
+    Attempt,
+    Change,
+    File,
+    If,
+    Insert,
+    Loop,
+    Repeat,
+    RollbackStatement,
+    Select,
+    SqlColumn,
+    SqlTransaction,
+    Statement,
+    access,
+)
 from plume_py.base.sql.files import load
+from plume_py.base.sql.names import resolve
 from plume_py.base.sql.syntax import engine
 
 # The cell that says whether a row is there.
@@ -42,6 +58,8 @@ def load_sql(path: str, schema: str | None = None) -> list[Program]:
 
 def programs(file: File) -> list[Program]:
     """One for each transaction."""
+    for transaction in file.transactions:
+        resolve(transaction, file)
     found = [a for t in file.transactions for stmt in t.body for a in access.accesses(stmt, file)]
     whole = _Whole(
         file,
@@ -88,6 +106,7 @@ class _Translation:
         self.whole, self.file, self.transaction = whole, whole.file, transaction
         self.params: dict[str, None] = {}
         self.notes: dict[str, None] = {}
+        self.same: dict[str, str] = {}  # variables that stand for a key which the database made up
         arguments = {param.name.lower() for param in transaction.params}
         counts = list(_assigned(transaction.body))
         # what has one value throughout the transaction, once it has any
@@ -105,6 +124,10 @@ class _Translation:
                 found += self._if(stmt)
             elif isinstance(stmt, Loop):
                 found += self._loop(stmt)
+            elif isinstance(stmt, Repeat):
+                found += self._repeat(stmt)
+            elif isinstance(stmt, Attempt):
+                found += self._attempt(stmt)
             else:
                 found += self._cells(stmt)
                 self.known = self.known | self._sets(stmt)
@@ -118,6 +141,25 @@ class _Translation:
         body = [replace(a, conditional=True) for a in self._block(stmt.body)]
         self.known = before
         yield from body + body
+
+    def _repeat(self, stmt: Repeat) -> Iterator[Access]:
+        """As often as one likes; the condition is looked at before, after and in between."""
+        test = list(self._cells(Assign(stmt.line, stmt.text, "", stmt.condition))) if stmt.condition else []
+        self.steady -= {stmt.name}
+        before = self.known
+        body = [replace(a, conditional=True) for a in (*self._block(stmt.body), *test)]
+        self.known = before
+        yield from test + body + body
+
+    def _attempt(self, stmt: Attempt) -> Iterator[Access]:
+        """All of it, or some reads of it and what the handlers do."""
+        self.notes[f"line {stmt.line}: the block may be done, or undone by its handler"] = None
+        before = self.known
+        body = self._block(stmt.body)
+        self.known = before
+        otherwise = self._block(stmt.otherwise)
+        self.known = before
+        yield from (replace(a, conditional=True) for a in (*body, *otherwise))
 
     def _if(self, stmt: If) -> Iterator[Access]:
         """What both branches write is certain; a branch that rolls back is no part of a committed run."""
@@ -138,37 +180,52 @@ class _Translation:
     def _sets(self, stmt: Statement) -> set[str]:
         """The variables that surely have a value after this statement."""
         if isinstance(stmt, Assign):
-            exp = engine().exp
-            used = {str(node.name).lower() for node in stmt.value.find_all(exp.Column, exp.Placeholder, exp.Parameter)}
-            return {stmt.name.lower()} if used <= self.known and not stmt.value.find(exp.Select) else set()
+            return {stmt.name.lower()} if _has_value(stmt.value, self.known) else set()
         if isinstance(stmt, Select):
             rows = [a for a in access.accesses(stmt, self.file) if a.kind == "read"]
             if rows and all(a.exact and a.table.lower() not in self.whole.growing for a in rows):
-                return {name.lower() for name in stmt.into}
+                filled = self.known | {c.name for a in rows for c in self._columns(a.table) if not c.nullable}
+                values = [part.unalias() for part in stmt.tree.expressions]
+                return {name for name, value in zip(stmt.into, values, strict=False) if _has_value(value, filled)}
         return set()
+
+    def _columns(self, table: str) -> Sequence[SqlColumn]:
+        own = self.file.table(table)
+        return own.columns if own is not None else ()
 
     def _cells(self, stmt: Statement) -> Iterator[Access]:
         """The accesses of one statement that is no block."""
         found = access.accesses(stmt, self.file)
         self._tell_unbounded(found)
-        for i, a in enumerate(found):
+        for a in found:
             table = a.table.lower()
-            if self.file.table(table) is None:
-                raise InputError(
-                    f"no table {a.table}", where=f"line {a.line}", hint="give its CREATE TABLE with --schema"
-                )
             key = self._key(a)
-            if EVERY in key and a.kind != "insert" and not a.unbounded:
+            if a.cascade:
+                self.notes[f"line {a.line}: foreign keys reach {a.table}: every row counts"] = None
+            elif EVERY in key and a.kind != "insert" and not a.unbounded:
                 self.notes[f"line {a.line}: {a.table} is not accessed by its whole primary key: every row counts"] = (
                     None
                 )
             if a.kind == "read":
-                in_place = _in_place(stmt, found[i:])
-                yield from self._reads(table, key, [c for c in a.columns if c not in in_place], a)
+                yield from self._reads(table, key, a.columns, a)
             elif a.kind == "update":
-                yield from self._update(table, key, a, _in_place(stmt, found[i - 1 :]) if i else set())
+                yield from self._update(table, key, a)
             else:
                 yield from self._row(table, key, a)
+        self._remember(stmt)
+
+    def _remember(self, stmt: Statement) -> None:
+        """A variable that gets the key which the database made up."""
+        if isinstance(stmt, Insert) and len(stmt.rows) == 1 and stmt.query is None and stmt.conflict is None:
+            own = self.file.table(stmt.table)
+            made = (
+                [c.name for c in own.columns if c.generated and c.name not in (stmt.columns or own.names)]
+                if own
+                else []
+            )
+            for value, name in zip(stmt.returning, stmt.into, strict=False):
+                if value.name.lower() in made and name in self.steady:
+                    self.same[name] = _made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)
 
     def _tell_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
         for line in dict.fromkeys(a.line for a in accesses if a.unbounded):
@@ -179,8 +236,10 @@ class _Translation:
         self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.TableAccess
     ) -> Iterator[Access]:
         """The columns, and whether the row is there; a condition on other columns reads those, too."""
+        # a lock that others can share, or that leaves rows out, keeps nobody away
+        weak = a.lock in ("share", "skip")
         for column in dict.fromkeys([ROW, *self._tested(table, key, a), *columns]):
-            yield Access(READ, f"{table}.{column}", key, locks=a.for_update)
+            yield Access(READ, f"{table}.{column}", key, weak, locks=bool(a.lock))
 
     def _tested(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> list[str]:
         """The columns that decide whether a row is meant; those of a key that is known tell nothing more."""
@@ -197,8 +256,9 @@ class _Translation:
         for column in a.columns:
             yield Access(WRITE, f"{table}.{column}", key, not sure)
 
-    def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess, in_place: set[str]) -> Iterator[Access]:
-        yield from self._reads(table, key, (), a)
+    def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
+        if not a.sure:
+            yield from self._reads(table, key, (), a)
         if _moves(a, self.file):
             self.notes[f"line {a.line}: the primary key of {table} is changed: every row counts"] = None
             own = self.file.table(table)
@@ -208,9 +268,9 @@ class _Translation:
         growing = table in self.whole.growing
         if EVERY not in key and not growing:
             self.notes[f"the rows of {table} that are updated by key are assumed to exist"] = None
-        sure = self._surely_there(key, a) and not growing
+        sure = self._surely_there(key, a) and (a.sure or not growing)
         for column in a.columns:
-            yield Access(UPDATE if column in in_place else WRITE, f"{table}.{column}", key, not sure)
+            yield Access(UPDATE if column in a.in_place else WRITE, f"{table}.{column}", key, not sure)
 
     def _surely_there(self, key: tuple[str, ...], a: access.TableAccess) -> bool:
         """Is it one row, by nothing but a key that surely has a value?"""
@@ -223,44 +283,65 @@ class _Translation:
         if not table.primary_key:
             return (EVERY,)
         fixed = dict(a.equal)
-        return tuple(self._value(fixed.get(column)) for column in table.primary_key)
+        return tuple(self._value(fixed.get(column), a.table.lower()) for column in table.primary_key)
 
-    def _value(self, text: str | None) -> str:
+    def _value(self, text: str | None, table: str) -> str:
         if text is None:
             return EVERY
         if _LITERAL.fullmatch(text):
             if text in self.whole.doubtful:
                 self.params[text] = None
             return text
+        if text.startswith(f"{access.GENERATED} "):
+            name = _made_up(text, table)
+            self.known = self.known | {name}
+            self.steady.add(name)
+            self.params[name] = None
+            return name
         plain = text.strip().lstrip(":@").lower()
+        plain = self.same.get(plain, plain)
         if plain not in self.steady:
             return EVERY
         self.params[plain] = None
         return plain
 
 
-def _in_place(stmt: Statement, pair: Sequence[access.TableAccess]) -> set[str]:
-    """Of a read just before the write of the same row, the columns that are both read and written: an UPDATE takes
-    their newest version. A subquery sees an older one."""
-    if not isinstance(stmt, UpdateStatement) or len(pair) < 2 or pair[1].kind != "update" or pair[0].kind != "read":
-        return set()
+def _has_value(value: Any, filled: Collection[str]) -> bool:
+    """Is an expression surely not NULL? It is not if it only computes with what is not; the rest is not known."""
     exp = engine().exp
-    if any(tree is not None and tree.find(exp.Select) for tree in (*(value for _, value in stmt.sets), stmt.where)):
-        return set()
-    return set(pair[0].columns) & set(pair[1].columns)
+    known = (
+        exp.Column | exp.Placeholder | exp.Parameter | exp.Literal | exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Paren
+    )
+    leaves = exp.Column | exp.Placeholder | exp.Parameter
+    for node in value.walk():
+        if not isinstance(node, known | exp.Identifier | exp.Var):
+            return False
+        if isinstance(node, leaves) and str(node.name).lower() not in filled:
+            return False
+    return True
+
+
+def _made_up(text: str, table: str) -> str:
+    """The parameter that stands for a key which the database makes up."""
+    _, line, number, column = text.split(" ")
+    return f"{table}_{column}_of_line_{line}" + (f"_{number}" if number != "0" else "")
 
 
 def _assigned(body: Sequence[Statement]) -> Iterator[str]:
     """The variables that are set, each as often as it is; in a loop, twice."""
     for stmt in body:
-        if isinstance(stmt, Select):
+        if isinstance(stmt, Select | Change):
             yield from (name.lower() for name in stmt.into)
-        elif isinstance(stmt, Assign):
+        elif isinstance(stmt, Assign) and stmt.name:
             yield stmt.name.lower()
         elif isinstance(stmt, If):
             yield from _assigned((*stmt.then, *stmt.otherwise))
         elif isinstance(stmt, Loop):
             yield from 2 * [stmt.row.lower(), *_assigned(stmt.body)]
+        elif isinstance(stmt, Repeat):
+            yield from 2 * [stmt.name.lower(), *_assigned(stmt.body)]
+        elif isinstance(stmt, Attempt):
+            yield from _assigned((*stmt.body, *stmt.otherwise))
 
 
 def _either(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]:

@@ -12,8 +12,11 @@ from typing import Any
 from plume_py.allocate.workload import KINDS, Access, Instance, Program, Workload
 from plume_py.base.errors import InputError
 from plume_py.base.files import write_atomically
-from plume_py.base.text import shorten
+from plume_py.base.text import nearest, shorten
 from plume_py.levels import parse_level
+
+_OF_OPERATIONS = ("id", "type", "key", "params", "conditional", "locks")
+_PLAIN = {"id", "type", "key"}
 
 # How MixIso writes the levels; all of it is among the names that we understand.
 LONG_NAMES = {
@@ -33,7 +36,7 @@ LONG_NAMES = {
 def load_workload(path: str | Path) -> Workload:
     """Read a JSON file of either kind; templates come back as programs without instances."""
     try:
-        data = json.loads(Path(path).read_bytes())
+        data = json.loads(Path(path).read_bytes(), object_pairs_hook=_once)
         return parse_workload(data, str(path))
     except InputError as error:
         raise error.in_source(str(path)) from None
@@ -49,11 +52,29 @@ def _reason(error: Exception) -> str:
     return "not JSON: nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which no field is given twice: one of the two would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"the field {shorten(twice)!r} is given twice", hint="leave one out")
+    return found
+
+
+def _only(entry: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+    """A field that is not known is an error: what it was to say would be lost."""
+    for name in entry:
+        if name not in known:
+            raise InputError(f"unknown field {shorten(name)!r}", where=where, hint=nearest(name, known))
+
+
 def parse_workload(data: Any, source: str = "workload") -> Workload:
     """From the parsed JSON."""
     entries = data.get("templates") if isinstance(data, dict) else None
     if not isinstance(entries, list):
         raise InputError("no list `templates`", hint="a workload is a JSON object with a list `templates`")
+    _only(data, ("templates", "sessions"), "")
     for i, entry in enumerate(entries):
         if not isinstance(entry, dict) or not isinstance(entry.get("operations"), list):
             raise InputError("neither a template nor an instance: no list `operations`", where=f"templates[{i}]")
@@ -62,6 +83,9 @@ def parse_workload(data: Any, source: str = "workload") -> Workload:
         _no_name_twice([program.name for program in programs])
         followers = _followers(data.get("sessions"), {program.name for program in programs})
         return Workload([], [], programs, source, followers)
+    if data.get("sessions") is not None:
+        hint = 'give each instance its session: "session": "name"'
+        raise InputError("`sessions` is for templates, but these are instances", hint=hint)
     return _instances(entries, source)
 
 
@@ -84,6 +108,7 @@ def _instances(entries: list[dict[str, Any]], source: str) -> Workload:
     sessions: dict[str, int] = {}
     for i, entry in enumerate(entries):
         where = f"templates[{i}]"
+        _only(entry, ("name", "isolationLevel", "session", "operations"), where)
         name = _name(entry, where)
         program = name.rsplit("_", 1)[0] if name.rsplit("_", 1)[-1].isdigit() else name
         accesses = _accesses(entry["operations"], where, known)
@@ -98,6 +123,7 @@ def _session(entry: dict[str, Any], place: int) -> str:
 
 
 def _program(entry: dict[str, Any], where: str) -> Program:
+    _only(entry, ("name", "params", "percentage", "isolationLevel", "operations"), where)
     params = entry.get("params", [])
     if not isinstance(params, list) or not all(isinstance(param, str) for param in params):
         raise InputError("`params` is not a list of names", where=where)
@@ -126,7 +152,7 @@ def _accesses(operations: list[Any], where: str, known: dict[tuple[str, str], Ac
 
 def _simple(op: Any) -> tuple[str, str] | None:
     """Type and key of an operation, if it has nothing else that matters."""
-    if type(op) is not dict or "params" in op or "conditional" in op or "locks" in op:
+    if type(op) is not dict or not op.keys() <= _PLAIN:
         return None
     kind, cell = op.get("type"), op.get("key")
     return (kind, cell) if type(kind) is str and type(cell) is str else None
@@ -135,6 +161,7 @@ def _simple(op: Any) -> tuple[str, str] | None:
 def _access(op: Any, where: str) -> Access:
     if not isinstance(op, dict) or not isinstance(op.get("key"), str):
         raise InputError("an operation needs a `type` and a `key`", where=where)
+    _only(op, _OF_OPERATIONS, where)
     kind = str(op.get("type")).upper()
     if kind not in KINDS:
         raise InputError(f"type {shorten(str(op.get('type')))!r} is none of {', '.join(KINDS)}", where=where)

@@ -4,7 +4,9 @@ Nor may it command the CI system that reads our output: GitHub obeys lines that 
 as Azure does, ``##[`` and ``##vso[`` anywhere.
 """
 
+import difflib
 import re
+from collections.abc import Iterable
 
 from plume_py.base.passwords import redacted
 
@@ -79,3 +81,12 @@ def wrapped(lead: str, text: str, indent: str, width: int = 80) -> list[str]:
         else:
             line += word if not line.strip() or line.endswith(" ") else f" {word}"
     return [defused(line) for line in (*lines, line)]
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint for who wrote a name that is not known: the one that is most like it, or all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, 1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there is {shorten(', '.join(names), 200)}" if names else "there is none"

@@ -75,13 +75,14 @@ def command(
       isocheck infer doctors --run mariadb
     """
     from plume_py.base.limits import Limits
-    from plume_py.infer.language.load import load
+    from plume_py.infer.language.load import load, require_dialect
 
     formats = picture_formats(pictures, folder)
     params["store"] = _store(params["store"], server)
     params["limits"] = Limits(params["timeout"])
     with params["limits"].enforced():
         program = load(app)
+        require_dialect(program, params["store"])
         result = _infer(program, **params)
         together = _together(result, partners, params)
     extra: dict[str, Any] = {}

@@ -79,6 +79,20 @@ def test_a_cell_may_be_spelled_in_two_ways() -> None:
         ),
         ('{"templates": [{"name": "A", "percentage": 7, "operations": []}]}', "from 0 to 1"),
         ("[" * 100_000, "nested too deeply"),
+        ('{"templates": [], "session": []}', "unknown field 'session'; did you mean sessions"),
+        ('{"templates": [{"name": "A", "param": ["x"], "operations": []}]}', r"templates\[0\]: unknown field 'param'"),
+        (
+            '{"templates": [{"name": "A", "params": [], "operations": [{"type": "READ", "key": "k", "param": "x"}]}]}',
+            r"operations\[0\]: unknown field 'param'; did you mean params",
+        ),
+        (
+            '{"templates": [{"name": "A", "operations": [{"type": "WRITE", "key": "k", "condition": true}]}]}',
+            "unknown field 'condition'; did you mean conditional",
+        ),
+        ('{"templates": [{"name": "A", "params": [], "session": "s", "operations": []}]}', "unknown field 'session'"),
+        ('{"templates": [{"name": "A", "operations": []}], "sessions": [["A"]]}', "`sessions` is for templates"),
+        ('{"templates": [{"name": "A", "name": "B", "operations": []}]}', "the field 'name' is given twice"),
+        ('{"templates": [{"name": "A", "isolationlevel": "SER", "operations": []}]}', "did you mean isolationLevel"),
     ],
 )
 def test_bad_files_are_told_in_one_line(document, message, tmp_path) -> None:
@@ -161,7 +175,7 @@ def test_what_is_over_approximated_is_told(tmp_path) -> None:
         ("SELECT 1;", "line 1"),
         (f"{SCHEMA}", "no transactions"),
         ("-- transaction: T(x)\nUPDATE nowhere SET v = 1 WHERE a = :x;", "no table nowhere"),
-        (f"{SCHEMA}-- transaction: T(x)\nINSERT INTO u SELECT a, v FROM t;", "INSERT … SELECT is not supported"),
+        (f"{SCHEMA}-- transaction: T(x)\nINSERT INTO u SELECT a, v, w FROM t;", "INSERT has 3 values for 2 columns"),
     ],
 )
 def test_bad_sql_is_told_in_one_line(text, message, tmp_path) -> None:

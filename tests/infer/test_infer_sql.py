@@ -9,7 +9,7 @@ from plume_py.base.sql.files import parse
 from plume_py.infer.driver import InferOptions, infer
 from plume_py.infer.language import ir
 from plume_py.infer.language.from_sql import translate
-from plume_py.infer.language.load import load
+from plume_py.infer.language.load import load, require_dialect
 from plume_py.infer.language.wellformed import validate
 from plume_py.infer.stores import STORES
 
@@ -90,29 +90,155 @@ def test_accesses():
     file = parse(
         SCHEMA + "-- transaction: f(a)\nUPDATE t SET v = v + 1 WHERE k = :a;\nSELECT COUNT(*) INTO n FROM u;\n"
     )
-    read, write = accesses(file.transactions[0].body[0], file)
-    assert (read.kind, read.columns, read.by_key) == ("read", ("v",), True)
+    (write,) = accesses(file.transactions[0].body[0], file)
     assert (write.kind, write.columns, write.equal) == ("update", ("v",), (("k", ":a"),))
+    assert write.in_place == ("v",) and write.by_key and write.exact
     (count,) = accesses(file.transactions[0].body[1], file)
     assert (count.table, count.by_key) == ("u", False)
+
+
+def test_values_that_the_database_makes_up_are_arguments():
+    found = validate(
+        translate(
+            parse(
+                "CREATE TABLE o (id SERIAL PRIMARY KEY, v INT NOT NULL DEFAULT 7, at TIMESTAMP NOT NULL);\n"
+                "-- transaction: f()\nINSERT INTO o (at) VALUES (now()) RETURNING id INTO n;\n"
+                "UPDATE o SET v = 1 WHERE id = n;\n"
+            )
+        )
+    ).transactions[0]
+    assert [param.name for param in found.params] == ["new_id", "now"]
+    let, insert, _ = found.body
+    assert let.values == (ir.Arg("new_id"),) and insert.values == (ir.Arg("new_id"), ir.Const(7), ir.Arg("now"))
+    with pytest.raises(InputError, match="inside a loop is not supported"):
+        program("-- transaction: f\nFOR r IN SELECT * FROM u LOOP UPDATE t SET v = RANDOM() WHERE k = 1; END LOOP;")
+
+
+def test_returning_locks_the_row_first():
+    read, let, write = body("UPDATE t SET v = v - 1 WHERE k = :a AND v > 0 RETURNING v, k INTO x, y;")
+    assert isinstance(read, ir.SelectOne) and read.lock
+    assert isinstance(write, ir.Update) and ir.fixed(write.where, write.var).keys() == {"k"}
+    assert isinstance(let.values[0], ir.Operation) and isinstance(let.values[1], ir.Field)
+
+
+def test_on_conflict_looks_for_the_row():
+    look, choice = body("INSERT INTO t VALUES (:a, 1) ON CONFLICT (k) DO UPDATE SET v = t.v + EXCLUDED.v;")
+    assert look.lock and isinstance(choice.then[0], ir.Insert)
+    (update,) = choice.otherwise
+    assert update.sets[0][1].args[1] == ir.Const(1)
+    look, choice = body("INSERT INTO t VALUES (:a, 1) ON CONFLICT DO NOTHING;")
+    assert not look.lock and choice.otherwise == ()
+
+
+def test_rows_are_counted_where_that_is_asked_for():
+    read, let, write, choice = body("UPDATE t SET v = 1 WHERE k = :a AND v = 0; IF NOT FOUND THEN ROLLBACK; END IF;")
+    assert read.lock and let.names == ("row_count",)
+    assert isinstance(write, ir.If) and isinstance(choice.condition, ir.Operation)
+    assert len(body("UPDATE t SET v = 1 WHERE k = :a; IF ROW_COUNT() = 0 THEN ROLLBACK; END IF;")) == 4
+    with pytest.raises(InputError, match="need a row by its primary key"):
+        body("UPDATE t SET v = 1 WHERE v = 0; IF NOT FOUND THEN ROLLBACK; END IF;")
+
+
+def test_a_row_in_a_variable():
+    _, update = body("SELECT * INTO r FROM t WHERE k = :a FOR UPDATE NOWAIT; UPDATE t SET v = r.v + 1 WHERE k = :b;")
+    assert isinstance(update, ir.Update)
+
+
+def test_a_join_by_key_is_a_row_each():
+    schema = "CREATE TABLE c (id INT PRIMARY KEY, w INT NOT NULL, name TEXT NOT NULL);\n"
+    read = (
+        "SELECT s.v, c.name INTO x, y FROM c JOIN t AS s ON s.k = c.w AND s.v > 0 WHERE c.id = :a;",
+        "SELECT v, name INTO x, y FROM t, c WHERE c.id = :a AND k = w AND v > 0;",
+    )
+    for text in read:
+        first, second, let = program(f"{schema}-- transaction: f(a)\n{text}").transactions[0].body
+        assert (first.table, second.table) == ("c", "t")
+        assert ir.fixed(second.where, second.row) == {"k": ir.Field(first.row, "w")}
+        assert let.names == ("x", "y")
+
+
+def test_a_query_whose_rows_nobody_uses_reads_and_no_more():
+    (look,) = body("SELECT u.w, COUNT(*) FROM t JOIN u ON u.w = t.k GROUP BY u.w ORDER BY 1 LIMIT 3;")
+    assert isinstance(look, ir.SelectAll) and look.where == ir.Const(False)
+    with pytest.raises(InputError, match="u has no column z"):
+        body("SELECT u.z FROM t JOIN u ON u.w = t.k;")
+
+
+def test_null_in_a_column_that_is_only_written():
+    schema = "CREATE TABLE j (id SERIAL PRIMARY KEY, who INT, state INT NOT NULL);\n-- transaction: f(a)\n"
+    insert, update = (
+        program(f"{schema}INSERT INTO j (state) VALUES (1); UPDATE j SET who = NULL WHERE id = :a;")
+        .transactions[0]
+        .body
+    )
+    assert insert.values[1] == ir.Const(0) and update.sets == (("who", ir.Const(0)),)
+    with pytest.raises(InputError, match="line 5: NULL in the column who, which is read, is not supported"):
+        program(f"{schema}INSERT INTO j (state) VALUES (1); UPDATE j SET who = who + 1 WHERE id = :a;")
+
+
+def test_found_speaks_of_the_last_statement():
+    with pytest.raises(InputError, match="FOUND and ROW_COUNT are understood after"):
+        body("UPDATE t SET v = 1 WHERE k = :a; SET x = 1; IF NOT FOUND THEN ROLLBACK; END IF;")
+    two = "UPDATE t SET v = 1 WHERE k = :a; IF NOT FOUND THEN ROLLBACK; END IF;"
+    with pytest.raises(InputError, match="FOUND and ROW_COUNT are understood after"):
+        body(f"{two} UPDATE t SET v = 2 WHERE k = :b; SET x = 1; IF NOT FOUND THEN ROLLBACK; END IF;")
+    assert len(body(f"INSERT INTO t VALUES (:a, 1) ON CONFLICT DO NOTHING; {two[33:]}")) == 3
+
+
+SEATS = """CREATE TABLE seat (id INT PRIMARY KEY, taken INT NOT NULL);
+CREATE TABLE booking (id SERIAL PRIMARY KEY, seat INT NOT NULL);
+-- transaction: book(s)
+{}
+INSERT INTO booking (seat) VALUES (:s);
+-- invariant: once
+NOT EXISTS (SELECT 1 FROM seat WHERE (SELECT COUNT(*) FROM booking WHERE booking.seat = seat.id) > seat.taken)
+AND NOT EXISTS (SELECT 1 FROM seat WHERE taken > 1);
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "level"),
+    [
+        ("UPDATE seat SET taken = 1 WHERE id = :s AND taken = 0; IF NOT FOUND THEN ROLLBACK; END IF;", "RC"),
+        ("UPDATE seat SET taken = taken + 1 WHERE id = :s AND taken = 0 RETURNING id INTO x;", "RC"),
+        (
+            "SELECT taken INTO x FROM seat WHERE id = :s; IF NOT FOUND OR x > 0 THEN ROLLBACK; END IF;"
+            "UPDATE seat SET taken = 1 WHERE id = :s;",
+            "SI",
+        ),
+    ],
+)
+def test_a_guarded_update_needs_no_more_than_read_committed(way, level):
+    found = infer(validate(translate(parse(SEATS.format(way)))), STORES["postgresql"], (), InferOptions())
+    assert [txn.weakest.level.name for txn in found.transactions] == [level]
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("SELECT v INTO x FROM t JOIN u ON w = k;", "line 4: joins are not supported; write WHERE EXISTS"),
+        ("SELECT v INTO x FROM t JOIN u ON w = k;", "line 4: this join is not supported; join tables by their whole"),
+        ("SELECT v INTO x FROM t LEFT JOIN t s ON s.k = t.v WHERE t.k = 1;", "line 4: this join is not supported"),
         ("\n\nUPDATE t SET z = 1;", "line 6: t has no column z; it has k, v"),
         ("UPDATE t SET v = nope WHERE k = 1;", "line 4: nope is neither a column nor a variable with a value here"),
         ("SELECT v INTO x FROM s;", "line 4: there is no table s"),
-        ("INSERT INTO t (k) VALUES (1);", "line 4: INSERT gives no value for v"),
+        ("INSERT INTO t (v) VALUES (1);", "line 4: INSERT gives no value for k"),
         ("SELECT MAX(v) INTO x FROM t;", "line 4: MAX of no rows is NULL"),
         ("SELECT v INTO x FROM t ORDER BY k LIMIT 1;", "line 4: ORDER BY and LIMIT are not supported; use MIN or MAX"),
         ("SELECT v INTO x FROM t GROUP BY v;", "line 4: GROUP BY is not supported"),
-        ("UPDATE t SET v = NULL;", "line 4: NULL is not supported"),
+        ("UPDATE t SET v = NULL WHERE v = 1;", "line 4: NULL in the column v, which is read, is not supported"),
+        ("DELETE FROM t WHERE v IS NULL;", "line 4: NULL is not supported"),
         ("UPDATE t SET v = 0.5;", "line 4: 0.5 is no whole number"),
         ("UPDATE t SET v = sqrt(v);", "line 4: not supported: SQRT(v)"),
         ("MERGE INTO t USING u ON TRUE;", "line 4: MERGE is not supported in a transaction"),
-        ("INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING;", "line 4: INSERT with ON CONFLICT is not supported"),
+        ("INSERT INTO u VALUES (1) ON CONFLICT DO NOTHING;", "line 4: ON CONFLICT does not say which key it means"),
+        ("INSERT INTO t VALUES (1, 1) ON CONFLICT (v) DO NOTHING;", "line 4: ON CONFLICT does not say which key"),
+        ("INSERT INTO t SELECT k, v FROM t;", "line 4: INSERT … SELECT is not supported; use FOR row IN SELECT"),
+        ("UPDATE t SET v = w FROM u;", "line 4: UPDATE … FROM is not supported; read the value first"),
+        ("WHILE :a > 0 LOOP DELETE FROM t; END LOOP;", "line 4: WHILE is not supported; use FOR row IN SELECT"),
+        (
+            "BEGIN DELETE FROM t; EXCEPTION WHEN OTHERS THEN DELETE FROM u; END;",
+            "line 4: a block whose handler goes on is not supported",
+        ),
         ("IF :a > 1 THEN DELETE FROM t;", "line 4: END expected, not the end"),
         ("IF :a > 1 THEN SET x = 1; END IF; UPDATE t SET v = x;", "line 4: x is neither a column nor a variable"),
         ("SELECT v, k INTO x FROM t;", "line 4: SELECT gives 2 values to 1 variables"),
@@ -122,8 +248,7 @@ def test_accesses():
         ("UPDATE t SET v = 1, v = 2;", "line 4: UPDATE sets v twice"),
         ("DELETE FROM t LIMIT 1;", "line 4: DELETE with LIMIT is not supported"),
         ("SELECT v INTO x FROM t FOR SHARE;", "line 4: FOR SHARE is not supported; use FOR UPDATE"),
-        ("SELECT v INTO x FROM t FOR UPDATE SKIP LOCKED;", "line 4: NOWAIT and SKIP LOCKED are not supported"),
-        ("SELECT v INTO x FROM t FOR UPDATE NOWAIT;", "line 4: NOWAIT and SKIP LOCKED are not supported"),
+        ("SELECT v INTO x FROM t FOR UPDATE SKIP LOCKED;", "line 4: SKIP LOCKED is not supported"),
         ("FOR r IN SELECT v FROM t FOR SHARE LOOP DELETE FROM t; END LOOP;", "line 4: FOR SHARE is not supported"),
         ("SELECT COUNT(*) INTO x FROM t FOR UPDATE;", "line 4: an aggregate cannot be FOR UPDATE"),
         ("DELETE FROM t WHERE k IN (SELECT k, v FROM t);", "line 4: a SELECT after IN must have one column"),
@@ -149,9 +274,11 @@ def test_errors_point_at_the_line(text, said):
             "line 5: a second transaction f; the first is in line 3",
         ),
         ("-- assume: x > 0", "line 3: assume belongs below a transaction"),
-        ("CREATE TABLE s (d DATE);", "line 3: columns of type DATE are not supported"),
         ("CREATE VIEW s AS SELECT 1;", "line 3: only CREATE TABLE"),
-        ("CREATE TABLE s (a INT REFERENCES t (k) ON DELETE CASCADE);", "ON DELETE CASCADE are not supported"),
+        (
+            "CREATE TABLE s (a INT REFERENCES t (k) ON DELETE CASCADE);\n-- transaction: f\nDELETE FROM t;",
+            "line 5: ON DELETE CASCADE of s is not supported; delete the rows of s by a statement of its own",
+        ),
         ("DELETE FROM t WHERE v = 'open", "not SQL"),
     ],
 )
@@ -176,3 +303,13 @@ NOT EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{field} < 0);
     parse(text.format(**words | {place: '"word"'}))
     with pytest.raises(InputError, match="letters, digits and underscores"):
         parse(text.format(**words | {place: f'"{name}"'}))
+
+
+def test_a_statement_that_the_store_does_not_have_is_refused(tmp_path):
+    path = tmp_path / "app.sql"
+    path.write_text(f"{SCHEMA}-- transaction: f(a)\nINSERT INTO t VALUES (:a, 1) ON CONFLICT (k) DO NOTHING;\n")
+    require_dialect(load(str(path)), "postgresql")
+    with pytest.raises(InputError, match="line 4: ON CONFLICT is not in MySQL; write INSERT … ON DUPLICATE KEY"):
+        require_dialect(load(str(path)), "mysql")
+    with pytest.raises(InputError, match="line 4: INSERT IGNORE is not supported"):
+        body("INSERT IGNORE INTO t VALUES (:a, 1);")

@@ -15,11 +15,15 @@ class Condition:
 
 @dataclass(frozen=True)
 class SqlColumn:
-    """A column; ``type`` is int, bool or text."""
+    """A column; ``type`` is int, bool or text. ``generated``: the database numbers its rows, as of SERIAL."""
 
     name: str
     type: str
     line: int
+    nullable: bool = False
+    generated: bool = False
+    default: Any | None = None
+    touched: bool = False  # set by every UPDATE, as with ON UPDATE CURRENT_TIMESTAMP
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class ForeignKey:
     table: str
     to: tuple[str, ...]
     line: int
+    cascades: str = ""  # ON DELETE or ON UPDATE with an effect on this table, as written
 
 
 @dataclass(frozen=True)
@@ -62,39 +67,60 @@ class Statement:
 class Select(Statement):
     """SELECT values INTO variables FROM table WHERE …; without INTO nothing is kept.
 
-    ``table`` is empty where queries of any form are read.
+    ``table`` is empty where queries of any form are read. ``lock`` is "", "update", "share" or "skip".
     """
 
     tree: Any
     into: tuple[str, ...]
     table: str
-    for_update: bool
+    lock: str = ""
 
 
 @dataclass(frozen=True)
-class Insert(Statement):
-    """INSERT INTO table (columns) VALUES (values), once for each row."""
+class Conflict:
+    """ON CONFLICT (target) DO UPDATE SET sets WHERE where, or DO NOTHING without ``sets``; those of MySQL, too."""
 
-    table: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-
-
-@dataclass(frozen=True)
-class Update(Statement):
-    """UPDATE table SET column = value … WHERE where."""
-
-    table: str
+    target: tuple[str, ...]
     sets: tuple[tuple[str, Any], ...]
     where: Any | None
+    spelled: str = "ON CONFLICT"
 
 
 @dataclass(frozen=True)
-class Delete(Statement):
-    """DELETE FROM table WHERE where."""
+class Change(Statement):
+    """A statement that writes to one table. ``tree`` is all of it; ``returning`` goes into the variables ``into``."""
 
     table: str
-    where: Any | None
+    tree: Any
+    returning: tuple[Any, ...] = ()
+    into: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Insert(Change):
+    """INSERT INTO table (columns) VALUES (values), once for each row; or the rows of ``query``."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] = ()
+    query: Any | None = None
+    conflict: Conflict | None = None
+
+
+@dataclass(frozen=True)
+class Update(Change):
+    """UPDATE table SET column = value … WHERE where. ``others``: tables in FROM, or joined."""
+
+    sets: tuple[tuple[str, Any], ...] = ()
+    where: Any | None = None
+    others: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delete(Change):
+    """DELETE FROM table WHERE where. ``others``: tables in USING, or joined."""
+
+    where: Any | None = None
+    others: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,6 +155,28 @@ class Loop(Statement):
 
 
 @dataclass(frozen=True)
+class Repeat(Statement):
+    """WHILE condition, or a loop over numbers: any number of times, ``name`` having another value each time."""
+
+    condition: Any | None
+    body: tuple[Statement, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Attempt(Statement):
+    """BEGIN … EXCEPTION WHEN … END: if something in ``body`` fails, it is undone and ``otherwise`` is done."""
+
+    body: tuple[Statement, ...]
+    otherwise: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class End(Statement):
+    """Where a transaction ends without giving up: ``text`` is COMMIT or RETURN."""
+
+
+@dataclass(frozen=True)
 class Param:
     """An argument; ``type`` as of a column."""
 
@@ -146,6 +194,7 @@ class SqlTransaction:
     assume: tuple[Condition, ...]
     line: int
     placeholders: frozenset[str] = frozenset()  # the names that are written with a colon somewhere in it
+    variables: frozenset[str] = frozenset()  # declared ones
 
 
 @dataclass(frozen=True)

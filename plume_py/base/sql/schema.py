@@ -1,74 +1,139 @@
-"""CREATE TABLE: columns, primary key, foreign keys, UNIQUE and CHECK."""
+"""Tables: columns, primary key, foreign keys, UNIQUE and CHECK; by CREATE TABLE, ALTER TABLE and CREATE INDEX."""
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable
 from plume_py.base.sql.syntax import data_type, engine, statement, wrong
+from plume_py.base.text import nearest
 
-_TYPES = {
-    "INT": "int",
-    "BIGINT": "int",
-    "SMALLINT": "int",
-    "TINYINT": "int",
-    "MEDIUMINT": "int",
-    "DECIMAL": "int",
-    "BOOLEAN": "bool",
-    "TEXT": "text",
-    "VARCHAR": "text",
-    "CHAR": "text",
-    "NCHAR": "text",
-    "NVARCHAR": "text",
-    "UUID": "text",
-}
+_NUMBERS = re.compile(
+    r"U?(BIG|SMALL|TINY|MEDIUM)?INT|U?INT\d+|U?DECIMAL\d*|MONEY|SMALLMONEY|FLOAT|DOUBLE|UDOUBLE|BIT|YEAR"
+)
+_TIMES = re.compile(r"DATE\w*|TIME\w*|TIMESTAMP\w*|INTERVAL|SMALLDATETIME")
+_SERIAL = re.compile(r"(BIG|SMALL)?SERIAL")
+# Statements beside the tables that say nothing about rows.
+_NO_ROWS = re.compile(
+    r"DROP\s|SET\s|USE\s|COMMENT\s|GRANT\s|REVOKE\s|ANALYZE\b|VACUUM\b|(UN)?LOCK\s+TABLES?\b|\\|BEGIN\b|COMMIT\b|"
+    r"START\s+TRANSACTION|SELECT\s+(pg_catalog\.)?(setval|set_config)\s*\(|"
+    r"(CREATE|ALTER)\s+(OR\s+REPLACE\s+)?(TEMP(ORARY)?\s+)?(SEQUENCE|EXTENSION|DATABASE|SCHEMA|TYPE|DOMAIN|ROLE|USER|COLLATION)\b|"
+    r"ALTER\s+(INDEX|SEQUENCE|DATABASE|SCHEMA|TYPE)\b",
+    re.IGNORECASE,
+)
+_MYSQL = re.compile(
+    r"\bAUTO_INCREMENT\b|\bENGINE\s*=|[,(]\s*(UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?(KEY|INDEX)\b|\bUNSIGNED\b|\bENUM\s*\(",
+    re.IGNORECASE,
+)
 
 
 def type_of(name: str, line: int) -> str:
-    """int, bool or text."""
-    return _known(data_type(name, line), line)
+    """int, bool or text: numbers and times are in order, of anything else only equality is known."""
+    return _known(data_type(name, line))
 
 
-def _known(kind: str, line: int) -> str:
-    if kind in ("SERIAL", "BIGSERIAL", "SMALLSERIAL"):
-        raise wrong("SERIAL columns are not supported", line, "leave the column out: rows have hidden numbers anyway")
-    if kind not in _TYPES:
-        raise wrong(f"columns of type {kind} are not supported", line, "use INT, BOOLEAN or TEXT")
-    return _TYPES[kind]
+def _known(kind: str) -> str:
+    if kind == "BOOLEAN":
+        return "bool"
+    numeric = _NUMBERS.fullmatch(kind) or _TIMES.fullmatch(kind) or _SERIAL.fullmatch(kind)
+    return "int" if numeric else "text"
 
 
-def table(text: str, line: int) -> SqlTable:
-    """The table that a CREATE TABLE statement makes."""
-    exp = engine().exp
-    tree = statement(text, line)
-    if not isinstance(tree, exp.Create) or tree.args.get("kind") != "TABLE" or not isinstance(tree.this, exp.Schema):
-        raise wrong("only CREATE TABLE with a list of columns is supported", line)
-    made = _Making(text, line)
-    for item in tree.this.expressions:
-        made.item(item)
-    keys = tuple(made.primary)
-    for name in {*keys, *(c for group in made.unique for c in group), *(c for f in made.foreign for c in f.columns)}:
-        if name not in {column.name for column in made.columns}:
-            raise wrong(f"{tree.this.this.name} has no column {name}", line)
-    return SqlTable(
-        tree.this.this.name.lower(),
-        tuple(made.columns),
-        keys,
-        tuple(made.unique),
-        tuple(made.foreign),
-        tuple(made.checks),
-        line,
-    )
+class Schema:
+    """The tables that statements make, one after the other."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, _Making] = {}
+
+    def tables(self) -> list[SqlTable]:
+        """What there is now."""
+        return [made.table() for made in self.made.values()]
+
+    def take(self, text: str, line: int) -> None:
+        """CREATE TABLE, ALTER TABLE, CREATE INDEX, or a statement that says nothing about rows."""
+        exp = engine().exp
+        if _NO_ROWS.match(text):
+            if text[:4].upper() == "DROP" and any(word.strip('";,').lower() in self.made for word in text.split()):
+                raise wrong("DROP of a table that was created above", line, "leave out both")
+            return
+        tree = statement(text, line, mysql_first=_MYSQL.search(text) is not None)
+        if isinstance(tree, exp.Create) and tree.args.get("kind") == "TABLE" and isinstance(tree.this, exp.Schema):
+            name = tree.this.this.name.lower()
+            if name in self.made:
+                raise wrong(f"a second table {name}; the first is in line {self.made[name].line}", line)
+            self.made[name] = made = _Making(name, line)
+            for item in tree.this.expressions:
+                made.item(item)
+        elif isinstance(tree, exp.Create) and tree.args.get("kind") == "INDEX":
+            self.index(tree, line)
+        elif isinstance(tree, exp.Alter) and str(tree.args.get("kind")) == "TABLE":
+            made = self.known(tree.this.name.lower(), line)
+            for action in tree.args.get("actions") or ():
+                made.alter(action, line)
+        else:
+            hint = "give the tables, and leave out what is not read or written by the transactions"
+            if isinstance(tree, exp.Create) and tree.args.get("kind") in ("TRIGGER", "VIEW", "RULE"):
+                hint = "write what it does into the transactions"
+            what = " ".join(text.split()[:2]).upper()
+            said = (
+                f"only CREATE TABLE with a list of columns, ALTER TABLE and CREATE INDEX are supported, not {what:.60}"
+            )
+            raise wrong(said, line, hint)
+
+    def known(self, name: str, line: int) -> "_Making":
+        """A table that was created."""
+        if name not in self.made:
+            raise wrong(f"there is no table {name:.60}", line, "write its CREATE TABLE before")
+        return self.made[name]
+
+    def index(self, tree: Any, line: int) -> None:
+        """A unique index over columns is a constraint; any other only makes things faster, or forbids less."""
+        exp = engine().exp
+        made = self.known(tree.this.args["table"].name.lower(), line)
+        params = tree.this.args.get("params")
+        columns = [part.this if isinstance(part, exp.Ordered) else part for part in params.args.get("columns") or ()]
+        if tree.args.get("unique") and not params.args.get("where") and all(isinstance(c, exp.Column) for c in columns):
+            made.unique.append(tuple(_name(column) for column in columns))
 
 
 class _Making:
     """What has been seen of a table so far."""
 
-    def __init__(self, text: str, line: int) -> None:
-        self.text, self.line = text, line
+    def __init__(self, name: str, line: int) -> None:
+        self.name, self.line = name, line
         self.columns: list[SqlColumn] = []
         self.primary: list[str] = []
         self.unique: list[tuple[str, ...]] = []
         self.foreign: list[ForeignKey] = []
         self.checks: list[Condition] = []
+
+    def table(self) -> SqlTable:
+        """The table."""
+        known = {column.name for column in self.columns}
+        for name in {
+            *self.primary,
+            *(c for group in (*self.unique, *(f.columns for f in self.foreign)) for c in group),
+        }:
+            if name not in known:
+                raise wrong(f"{self.name} has no column {name}", self.line, nearest(name, known))
+        keys = tuple(dict.fromkeys(self.primary))
+        columns = tuple(replace(c, nullable=c.nullable and c.name not in keys) for c in self.columns)
+        parts = (keys, tuple(self.unique), tuple(self.foreign), tuple(self.checks))
+        return SqlTable(self.name, columns, *parts, self.line)
+
+    def alter(self, action: Any, line: int) -> None:
+        """ADD of a column or constraint; what says nothing about rows is passed over."""
+        exp = engine().exp
+        if isinstance(action, exp.ColumnDef):
+            self.item(action)
+        elif isinstance(action, exp.AddConstraint):
+            for part in action.expressions:
+                self.item(part)
+        else:
+            said = action.sql(dialect="postgres") if isinstance(action, exp.Expression) else str(action)
+            hint = "write the table as it is in the end, with CREATE TABLE"
+            raise wrong(f"ALTER TABLE … {said:.60} is not supported", line, hint)
 
     def place(self, node: Any) -> int:
         """The line of a node, as far as sqlglot remembers."""
@@ -85,9 +150,10 @@ class _Making:
             line = self.place(node)
             if node.kind is None:
                 raise wrong(f"the column {node.name} has no type", line)
-            self.columns.append(SqlColumn(node.name.lower(), _known(node.kind.this.name, line), line))
-            for constraint in node.args.get("constraints") or ():
-                self.constraint(constraint.kind, (node.name.lower(),))
+            kinds = [constraint.kind for constraint in node.args.get("constraints") or ()]
+            self.columns.append(_column(node, kinds, line))
+            for kind in kinds:
+                self.constraint(kind, (node.name.lower(),))
             return
         for part in node.expressions if isinstance(node, exp.Constraint) else (node,):
             self.constraint(part, ())
@@ -105,23 +171,50 @@ class _Making:
             self.foreign.append(_reference(node, column, line))
         elif isinstance(node, exp.ForeignKey):
             columns = tuple(_name(part) for part in node.expressions)
-            if node.args.get("delete") or node.args.get("update"):
-                raise wrong("foreign keys with ON DELETE or ON UPDATE are not supported", line)
-            self.foreign.append(_reference(node.args["reference"], columns, line))
+            effects = [f"ON {kind.upper()} {node.args[kind]}" for kind in ("delete", "update") if node.args.get(kind)]
+            self.foreign.append(_reference(node.args["reference"], columns, line, effects))
         elif isinstance(node, exp.CheckColumnConstraint):
             self.checks.append(Condition(node.this, node.this.sql(dialect="postgres", comments=False), line))
-        elif not isinstance(node, exp.NotNullColumnConstraint | exp.DefaultColumnConstraint):
-            raise wrong(f"this constraint is not supported: {node.sql(dialect='postgres')[:60]}", line)
+        elif isinstance(node, exp.ExcludeColumnConstraint):
+            raise wrong("EXCLUDE is not supported", line, "leave it out: then the answer does not count on it")
+        elif not isinstance(node, _harmless()):
+            said = node.sql(dialect="postgres")
+            raise wrong(f"this constraint is not supported: {said:.60}", line, "leave it out if it does not matter")
 
 
-def _reference(node: Any, columns: tuple[str, ...], line: int) -> ForeignKey:
+def _column(node: Any, kinds: list[Any], line: int) -> SqlColumn:
     exp = engine().exp
-    if node.args.get("options"):
-        raise wrong(f"foreign keys with {node.args['options'][0]} are not supported", line, "leave it out")
+    kind = str(node.kind.this.name if hasattr(node.kind.this, "name") else node.kind.this).upper()
+    made_up = exp.AutoIncrementColumnConstraint | exp.GeneratedAsIdentityColumnConstraint
+    generated = _SERIAL.fullmatch(kind) is not None or any(isinstance(part, made_up) for part in kinds)
+    default = next((part.this for part in kinds if isinstance(part, exp.DefaultColumnConstraint)), None)
+    if default is not None and default.find(exp.Anonymous) is not None:  # nextval('…')
+        generated, default = True, None
+    filled = any(isinstance(part, exp.NotNullColumnConstraint) and not part.args.get("allow_null") for part in kinds)
+    if any(isinstance(part, exp.ComputedColumnConstraint) for part in kinds):
+        raise wrong(f"the column {node.name} is computed", line, "leave it out, and write what it is computed from")
+    touched = any(isinstance(part, exp.OnUpdateColumnConstraint) for part in kinds)
+    return SqlColumn(node.name.lower(), _known(kind), line, not filled and not generated, generated, default, touched)
+
+
+def _harmless() -> tuple[type, ...]:
+    """Constraints that say nothing about which rows there may be."""
+    exp = engine().exp
+    names = "NotNull Default AutoIncrement GeneratedAsIdentity Comment Collate CharacterSet OnUpdate Encode Compress"
+    found = [getattr(exp, f"{name}ColumnConstraint", None) for name in names.split()]
+    return tuple(kind for kind in (*found, getattr(exp, "IndexColumnConstraint", None)) if kind is not None)
+
+
+def _reference(node: Any, columns: tuple[str, ...], line: int, effects: Sequence[str] = ()) -> ForeignKey:
+    exp = engine().exp
+    said = [str(option).upper() for option in (*effects, *(node.args.get("options") or ()))]
+    cascades = [
+        option for option in said if option.startswith("ON ") and not option.endswith(("RESTRICT", "NO ACTION"))
+    ]
     target = node.this
-    if isinstance(target, exp.Schema):
-        return ForeignKey(columns, target.this.name.lower(), tuple(_name(part) for part in target.expressions), line)
-    return ForeignKey(columns, target.name.lower(), (), line)
+    to = tuple(_name(part) for part in target.expressions) if isinstance(target, exp.Schema) else ()
+    name = (target.this if isinstance(target, exp.Schema) else target).name.lower()
+    return ForeignKey(columns, name, to, line, " ".join(cascades))
 
 
 def _name(node: Any) -> str:

@@ -2,42 +2,67 @@
 
 from typing import Any
 
-from plume_py.base.sql.model import Assign, Delete, Insert, Select, Statement, Update
+from plume_py.base.sql.model import Assign, Change, Conflict, Delete, Insert, Select, Statement, Update
+from plume_py.base.sql.scopes import origin_of
 from plume_py.base.sql.syntax import condition, engine, statement, wrong
 
-# Parts of an UPDATE or DELETE that would be lost.
-_UNREAD = {"with_": "WITH", "with": "WITH", "returning": "RETURNING", "conflict": "ON CONFLICT"}
-_UNREAD |= {"limit": "LIMIT", "order": "ORDER BY"}
+# Parts of statements that would be lost.
+_UNREAD = {"limit": "LIMIT", "order": "ORDER BY", "exists": "WHERE EXISTS", "partition": "PARTITION"}
+_UNREAD |= {"overwrite": "OVERWRITE", "by_name": "BY NAME", "alternative": "OR …", "stored": "STORED"}
+_WORDS = ("INSERT", "UPDATE", "DELETE")
+_QUERY_HINT = "read what is needed with SELECT … INTO, and use the variables"
 
 
-def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Statement:
-    """The statement that these tokens are; ``text`` is the same, as written. ``any_query``: as of ``select``."""
+def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> tuple[Statement, ...]:
+    """What these tokens are; ``text`` is the same, as written. ``any_query``: as of ``select``."""
     word = tokens[0].text.upper()
-    if word == "SELECT" or (any_query and word == "WITH"):
-        return select(tokens, text, line, any_query)
-    if (
-        word == "SET"
-        or (len(tokens) > 2 and tokens[1].text == ":" and tokens[2].text == "=")
-        or (len(tokens) > 1 and tokens[1].text == ":=")
-    ):
-        return _assignment(text, line)
-    if word not in ("INSERT", "UPDATE", "DELETE"):
+    if word in ("SELECT", "PERFORM") or (word == "WITH" and not any(t.text.upper() in _WORDS for t in tokens)):
+        return (select(tokens, text, line, any_query),)
+    if word == "SET" or _assigns(tokens):
+        return _assignments(tokens, text, line)
+    if word not in _WORDS:
         hint = "use SELECT … INTO, INSERT, UPDATE, DELETE, IF, FOR … IN SELECT, SET, ROLLBACK"
-        raise wrong(f"{word} is not supported in a transaction", line, hint)
-    tree = statement(text, line)
+        raise wrong(f"{word:.40} is not supported in a transaction", line, hint)
+    plain, into = _without_into(tokens, text, after="RETURNING")
+    tree = statement(plain, line)
     for part, what in _UNREAD.items():
         if tree.args.get(part):
-            raise wrong(f"{word} with {what} is not supported", line)
-    if not isinstance(tree.this, engine().exp.Expression):
+            raise wrong(f"{word} with {what} is not supported", line, "choose the rows by a condition")
+    if tree.args.get("with_") or tree.args.get("with"):
+        raise wrong(f"{word} with WITH is not supported", line, _QUERY_HINT)
+    if not isinstance(tree, engine().exp.Expression) or not isinstance(tree.this, engine().exp.Expression):
         raise wrong(f"{word} of no table", line)
-    if tree.this.args.get("joins"):
-        raise wrong(f"{word} of several tables is not supported", line, "write one statement for each")
-    return {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line)
+    found = {"INSERT": _insert, "UPDATE": _update, "DELETE": _delete}[word](tree, text, line, into)
+    if into and len(into) != len(found.returning) and not _is_record(found.returning, into):
+        raise wrong(f"RETURNING gives {len(found.returning)} values to {len(into)} variables", line)
+    if not any_query:
+        _exactly(found, line)
+    return (found,)
+
+
+def _exactly(stmt: Change, line: int) -> None:
+    """Those parts of a statement that only an analysis of conflicts can use, since it takes more than is meant."""
+    if isinstance(stmt, Insert) and stmt.query is not None:
+        raise wrong("INSERT … SELECT is not supported", line, "use FOR row IN SELECT … LOOP INSERT … END LOOP")
+    if isinstance(stmt, Update) and stmt.others:
+        raise wrong("UPDATE … FROM is not supported", line, "read the value first, or use a subquery")
+    if isinstance(stmt, Delete) and stmt.others:
+        raise wrong("DELETE … USING is not supported", line, "use WHERE EXISTS (SELECT …)")
 
 
 def first_rows(text: str, line: int) -> Insert:
     """An INSERT among the tables."""
-    return _insert(statement(text, line), text, line)
+    found = _insert(statement(text, line), text, line, ())
+    if found.query is not None or found.conflict is not None or found.returning:
+        raise wrong("an INSERT beside the tables can have constants only", line)
+    return found
+
+
+def into_names(stmt: Statement) -> tuple[str, ...]:
+    """The variables that a statement sets."""
+    if isinstance(stmt, Select | Change):
+        return stmt.into
+    return (stmt.name,) if isinstance(stmt, Assign) and stmt.name else ()
 
 
 def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> Select:
@@ -45,31 +70,63 @@ def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
 
     ``any_query``: for who only asks which tables are read, also joins, grouping, UNION, WITH and a SELECT in FROM.
     """
-    base = tokens[0].start
-    plain, into = text, ()
-    places = [i for i, token in enumerate(tokens) if token.text.upper() == "INTO"]
-    if places:
-        begin = end = places[0]
-        while end < len(tokens) and tokens[end].text.upper() != "FROM":
-            end += 1
-        names = [
-            t.text for t in tokens[begin + 1 : end] if t.text not in (",", "@", ":") and t.text.upper() != "STRICT"
-        ]
-        into = tuple(name.lower() for name in names)
-        cut = tokens[end].start - base if end < len(tokens) else len(text)
-        removed = text[tokens[begin].start - base : cut]
-        # Blank it out, so that the lines of what follows stay what they are.
-        plain = text[: tokens[begin].start - base] + "\n" * removed.count("\n") + " " + text[cut:]
+    plain, into = _without_into(tokens, text)
+    if tokens[0].text.upper() == "PERFORM":
+        plain = "SELECT" + plain[len("PERFORM") :]
     tree = statement(plain, line)
     exp = engine().exp
+    any_query = any_query or not into  # whose rows nobody uses
     if not isinstance(tree, exp.Select | exp.SetOperation if any_query else exp.Select):
         raise wrong("UNION, INTERSECT and EXCEPT are not supported", line)
     if tree.find(exp.Insert, exp.Update, exp.Delete):
-        raise wrong("a SELECT that writes is not supported", line)
-    table = "" if any_query else source(tree, line)
-    if into and len(into) != len(tree.selects):
+        raise wrong("a SELECT that writes is not supported", line, "write two statements")
+    table = "" if any_query or tree.args.get("joins") else source(tree, line)
+    if into and len(into) != len(tree.selects) and not _is_record(tree.selects, into):
         raise wrong(f"SELECT gives {len(tree.selects)} values to {len(into)} variables", line)
-    return Select(line, text, tree, into, table, bool(tree.args.get("locks")))
+    if not any_query and origin_of(tree) is None:
+        raise wrong("SELECT without FROM is not supported", line, "use SET variable = value")
+    return Select(line, text, tree, into, table, _lock(tree))
+
+
+def _is_record(values: Any, into: tuple[str, ...]) -> bool:
+    """One variable for a whole row."""
+    return len(into) == 1 and len(values) == 1 and bool(values[0].is_star)
+
+
+def _lock(tree: Any) -> str:
+    """The weakest of its locks that matters: "skip" leaves rows out, "share" does not keep others from locking."""
+    kinds = set()
+    for lock in tree.find_all(engine().exp.Lock):
+        skips = lock.args.get("wait") is False
+        kinds.add("skip" if skips else "update" if lock.args.get("update") else "share")
+    return next((kind for kind in ("skip", "share", "update") if kind in kinds), "")
+
+
+def _without_into(tokens: list[Any], text: str, after: str = "") -> tuple[str, tuple[str, ...]]:
+    """The text with INTO a, b blanked out, so that lines stay what they are, and the names."""
+    base, depth, begin, armed = tokens[0].start, 0, -1, not after
+    for i, token in enumerate(tokens):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        armed = armed or token.text.upper() == after
+        if armed and depth == 0 and token.text.upper() == "INTO":
+            begin = i
+            break
+    if begin < 0:
+        return text, ()
+    names, at = [], begin + 1
+    while at < len(tokens):
+        while at < len(tokens) and (tokens[at].text in ("@", ":") or tokens[at].text.upper() == "STRICT"):
+            at += 1
+        if at == len(tokens):
+            break
+        names.append(str(tokens[at].text).lower())
+        at += 1
+        if at == len(tokens) or tokens[at].text != ",":
+            break
+        at += 1
+    cut = tokens[at].start - base if at < len(tokens) else len(text)
+    place = tokens[begin].start - base
+    return text[:place] + "\n" * text[place:cut].count("\n") + " " + text[cut:], tuple(names)
 
 
 def source(tree: Any, line: int) -> str:
@@ -98,43 +155,120 @@ def source(tree: Any, line: int) -> str:
     return str(origin.this.name).lower()
 
 
+def _assigns(tokens: list[Any]) -> bool:
+    texts = [token.text for token in tokens[:3]]
+    return texts[1:2] == [":="] or texts[1:3] == [":", "="] or texts[1:2] == ["="]
+
+
+def _assignments(tokens: list[Any], text: str, line: int) -> tuple[Statement, ...]:
+    """SET a = 1, b = 2; or a := 1."""
+    parts: list[list[Any]] = [[]]
+    depth = 0
+    for token in tokens[1:] if tokens[0].text.upper() == "SET" else tokens:
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.text == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    base = tokens[0].start
+    return tuple(
+        _assignment(text[part[0].start - base : part[-1].end + 1 - base] if part else "", line) for part in parts
+    )
+
+
 def _assignment(text: str, line: int) -> Assign:
-    body = text[3:].lstrip() if text[:3].upper() == "SET" else text
-    name, _, value = body.partition("=")
-    name = name.rstrip(": ").lstrip("@ ").lower()
+    name, _, value = text.partition("=")
+    name = name.rstrip(": ").lstrip("@: ").lower()
     if not name.isidentifier() or not value.strip():
         raise wrong("cannot read this assignment", line, "write SET variable = value")
     return Assign(line, text, name, condition(value.strip(), line))
 
 
-def _insert(tree: Any, text: str, line: int) -> Insert:
+def _returning(tree: Any) -> tuple[Any, ...]:
+    part = tree.args.get("returning")
+    return tuple(part.expressions) if part else ()
+
+
+def _insert(tree: Any, text: str, line: int, into: tuple[str, ...]) -> Insert:
     exp = engine().exp
-    if not isinstance(tree.expression, exp.Values):
-        raise wrong("INSERT … SELECT is not supported", line, "use FOR row IN SELECT … LOOP INSERT … END LOOP")
+    if not isinstance(tree, exp.Insert):
+        raise wrong("cannot read this INSERT", line)
     target = tree.this
     columns = tuple(part.name.lower() for part in target.expressions) if isinstance(target, exp.Schema) else ()
     name = (target.this if isinstance(target, exp.Schema) else target).name.lower()
-    rows = tuple(tuple(row.expressions) for row in tree.expression.expressions)
-    return Insert(line, text, name, columns, rows)
+    rows: tuple[tuple[Any, ...], ...] = ()
+    query = None
+    if tree.args.get("default"):
+        rows = ((),)
+    elif isinstance(tree.expression, exp.Values):
+        rows = tuple(
+            tuple(row.expressions) if isinstance(row, exp.Tuple) else (row,) for row in tree.expression.expressions
+        )
+    else:
+        query = tree.expression.unnest() if tree.expression is not None else None
+        if not isinstance(query, exp.Select | exp.SetOperation):
+            raise wrong("INSERT without VALUES or SELECT", line)
+    conflict = _conflict(tree, line)
+    return Insert(line, text, name, tree, _returning(tree), into, columns, rows, query, conflict)
 
 
-def _update(tree: Any, text: str, line: int) -> Update:
+def _conflict(tree: Any, line: int) -> Conflict | None:
     exp = engine().exp
-    if tree.args.get("from_") or tree.args.get("from"):
-        raise wrong("UPDATE … FROM is not supported", line, "read the value first, or use a subquery")
+    part = tree.args.get("conflict")
+    if part is None:
+        return Conflict((), (), None, "INSERT IGNORE") if tree.args.get("ignore") else None
+    action = str(part.args.get("action") or "").upper()
+    keys = part.args.get("conflict_keys") or ()
+    if part.args.get("constraint") is not None:
+        raise wrong("ON CONFLICT ON CONSTRAINT is not supported", line, "name its columns: ON CONFLICT (column, …)")
+    if any(not isinstance(key.unalias(), exp.Column | exp.Identifier | exp.Ordered) for key in keys):
+        raise wrong("ON CONFLICT of an expression is not supported", line, "name columns: ON CONFLICT (column, …)")
+    target = tuple(str((key.this if isinstance(key, exp.Ordered) else key).name).lower() for key in keys)
+    where = part.args.get("where")
+    spelled = "ON DUPLICATE KEY" if part.args.get("duplicate") else "ON CONFLICT"
+    return Conflict(target, _sets(part, line) if "UPDATE" in action else (), where.this if where else None, spelled)
+
+
+def _sets(tree: Any, line: int) -> tuple[tuple[str, Any], ...]:
+    exp = engine().exp
     sets: list[tuple[str, Any]] = []
     for part in tree.expressions:
-        if not isinstance(part, exp.EQ) or not isinstance(part.this, exp.Column):
+        pairs = [(part.this, part.expression)] if isinstance(part, exp.EQ) else []
+        if pairs and isinstance(part.this, exp.Tuple) and isinstance(part.expression, exp.Tuple):
+            pairs = list(zip(part.this.expressions, part.expression.expressions, strict=False))
+            if len(part.this.expressions) != len(part.expression.expressions):
+                pairs = []
+        if not pairs or not all(isinstance(column, exp.Column) for column, _ in pairs):
             raise wrong("only SET column = value is supported", line)
-        if part.this.name.lower() in dict(sets):
-            raise wrong(f"UPDATE sets {part.this.name} twice", line)
-        sets.append((part.this.name.lower(), part.expression))
-    where = tree.args.get("where")
-    return Update(line, text, tree.this.name.lower(), tuple(sets), where.this if where else None)
+        for column, value in pairs:
+            if column.name.lower() in dict(sets):
+                raise wrong(f"UPDATE sets {column.name} twice", line)
+            sets.append((column.name.lower(), value))
+    return tuple(sets)
 
 
-def _delete(tree: Any, text: str, line: int) -> Delete:
-    if tree.args.get("using"):
-        raise wrong("DELETE … USING is not supported", line, "use WHERE EXISTS (SELECT …)")
+def _update(tree: Any, text: str, line: int, into: tuple[str, ...]) -> Update:
+    origin = tree.args.get("from_") or tree.args.get("from")
+    joined = tuple(tree.this.args.get("joins") or ())
+    others = (origin.this, *(origin.this.args.get("joins") or ())) if origin else joined
+    name = tree.this.name.lower()
+    own = {name, str(tree.this.alias_or_name).lower()}
+    for part in tree.expressions if joined else ():
+        if part.this.name and str(part.this.table).lower() not in own:
+            hint = f"write {tree.this.alias_or_name}.column, and one statement for each table that is written"
+            raise wrong("UPDATE of several tables", line, hint)
     where = tree.args.get("where")
-    return Delete(line, text, tree.this.name.lower(), where.this if where else None)
+    return Update(
+        line, text, name, tree, _returning(tree), into, _sets(tree, line), where.this if where else None, tuple(others)
+    )
+
+
+def _delete(tree: Any, text: str, line: int, into: tuple[str, ...]) -> Delete:
+    others = (*(tree.args.get("using") or ()), *(tree.this.args.get("joins") or ()))
+    named = [table.name.lower() for table in tree.args.get("tables") or ()]
+    if named not in ([], [tree.this.name.lower()], [str(tree.this.alias_or_name).lower()]):
+        raise wrong("DELETE of several tables is not supported", line, "write one statement for each")
+    where = tree.args.get("where")
+    return Delete(
+        line, text, tree.this.name.lower(), tree, _returning(tree), into, where.this if where else None, others
+    )

@@ -4,11 +4,13 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.sql.functions import only_computing
 
 DIALECT = "postgres"
+OTHER_DIALECT = "mysql"
 # Levels of a tree: it is walked by recursion, here and by sqlglot itself.
 DEPTH = 100
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -59,13 +61,36 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def tokens(text: str, first: int) -> list[Any]:
-    """The tokens of a text that begins at the line ``first``; each has its text, line and place."""
+class Token(NamedTuple):
+    """A word or sign: its text, where it stands, and what sqlglot takes it for."""
+
+    text: str
+    start: int
+    end: int
+    line: int
+    token_type: Any
+
+
+def tokens(text: str, first: int) -> list[Token]:
+    """The tokens of a text that begins at the line ``first``."""
     with parsing():
-        found = list(engine().tokenize(text, dialect=DIALECT))
+        found = _tokens(text, 0, 1)
     for token in found:
         if token.token_type == engine().TokenType.IDENTIFIER:
             _require_word(token.text, first + token.line - 1)
+    return found
+
+
+def _tokens(text: str, start: int, line: int) -> list[Token]:
+    """What follows DECLARE is one string to sqlglot; here it is not."""
+    found: list[Token] = []
+    for token in engine().tokenize(text, dialect=DIALECT):
+        if found and found[-1].text.upper() == "DECLARE" and token.token_type == engine().TokenType.STRING:
+            begin = found[-1].end + 1 - start
+            found += _tokens(text[begin : token.end + 1], begin + start, line + text.count("\n", 0, begin))
+        else:
+            at = line + token.line - 1
+            found.append(Token(token.text, token.start + start, token.end + start, at, token.token_type))
     return found
 
 
@@ -75,15 +100,43 @@ def _require_word(name: str, line: int) -> None:
         raise wrong(f"{name!r:.60} is no name", line, "use letters, digits and underscores")
 
 
-def statement(text: str, line: int) -> Any:
-    """The tree of a statement."""
-    with parsing(line):
-        return _checked(engine().parse_one(text, dialect=DIALECT), line)
+def statement(text: str, line: int, mysql_first: bool = False) -> Any:
+    """The tree of a statement, of PostgreSQL's SQL or of MySQL's; ``mysql_first`` where both read it, differently."""
+    texts = [(DIALECT, text), (OTHER_DIALECT, _backquoted(text))]
+    error: InputError | None = None
+    for dialect, written in reversed(texts) if mysql_first else texts:
+        try:
+            with parsing(line):
+                tree = _one(engine().parse(written, dialect=dialect), line)
+        except InputError as problem:
+            error = error or problem
+            continue
+        if not isinstance(tree, engine().exp.Command):
+            return _checked(tree, line)
+    raise error or wrong(f"cannot read this SQL: {' '.join(text.split()):.80}", line)
+
+
+def _one(trees: list[Any], line: int) -> Any:
+    """The only one; of several all but the first would be lost."""
+    if len(trees) != 1 or getattr(trees[0], "text", None) == ";":
+        raise wrong("several statements where one should be", line, "is a bracket, or a CASE, left open?")
+    return trees[0]
+
+
+def _backquoted(text: str) -> str:
+    """The text with names in the quotes of MySQL."""
+    found = list(text)
+    with parsing():
+        for token in engine().tokenize(text, dialect=DIALECT):
+            if token.token_type == engine().TokenType.IDENTIFIER:
+                found[token.start] = found[token.end] = "`"
+    return "".join(found)
 
 
 def condition(text: str, line: int) -> Any:
     """The tree of an expression."""
     with parsing(line):
+        _one([token for token in engine().tokenize(text, dialect=DIALECT) if token.text == ";"] or [None], line)
         return _checked(engine().parse_one(text, dialect=DIALECT, into=engine().exp.Condition), line)
 
 
@@ -102,4 +155,5 @@ def _checked(tree: Any, line: int) -> Any:
             raise wrong("an expression is nested too deeply", line, f"split it: at most {DEPTH} levels are read")
     for identifier in tree.find_all(engine().exp.Identifier):
         _require_word(identifier.name, line)
+    only_computing(tree, engine().exp, line)
     return tree

@@ -3,16 +3,22 @@
 from typing import Any
 
 from plume_py.base import sql
-from plume_py.base.sql.syntax import wrong
+from plume_py.base.sql import access
+from plume_py.base.sql.flow import every
+from plume_py.base.sql.names import names_seen, resolve_statement
+from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
-from plume_py.infer.language.ir import Const, Field, Operation
-from plume_py.infer.language.sql_expressions import Translator, is_aggregate
+from plume_py.infer.language.inserts import Inserting
+from plume_py.infer.language.ir import Const, Expr, Field, Operation
+from plume_py.infer.language.joins import is_join, join
+from plume_py.infer.language.sql_constraints import enforced, table_of
+from plume_py.infer.language.sql_expressions import Aggregates, Translator, is_aggregate
 
 
 def translate(file: sql.File) -> ir.Application:
     """The program of a SQL file."""
-    tables = tuple(_table(table, file) for table in file.tables)
-    enforced = tuple(clause for table in file.tables for clause in _enforced(table, file))
+    tables = tuple(table_of(table) for table in file.tables)
+    clauses = tuple(clause for table in file.tables for clause in enforced(table, file))
     invariant = tuple(
         ir.Clause(
             item.name,
@@ -22,16 +28,21 @@ def translate(file: sql.File) -> ir.Application:
         )
         for item in file.invariants
     )
-    transactions = tuple(_Body(file, txn).transaction() for txn in file.transactions)
+    transactions = tuple(Body(file, txn).transaction() for txn in file.transactions)
     rows = tuple(row for insert in file.rows for row in _rows(file, insert))
-    return ir.Application(file.name, tables, transactions, invariant, enforced, rows=rows)
+    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows, dialects=_dialects(file))
+
+
+def _dialects(file: sql.File) -> tuple[tuple[str, int], ...]:
+    inserts = (stmt for txn in file.transactions for stmt in every(txn.body) if isinstance(stmt, sql.Insert))
+    return tuple((stmt.conflict.spelled, stmt.line) for stmt in inserts if stmt.conflict is not None)
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
     """The rows of an INSERT beside the tables: constants only."""
     found = []
     empty = sql.SqlTransaction("", (), (), (), insert.line)
-    for stmt in _Body(file, empty).insert(insert):
+    for stmt in Inserting(Body(file, empty), insert).statements():
         assert isinstance(stmt, ir.Insert)
         values = [
             value.args[0] if isinstance(value, Operation) and value.op == "neg" else value for value in stmt.values
@@ -45,45 +56,7 @@ def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value,
     return found
 
 
-def _table(table: sql.SqlTable, file: sql.File) -> ir.Table:
-    ids = {*table.primary_key, *(column for key in table.foreign_keys for column in key.columns)}
-    columns: list[tuple[str, ir.Sort]] = []
-    for column in table.columns:
-        kind: Any = "id" if column.name in ids and column.type == "int" else column.type
-        columns.append((column.name, kind))
-    return ir.Table(table.name, tuple(columns), table.primary_key, table.line)
-
-
-def _enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
-    """UNIQUE, FOREIGN KEY and CHECK: what the database sees to."""
-    found = []
-    for columns in table.unique:
-        same = ir.conjunction([Operation("=", (Field("b", c), Field("a", c))) for c in columns])
-        alone = ir.Query("forall", table.name, "b", same, ir.Same("b", "a"))
-        name = f"unique {table.name}({', '.join(columns)})"
-        ddl = ((table.name, f"UNIQUE ({', '.join(columns)})"),)
-        found.append(ir.Clause(name, ir.Query("forall", table.name, "a", ir.TRUE, alone), table.line, ddl=ddl))
-    for key in table.foreign_keys:
-        parent = file.table(key.table)
-        if parent is None:
-            raise wrong(f"there is no table {key.table}", key.line)
-        to = key.to or parent.primary_key
-        if len(to) != len(key.columns):
-            raise wrong(f"the foreign key to {key.table} has {len(key.columns)} columns for {len(to)}", key.line)
-        match = [Operation("=", (Field("p", b), Field("c", a))) for a, b in zip(key.columns, to, strict=True)]
-        there = ir.Query("exists", parent.name, "p", ir.conjunction(match))
-        name = f"foreign key {table.name}({', '.join(key.columns)})"
-        ddl = ((table.name, f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {parent.name} ({', '.join(to)})"),)
-        found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line, ddl=ddl))
-    for number, check in enumerate(table.checks, 1):
-        translator = Translator(file, check.line, [("", table, "r")])
-        condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
-        ddl = ((table.name, f"CHECK ({check.text})"),)
-        found.append(ir.Clause(f"check {number} of {table.name}", condition, check.line, ddl=ddl))
-    return found
-
-
-class _Body:
+class Body:
     """Translates a transaction."""
 
     def __init__(self, file: sql.File, txn: sql.SqlTransaction) -> None:
@@ -92,12 +65,17 @@ class _Body:
         self.known: set[str] = set()
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
         self.names = _assigned(txn.body)
+        self.seen = names_seen(file)
+        self.made_up: list[ir.Param] = []
+        self.in_loop = False
+        self.count: str | None = None  # the variable with the number of rows of the last statement
 
     def transaction(self) -> ir.TransactionProgram:
         """The transaction in the intermediate form."""
         assume = tuple(self.at(item.line).expr(item.tree) for item in self.txn.assume)
         params = tuple(ir.Param(param.name, _sort(param.type)) for param in self.txn.params)
-        return ir.TransactionProgram(self.txn.name, params, self.block(self.txn.body), assume, self.txn.line)
+        body = self.block(self.txn.body)
+        return ir.TransactionProgram(self.txn.name, (*params, *self.made_up), body, assume, self.txn.line)
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> Translator:
         """A translator for a statement."""
@@ -110,6 +88,8 @@ class _Body:
             dict(self.loops),
             self.names,
             placeholders=self.txn.placeholders,
+            count=self.count,
+            unknown=self.unknown,
         )
 
     def table(self, name: str, line: int) -> sql.SqlTable:
@@ -121,7 +101,13 @@ class _Body:
 
     def block(self, body: tuple[sql.Statement, ...]) -> tuple[ir.Stmt, ...]:
         """Statements."""
-        return tuple(part for stmt in body for part in self.statement(stmt))
+        found: list[ir.Stmt] = []
+        for i, stmt in enumerate(body):
+            counted = i + 1 < len(body) and asks_for_count(body[i + 1])
+            if not isinstance(stmt, sql.Assign | sql.If):  # FOUND speaks of the last statement, and of no other
+                self.count = None
+            found += self.counted(stmt) if counted else self.statement(stmt)
+        return tuple(found)
 
     def statement(self, stmt: sql.Statement) -> list[ir.Stmt]:
         """The statements that one SQL statement becomes."""
@@ -129,15 +115,37 @@ class _Body:
             return self.select(stmt)
         if isinstance(stmt, sql.Assign):
             value = self.at(stmt.line).expr(stmt.value)
-            self.learn((stmt.name,), stmt.line)
-            return [ir.Let(stmt.line, (stmt.name,), (value,))]
+            name = stmt.name or self.at(stmt.line).fresh("unused")
+            self.learn((name,), stmt.line)
+            return [ir.Let(stmt.line, (name,), (value,))]
         if isinstance(stmt, sql.RollbackStatement):
             return [ir.Require(stmt.line, Const(False))]
         if isinstance(stmt, sql.If):
             return [self.choice(stmt)]
         if isinstance(stmt, sql.Loop):
             return self.loop(stmt)
+        if isinstance(stmt, sql.Repeat):
+            raise wrong(f"{stmt.text:.40} is not supported", stmt.line, "use FOR row IN SELECT … LOOP … END LOOP")
+        if isinstance(stmt, sql.Attempt):
+            hint = "test before, with IF, or let the handler roll back"
+            raise wrong("a block whose handler goes on is not supported", stmt.line, hint)
+        assert isinstance(stmt, sql.Change)
         return self.change(stmt)
+
+    def no_value(self, table: sql.SqlTable, column: sql.SqlColumn, line: int) -> Expr:
+        """NULL in a column that no condition and no value is made of: any value will do, since none is ever seen."""
+        if not column.nullable or column.name in self.seen or any(column.name in key for key in table.unique):
+            said = f"NULL in the column {column.name}, which is read, is not supported"
+            raise wrong(said, line, "use a value of its own, such as 0, for what is not there, and declare NOT NULL")
+        return Const({"int": 0, "bool": False}.get(column.type, ""))
+
+    def unknown(self, stem: str, sort: ir.Sort, line: int) -> Expr:
+        """A value that the database makes up, as a number or the time: it may be any, so it is an argument."""
+        if self.in_loop:
+            raise wrong(f"{stem} inside a loop is not supported: each round makes up another value", line)
+        name = self.at(line).fresh(stem)
+        self.made_up.append(ir.Param(name, sort))
+        return ir.Arg(name)
 
     def learn(self, names: tuple[str, ...], line: int) -> None:
         """These variables have values from here on."""
@@ -156,6 +164,7 @@ class _Body:
         otherwise = self.block(stmt.otherwise)
         if after is not None:
             self.known = after if _ends(stmt.otherwise) else self.known & after
+        self.count = None
         return ir.If(stmt.line, condition, then, otherwise)
 
     def loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
@@ -165,16 +174,23 @@ class _Body:
         found, var = below.fresh("rows"), below.fresh(stmt.row)
         before, outer = set(self.known), dict(self.loops)
         self.loops[stmt.row] = var, self.table(rows.table, stmt.line)
+        inside, self.in_loop = self.in_loop, True
         body = self.block(stmt.body)
-        self.known, self.loops = before, outer
+        self.known, self.loops, self.in_loop = before, outer, inside
         return [
-            ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, stmt.query.for_update),
+            ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, bool(stmt.query.lock)),
             ir.ForEach(stmt.line, var, found, body),
         ]
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
         """SELECT … INTO: aggregates, or one row; without INTO, rows that are only looked at."""
+        if not stmt.into:
+            resolve_statement(stmt, self.txn, self.file)
+            if is_more(stmt.tree):
+                return self.glance(stmt)
         _check_lock(stmt)
+        if is_join(stmt.tree):
+            return join(self, stmt)
         below, rows = self.at(stmt.line).inner(stmt.tree)
         if is_aggregate(stmt.tree):
             below.aggregates = rows
@@ -183,45 +199,144 @@ class _Body:
             self.learn(names, stmt.line)
             return [ir.Let(stmt.line, names, values)]
         if not stmt.into:
-            return [ir.SelectAll(stmt.line, below.fresh("rows"), rows.table, rows.var, rows.where, stmt.for_update)]
+            return [ir.SelectAll(stmt.line, below.fresh("rows"), rows.table, rows.var, rows.where, bool(stmt.lock))]
+        read = ir.SelectOne(stmt.line, rows.var, rows.table, rows.where, bool(stmt.lock))
+        if stmt.tree.is_star:
+            self.record(stmt.into, rows.var, self.table(rows.table, stmt.line), stmt.line)
+            return [read]
         values = tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
         self.learn(stmt.into, stmt.line)
-        read = ir.SelectOne(stmt.line, rows.var, rows.table, rows.where, stmt.for_update)
         return [read, ir.Let(stmt.line, stmt.into, values)]
 
-    def change(self, stmt: sql.Statement) -> list[ir.Stmt]:
-        """INSERT, UPDATE, DELETE."""
-        if isinstance(stmt, sql.Insert):
-            return self.insert(stmt)
-        assert isinstance(stmt, sql.Update | sql.Delete)
+    def glance(self, stmt: sql.Select) -> list[ir.Stmt]:
+        """A query of any form whose rows nobody uses: a statement that reads, of which no row matters."""
+        read = next(iter(access.accesses(stmt, self.file)), None)
+        if read is None:
+            return []
+        at = self.at(stmt.line)
+        lock = bool(stmt.lock)
+        return [ir.SelectAll(stmt.line, at.fresh("rows"), read.table, at.fresh(read.table[:1]), Const(False), lock)]
+
+    def record(self, into: tuple[str, ...], row: str, table: sql.SqlTable, line: int) -> None:
+        """A variable for a whole row."""
+        if len(into) != 1 or into[0] in self.params:
+            raise wrong("SELECT * goes into one variable", line, "list the columns, and a variable for each")
+        self.loops[into[0]] = row, table
+
+    def counted(self, stmt: sql.Statement) -> list[ir.Stmt]:
+        """A statement whose number of rows is asked for next, by FOUND or ROW_COUNT: rows are locked, then counted."""
+        if isinstance(stmt, sql.Insert) and len(stmt.rows) == 1 and (stmt.conflict is None or not stmt.conflict.sets):
+            self.count = self.at(stmt.line).fresh("row_count")
+            self.known.add(self.count)
+            return Inserting(self, stmt, self.count).statements()
+        if not isinstance(stmt, sql.Select | sql.Update | sql.Delete) or (
+            isinstance(stmt, sql.Select) and is_aggregate(stmt.tree)
+        ):
+            raise wrong("FOUND and ROW_COUNT are understood after SELECT, UPDATE and DELETE of one row", stmt.line)
+        below, rows = self.rows_of(stmt)
+        table = self.table(rows.table, stmt.line)
+        if not ir.pinned(rows.where, rows.var, below.ir_table(table)):
+            raise wrong("FOUND and ROW_COUNT need a row by its primary key", stmt.line, "use COUNT, or EXISTS")
+        found, count = below.fresh("rows"), below.fresh("row_count")
+        lock = bool(stmt.lock) if isinstance(stmt, sql.Select) else True
+        read = ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, lock)
+        number = ir.Query("count", found, below.fresh("row"), ir.TRUE, is_local=True)
+        names: list[str] = [count]
+        values: list[Expr] = [number]
+        if isinstance(stmt, sql.Select):
+            self.learn(stmt.into, stmt.line)
+            names += stmt.into
+            values += [below.of_the_row(part.unalias(), found, rows.var) for part in stmt.tree.expressions if stmt.into]
+        result: list[ir.Stmt] = [read, ir.Let(stmt.line, tuple(names), tuple(values))]
+        self.count = count
+        self.known.add(count)
+        if not isinstance(stmt, sql.Select):
+            some = Operation("<", (Const(0), ir.Local(count)))
+            result.append(ir.If(stmt.line, some, tuple(self.change(stmt))))
+        return result
+
+    def rows_of(self, stmt: sql.Select | sql.Update | sql.Delete) -> tuple[Translator, Aggregates]:
+        """A translator for what is said about the rows that a statement looks for, and these rows."""
+        if isinstance(stmt, sql.Select):
+            _check_lock(stmt)
+            return self.at(stmt.line).inner(stmt.tree)
         table = self.table(stmt.table, stmt.line)
         var = self.at(stmt.line).fresh(table.name[:1])
-        inside = self.at(stmt.line, [("", table, var)])
-        where = inside.expr(stmt.where) if stmt.where is not None else ir.TRUE
+        below = self.at(stmt.line, [(_alias(stmt), table, var)])
+        return below, Aggregates(table.name, var, below.expr(stmt.where) if stmt.where is not None else ir.TRUE)
+
+    def change(self, stmt: sql.Change) -> list[ir.Stmt]:
+        """INSERT, UPDATE, DELETE."""
+        if stmt.returning:
+            resolve_statement(stmt, self.txn, self.file)
+        if isinstance(stmt, sql.Insert):
+            return Inserting(self, stmt).statements()
+        assert isinstance(stmt, sql.Update | sql.Delete)
+        inside, rows = self.rows_of(stmt)
+        table, var, where = self.table(stmt.table, stmt.line), rows.var, rows.where
         if isinstance(stmt, sql.Delete):
+            self.no_cascade(table, stmt.line)
+            if stmt.returning:
+                return self.returned(stmt, table, ())
             return [ir.Delete(stmt.line, table.name, var, where)]
         for column, _ in stmt.sets:
             inside.of(var, table, column)
-        sets = tuple((column, inside.expr(value)) for column, value in stmt.sets)
-        return [ir.Update(stmt.line, table.name, var, where, sets)]
+        if stmt.returning:
+            return self.returned(stmt, table, stmt.sets)
+        return [ir.Update(stmt.line, table.name, var, where, self.sets(stmt, inside, table))]
 
-    def insert(self, stmt: sql.Insert) -> list[ir.Stmt]:
-        """A row each; every column needs a value."""
-        table = self.table(stmt.table, stmt.line)
-        columns = stmt.columns or table.names
-        missing = [name for name in table.names if name not in columns]
-        extra = [name for name in columns if name not in table.names]
-        if extra:
-            raise wrong(f"{table.name} has no column {extra[0]}", stmt.line, f"it has {', '.join(table.names)}")
-        if missing:
-            raise wrong(f"INSERT gives no value for {missing[0]}", stmt.line, "give every column a value")
-        found: list[ir.Stmt] = []
-        for row in stmt.rows:
-            if len(row) != len(columns):
-                raise wrong(f"INSERT has {len(row)} values for {len(columns)} columns", stmt.line)  # noqa: S608 - no SQL
-            values = dict(zip(columns, (self.at(stmt.line).expr(value) for value in row), strict=True))
-            found.append(ir.Insert(stmt.line, table.name, tuple(values[name] for name in table.names)))
-        return found
+    def sets(self, stmt: sql.Update, inside: Translator, table: sql.SqlTable) -> tuple[tuple[str, Expr], ...]:
+        """The new values, those of columns that every UPDATE sets included."""
+        kinds = {column.name: column for column in table.columns}
+        sets = [
+            (
+                name,
+                self.no_value(table, kinds[name], stmt.line)
+                if isinstance(value, engine().exp.Null)
+                else inside.expr(value),
+            )
+            for name, value in stmt.sets
+        ]
+        touched = [c for c in table.columns if c.touched and c.name not in dict(sets)]
+        return (*sets, *((c.name, self.unknown(f"new_{c.name}", _sort(c.type), stmt.line)) for c in touched))
+
+    def returned(
+        self, stmt: sql.Update | sql.Delete, table: sql.SqlTable, sets: tuple[tuple[str, Any], ...]
+    ) -> list[ir.Stmt]:
+        """RETURNING: the row is locked as the statement would, then changed; the values are those it has then."""
+        below, rows = self.rows_of(stmt)
+        if not ir.pinned(rows.where, rows.var, below.ir_table(table)):
+            raise wrong("RETURNING needs a row by its primary key", stmt.line, "lock and read the rows before")
+        read = ir.SelectOne(stmt.line, rows.var, table.name, rows.where, True)
+        new = {column: below.expr(value) for column, value in sets}
+        var = below.fresh(table.name[:1])
+        same = ir.conjunction([Operation("=", (Field(var, key), Field(rows.var, key))) for key in table.primary_key])
+        if isinstance(stmt, sql.Delete):
+            write: ir.Stmt = ir.Delete(stmt.line, table.name, var, same)
+        else:
+            inside = self.at(stmt.line, [(_alias(stmt), table, var)])
+            write = ir.Update(stmt.line, table.name, var, same, self.sets(stmt, inside, table))
+        values = tuple(self.column_of(part, new, rows.var, table, stmt.line) for part in stmt.returning)
+        names = stmt.into or tuple(below.fresh("unused") for _ in values)
+        self.learn(names, stmt.line)
+        return [read, ir.Let(stmt.line, names, values), write]
+
+    def column_of(self, part: Any, new: dict[str, Expr], row: str, table: sql.SqlTable, line: int) -> Expr:
+        """A column that RETURNING names, as it is after the statement."""
+        node = part.unalias()
+        name = str(node.name).lower()
+        if name not in table.names or part.find(engine().exp.Func, engine().exp.Binary):
+            hint = "list columns, and compute with the variables afterwards"
+            raise wrong(f"RETURNING {part.sql():.40} is not supported", line, hint)
+        return new.get(name, Field(row, name))
+
+    def no_cascade(self, table: sql.SqlTable, line: int) -> None:
+        """Foreign keys that would delete or change other rows are not modelled."""
+        for child in self.file.tables:
+            for key in child.foreign_keys:
+                if key.table == table.name and "ON DELETE" in key.cascades:
+                    hint = f"delete the rows of {child.name} by a statement of its own, and leave it out"
+                    raise wrong(f"{key.cascades} of {child.name} is not supported", line, hint)
 
 
 def _check_lock(stmt: sql.Select) -> None:
@@ -230,17 +345,42 @@ def _check_lock(stmt: sql.Select) -> None:
         if not lock.args.get("update") or lock.args.get("key"):
             kind = "FOR NO KEY UPDATE" if lock.args.get("update") else "FOR SHARE"
             raise wrong(f"{kind} is not supported", stmt.line, "use FOR UPDATE")
-        if lock.args.get("wait") is not None:
-            raise wrong("NOWAIT and SKIP LOCKED are not supported", stmt.line, "use FOR UPDATE alone")
+        if lock.args.get("wait") is False:
+            raise wrong("SKIP LOCKED is not supported", stmt.line, "use FOR UPDATE alone")
+        # NOWAIT gives up where FOR UPDATE waits: what it does otherwise is the same
         if is_aggregate(stmt.tree):
             raise wrong("an aggregate cannot be FOR UPDATE", stmt.line, "lock the rows with a SELECT of their columns")
+
+
+def _alias(stmt: sql.Update | sql.Delete) -> str:
+    return str(stmt.tree.this.alias or "").lower()
+
+
+def is_more(tree: Any) -> bool:
+    """Is a query more than rows of one table under a condition, or aggregates over them?"""
+    exp = engine().exp
+    parts = ("joins", "group", "having", "distinct", "with_", "with", "windows", "offset", "order", "limit", "laterals")
+    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in parts):
+        return True
+    origin = tree.args.get("from_") or tree.args.get("from")
+    return origin is None or not isinstance(origin.this, exp.Table)
+
+
+def asks_for_count(stmt: sql.Statement) -> bool:
+    """Does a statement begin with a look at FOUND or ROW_COUNT?"""
+    exp = engine().exp
+    tree = stmt.condition.tree if isinstance(stmt, sql.If) else stmt.value if isinstance(stmt, sql.Assign) else None
+    if tree is None:
+        return False
+    called = [str(node.name).lower() for node in tree.find_all(exp.Anonymous)]
+    return "row_count" in called or any(c.name.lower() == "found" and not c.table for c in tree.find_all(exp.Column))
 
 
 def _assigned(body: tuple[sql.Statement, ...]) -> set[str]:
     """The variables that a transaction assigns anywhere."""
     found: set[str] = set()
     for stmt in body:
-        if isinstance(stmt, sql.Select):
+        if isinstance(stmt, sql.Select | sql.Change):
             found.update(stmt.into)
         elif isinstance(stmt, sql.Assign):
             found.add(stmt.name)

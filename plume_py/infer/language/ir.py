@@ -250,6 +250,7 @@ class Application:
     enforced: tuple[Clause, ...] = ()
     scope: SmallScope = field(default_factory=SmallScope)
     rows: tuple[tuple[str, tuple[Value, ...]], ...] = ()  # tables and rows to begin with, for runs on servers
+    dialects: tuple[tuple[str, int], ...] = ()  # what only one database has, such as ON CONFLICT, and where
 
     def table(self, name: str) -> Table:
         """The table of this name."""

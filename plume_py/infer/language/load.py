@@ -40,6 +40,14 @@ def load(name: str) -> Application:
         raise InputError("an expression is nested too deeply", hint="split it").in_source(name) from None
 
 
+def require_dialect(program: Application, store: str) -> None:
+    """An error for statements that the store does not have: it would run something else."""
+    for spelled, line in program.dialects:
+        if spelled == "ON CONFLICT" and store == "mysql":
+            hint = "write INSERT … ON DUPLICATE KEY UPDATE"
+            raise InputError("ON CONFLICT is not in MySQL", where=f"line {line}", hint=hint).in_source(program.name)
+
+
 def _sql(path: str) -> Application:
     from plume_py.base.sql.files import load as load_sql
     from plume_py.infer.language.from_sql import translate

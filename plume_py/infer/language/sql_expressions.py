@@ -1,5 +1,6 @@
 """Expressions of SQL files in the intermediate form."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,6 +10,7 @@ from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
 
+_READ = ("kind", "expressions", "from_", "from", "where", "locks")  # the parts of a SELECT that are understood
 HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
 
 
@@ -34,6 +36,9 @@ class Translator:
     names: set[str] = field(default_factory=set)
     aggregates: Aggregates | None = None
     placeholders: frozenset[str] = frozenset()
+    count: str | None = None  # the variable with the number of rows of the last statement
+    excluded: dict[str, Expr] | None = None  # in ON CONFLICT: the row that was to be
+    unknown: Callable[[str, ir.Sort, int], Expr] | None = None  # a value that the database makes up
 
     def unsupported(self, node: Any) -> Any:
         """Always an error."""
@@ -59,9 +64,10 @@ class Translator:
             exp.LTE: "<=",
             exp.EQ: "=",
             exp.NEQ: "<>",
-            exp.And: "and",
-            exp.Or: "or",
         }
+        if isinstance(node, exp.And | exp.Or):
+            parts = tuple(self.expr(part) for part in node.flatten())
+            return Operation("and" if isinstance(node, exp.And) else "or", parts)
         if type(node) in simple:
             return Operation(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
         if isinstance(node, exp.GT | exp.GTE):
@@ -97,6 +103,13 @@ class Translator:
             return self._coalesce(node)
         if isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max):
             return self._aggregate(node, None)
+        if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp | exp.Rand):
+            return self._made_up("now", node)
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "ROW_COUNT" and self.count:
+            return ir.Local(self.count)
+        if isinstance(node, exp.Anonymous) and node.name.upper() == "VALUES" and self.excluded is not None:
+            name = str(node.expressions[0].name).lower() if len(node.expressions) == 1 else ""
+            return self.excluded[name] if name in self.excluded else self.unsupported(node)
         if isinstance(node, exp.Null | exp.Is):
             raise wrong("NULL is not supported", self.line, "use a value of its own, such as 0, for what is not there")
         return self.unsupported(node)  # type: ignore[no-any-return]
@@ -116,6 +129,8 @@ class Translator:
 
     def _column(self, node: Any) -> Expr:
         name, owner = str(node.name).lower(), str(node.table).lower()
+        if owner == "excluded" and self.excluded is not None and name in self.excluded:
+            return self.excluded[name]
         if owner:
             if owner in self.loops:
                 var, table = self.loops[owner]
@@ -139,7 +154,23 @@ class Translator:
             raise wrong(f"{table.name} has no column {name}", self.line, f"it has {', '.join(table.names)}")
         return Field(var, name)
 
+    def _made_up(self, stem: str, node: Any) -> Expr:
+        if self.unknown is None:
+            self.unsupported(node)
+        assert self.unknown is not None
+        return self.unknown(stem, "int", self.line)
+
+    def ir_table(self, table: sql.SqlTable) -> ir.Table:
+        """What there is to know of a table for ``ir.pinned``."""
+        return ir.Table(table.name, (), table.primary_key)
+
+    def of_the_row(self, node: Any, rows: str, var: str) -> Expr:
+        """A value of the only row of a set that may be empty; then it is 0, and nobody should ask."""
+        return ir.Query("max", rows, var, ir.TRUE, self.expr(node), Const(0), is_local=True)
+
     def _variable(self, name: str, node: Any) -> Expr:
+        if name == "found" and self.count and name not in self.known:
+            return Operation("<", (Const(0), ir.Local(self.count)))
         if name in self.known:
             return ir.Local(name)
         if name in self.params:
@@ -160,6 +191,9 @@ class Translator:
             )
         if select.args.get("limit") or select.args.get("order"):
             raise wrong("ORDER BY and LIMIT are not supported", self.line, "use MIN or MAX to choose a row")
+        unread = [part for part, value in select.args.items() if value and part not in _READ]
+        if unread:
+            raise wrong(f"a SELECT with {unread[0].strip('_')} is not supported", self.line, HINT)
         origin = select.args.get("from_") or select.args.get("from")
         var = self.fresh(name[:1])
         scope = str(origin.this.alias or "").lower(), table, var

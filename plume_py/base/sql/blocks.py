@@ -1,0 +1,364 @@
+"""Statements and control flow of a transaction, by tokens: blocks and declarations of both dialects, IF, loops.
+
+What is not understood is an error with its line, never nothing.
+"""
+
+import re
+
+from plume_py.base.sql.flow import every
+from plume_py.base.sql.model import Assign, Attempt, Condition, End, If, Loop, Repeat, RollbackStatement, Statement
+from plume_py.base.sql.statements import into_names, select, simple
+from plume_py.base.sql.syntax import condition, wrong
+from plume_py.base.sql.words import Words
+
+DEPTH = 50  # IF inside IF inside …
+
+# After BEGIN these say how a transaction begins; anything else is the first statement of a block.
+_OF_BEGIN = (";", "", "TRANSACTION", "TRAN", "WORK", "ISOLATION", "READ", "DEFERRABLE", "NOT", "IMMEDIATE", "EXCLUSIVE")
+_ONLY_SAID = ("NOTICE", "DEBUG", "LOG", "INFO", "WARNING")
+_HINTS = {
+    "CALL": "write the statements of the procedure here",
+    "EXECUTE": "write the statement itself",
+    "PREPARE": "write the statement itself",
+    "CASE": "write IF … ELSIF … END IF",
+    "MERGE": "write INSERT … ON CONFLICT DO UPDATE, or IF EXISTS (…) THEN UPDATE … ELSE INSERT … END IF",
+    "REPLACE": "write INSERT … ON DUPLICATE KEY UPDATE",
+    "TRUNCATE": "write DELETE FROM table",
+    "LOCK": "write SELECT … FOR UPDATE of the rows that are meant",
+    "COPY": "write INSERT",
+    "OPEN": "write FOR row IN SELECT … LOOP … END LOOP",
+    "FETCH": "write FOR row IN SELECT … LOOP … END LOOP",
+    "CLOSE": "write FOR row IN SELECT … LOOP … END LOOP",
+}
+_WORDS = (
+    "SELECT INSERT UPDATE DELETE SET IF FOR BEGIN DECLARE WHILE LOOP REPEAT START COMMIT ROLLBACK RETURN PERFORM WITH "
+    "SAVEPOINT RELEASE RAISE SIGNAL END EXCEPTION GET NULL EXIT LEAVE CONTINUE ITERATE FOREACH VALUES"
+)
+_STARTS = frozenset(_WORDS.split())
+
+
+class Blocks(Words):
+    """Reads a transaction from tokens."""
+
+    def __init__(self, text: str, first: int, any_query: bool) -> None:
+        super().__init__(text, first)
+        self.any_query = any_query
+        self.begun = self.touched = False
+        self.labels: list[str] = []
+        self.variables: set[str] = set()
+
+    # -- blocks --
+
+    def whole(self) -> tuple[Statement, ...]:
+        """All statements; BEGIN and COMMIT may be written or left out."""
+        body = self.block((), 0)
+        if self.at < len(self.tokens):
+            raise wrong(f"{self.word()} without its beginning", self.line())
+        return body
+
+    def block(self, ends: tuple[str, ...], depth: int) -> tuple[Statement, ...]:
+        """Statements up to one of these words."""
+        if depth > DEPTH:
+            raise wrong("too many blocks inside each other", self.line())
+        found: list[Statement] = []
+        while self.at < len(self.tokens) and self.word() not in ends:
+            if self.word() == ";":
+                self.at += 1
+            else:
+                found += self.statement(depth)
+        return tuple(found)
+
+    def statement(self, depth: int) -> tuple[Statement, ...]:
+        """The statements that are meant by what comes next."""
+        self.label()
+        word = self.word()
+        compound = {
+            "IF": self.choice,
+            "FOR": self.loop,
+            "WHILE": self.repeat,
+            "LOOP": self.repeat,
+            "REPEAT": self.repeat,
+        }
+        compound["FOREACH"] = self.repeat
+        if word in compound:
+            return (compound[word](depth),)
+        if word == "BEGIN" and self.word(1) not in _OF_BEGIN:
+            return self.begin(depth)
+        if word == "DECLARE":
+            return self.declarations()
+        if word in ("EXIT", "LEAVE", "CONTINUE", "ITERATE"):
+            return self.jump()
+        control = self.control(word)
+        return control if control is not None else self.single()
+
+    def label(self) -> None:
+        """label: BEGIN, or <<label>>."""
+        if self.word() == "<" and self.word(1) == "<":
+            self.at += 2
+            self.until(">")
+            self.expect(">", ">")
+        elif self.word(1) == ":" and self.word(2) in ("BEGIN", "LOOP", "WHILE", "REPEAT"):
+            if self.word(2) == "BEGIN":
+                self.labels.append(self.word())
+            self.at += 2
+
+    def begin(self, depth: int) -> tuple[Statement, ...]:
+        """BEGIN … [EXCEPTION WHEN … THEN …] END."""
+        line = self.line()
+        self.at += 1
+        if self.word() == "TRY":
+            raise wrong("BEGIN TRY is not supported", line, "write what is done if nothing fails")
+        body = self.block(("END", "EXCEPTION"), depth + 1)
+        handlers: list[tuple[Statement, ...]] = []
+        if self.word() == "EXCEPTION":
+            self.at += 1
+            while self.word() == "WHEN":
+                self.until("THEN")
+                self.expect("THEN")
+                handlers.append(self.block(("END", "WHEN"), depth + 1))
+        if self.word() != "END":
+            raise wrong("BEGIN without END", line, "write BEGIN; for a transaction, BEGIN … END for a block")
+        self.at += 1
+        if self.word() not in (";", ""):  # the label again
+            self.at += 1
+        if all(any(isinstance(stmt, RollbackStatement) for stmt in handler) for handler in handlers):
+            return body
+        if any(isinstance(stmt, RollbackStatement) for stmt in every(body)):
+            hint = "test before, with IF, and leave out the handler"
+            raise wrong("giving up inside a block whose handler goes on is not supported", line, hint)
+        return (Attempt(line, "BEGIN … EXCEPTION", body, tuple(s for handler in handlers for s in handler)),)
+
+    def choice(self, depth: int) -> If:
+        """IF … THEN … [ELSIF …] [ELSE …] END IF."""
+        line = self.line()
+        self.at += 1
+        inner = self.line()
+        _, text = self.until("THEN")
+        test = Condition(condition(text, inner), " ".join(text.split()), inner)
+        self.touched = self.touched or "SELECT" in text.upper()
+        self.expect("THEN")
+        then = self.block(("ELSE", "ELSIF", "ELSEIF", "END"), depth + 1)
+        otherwise: tuple[Statement, ...] = ()
+        if self.word() in ("ELSIF", "ELSEIF"):
+            otherwise = (self.choice(depth + 1),)
+            return If(line, f"IF {test.text}", test, then, otherwise)
+        if self.word() == "ELSE":
+            self.at += 1
+            otherwise = self.block(("END",), depth + 1)
+        self.expect("END", "IF")
+        return If(line, f"IF {test.text}", test, then, otherwise)
+
+    def loop(self, depth: int) -> Loop | Repeat:
+        """FOR row IN SELECT … LOOP … END LOOP, or over numbers."""
+        line = self.line()
+        name = self.word(1).lower()
+        self.at += 2
+        self.expect("IN")
+        inner = self.line()
+        taken, text = self.until("LOOP", "DO")
+        self.variables.add(name)
+        outer = 0  # brackets around it
+        while 2 * outer < len(taken) and taken[outer].text == "(" and taken[-1 - outer].text == ")":
+            outer += 1
+        rows = taken[outer : len(taken) - outer]
+        if not rows or rows[0].text.upper() not in ("SELECT", "WITH"):
+            if ".." not in text.replace(" ", ""):
+                hint = "write FOR row IN SELECT … LOOP … END LOOP"
+                raise wrong("FOR goes over the rows of a SELECT, or from a number to another", inner, hint)
+            self.plain(taken, inner)
+            self.at += 1
+            return Repeat(line, f"FOR {name} IN {' '.join(text.split())}", None, self.loop_body(depth), name)
+        text = self.text[rows[0].start : rows[-1].end + 1]
+        query = select(rows, text, inner, self.any_query)
+        self.touched = True
+        self.at += 1
+        return Loop(line, f"FOR {name} IN {' '.join(text.split())}", name, query, self.loop_body(depth))
+
+    def loop_body(self, depth: int) -> tuple[Statement, ...]:
+        """Up to END LOOP and the like."""
+        body = self.block(("END",), depth + 1)
+        self.expect("END")
+        if self.word() in ("LOOP", "FOR", "WHILE", "REPEAT"):
+            self.at += 1
+        if self.word() not in (";", ""):
+            self.at += 1
+        return body
+
+    def repeat(self, depth: int) -> Repeat:
+        """WHILE … LOOP, WHILE … DO, LOOP, REPEAT … UNTIL, FOREACH … IN ARRAY."""
+        line, word = self.line(), self.word()
+        self.at += 1
+        test, name = None, ""
+        if word == "WHILE":
+            inner = self.line()
+            test = condition(self.until("LOOP", "DO")[1], inner)
+            self.at += 1
+        elif word == "FOREACH":
+            name = self.word().lower()
+            self.variables.add(name)
+            self.plain(self.until("LOOP")[0], line)
+            self.at += 1
+        if word != "REPEAT":
+            return Repeat(line, word, test, self.loop_body(depth), name)
+        body = self.block(("UNTIL",), depth + 1)
+        self.expect("UNTIL")
+        inner = self.line()
+        test = condition(self.until("END")[1], inner)
+        self.expect("END", "REPEAT")
+        return Repeat(line, word, test, body)
+
+    def jump(self) -> tuple[Statement, ...]:
+        """EXIT, LEAVE, CONTINUE, ITERATE: of a loop, whose body may happen any number of times anyway; or of all."""
+        line, word = self.line(), self.word()
+        self.at += 1
+        if word == "LEAVE" and self.word() in self.labels:
+            self.at += 1
+            return (End(line, "RETURN"),)
+        if self.word() not in (";", "", "WHEN"):
+            self.at += 1
+        if self.word() == "WHEN":
+            self.at += 1
+            inner = self.line()
+            text = self.until(";")[1]
+            return (Assign(line, text, "", condition(text, inner)),)
+        return ()
+
+    # -- declarations --
+
+    def declarations(self) -> tuple[Statement, ...]:
+        """DECLARE name type := value; of PL/pgSQL several, up to BEGIN."""
+        found: list[Statement] = []
+        self.at += 1
+        while True:
+            found += self.declaration()
+            while self.word() == ";":
+                self.at += 1
+            follows = self.word(1) in (":=", ":", "=", ".", "(", "")
+            if self.at >= len(self.tokens) or self.word() in _STARTS or follows:
+                return tuple(found)
+
+    def declaration(self) -> tuple[Statement, ...]:
+        """name [, name] type [NOT NULL] [:= value]."""
+        line = self.line()
+        if self.word() in ("EXIT", "CONTINUE", "UNDO") and self.word(1) == "HANDLER":
+            return self.handler(line)
+        begin = self.at
+        names = [self.word().lower()]
+        self.at += 1
+        while self.word() == ",":
+            names.append(self.word(1).lower())
+            self.at += 2
+        if self.word() in ("CURSOR", "SCROLL", "NO", "REFCURSOR", "ALIAS") or self.word(1) == "CURSOR":
+            what = "an ALIAS" if self.word() == "ALIAS" else "a cursor"
+            hint = "write FOR row IN SELECT … LOOP … END LOOP" if what == "a cursor" else "use the argument's own name"
+            raise wrong(f"{what} is not supported", line, hint)
+        if self.word() == "CONDITION":
+            self.rest()
+            return ()
+        while self.word() not in (";", "", ":=", "=", "DEFAULT", ":"):
+            self.at += 1
+        if not all(name.isidentifier() for name in names) or self.at < begin + 2:
+            raise wrong(
+                "cannot read this declaration", line, "write DECLARE name TYPE, or DECLARE name TYPE DEFAULT value"
+            )
+        self.variables.update(names)
+        if self.word() in (";", ""):
+            return ()
+        self.at += 2 if self.word() == ":" else 1
+        inner = self.line()
+        text = self.until(";")[1]
+        self.touched = self.touched or "SELECT" in text.upper()
+        return tuple(Assign(line, text, name, condition(text, inner)) for name in names)
+
+    def handler(self, line: int) -> tuple[Statement, ...]:
+        """DECLARE EXIT HANDLER FOR … ROLLBACK: who gets there gives up, which is no part of any committed run."""
+        kind = self.word()
+        while self.word() not in ("BEGIN", "ROLLBACK", "SET", ";", ""):
+            self.at += 1
+        self.touched, before = False, self.touched
+        body = self.begin(1) if self.word() == "BEGIN" else self.statement(1)
+        self.touched = before
+        if kind != "EXIT" or not any(isinstance(stmt, RollbackStatement) for stmt in body):
+            hint = "test with IF, or with EXISTS, before; only EXIT HANDLER … ROLLBACK is understood"
+            raise wrong(f"a handler that goes on ({kind} HANDLER) is not supported", line, hint)
+        return ()
+
+    # -- single statements --
+
+    def control(self, word: str) -> tuple[Statement, ...] | None:
+        """What begins, ends or divides transactions, or says nothing to the database."""
+        line = self.line()
+        if word in ("BEGIN", "START"):
+            return self.start(line)
+        if word in ("COMMIT", "ROLLBACK", "ABORT", "END"):
+            return self.finish(line, "COMMIT" if word == "END" else "ROLLBACK" if word == "ABORT" else word)
+        if word in ("SAVEPOINT", "RELEASE", "RAISE", "SIGNAL", "RESIGNAL", "NULL", "RETURN", "GET"):
+            return self.minor(line, word)
+        if word == "SET" and self.word(1) in ("TRANSACTION", "SESSION", "LOCAL", "GLOBAL", "AUTOCOMMIT"):
+            said = self.rest().upper()
+            if self.touched or "GLOBAL" in said or ("AUTOCOMMIT" in said and not said.endswith(("0", "OFF"))):
+                raise wrong(f"{said:.60} is not supported here", line, "leave it out")
+            return ()
+        if word in _HINTS:
+            raise wrong(f"{word} is not supported in a transaction", line, _HINTS[word])
+        return None
+
+    def start(self, line: int) -> tuple[Statement, ...]:
+        """BEGIN; or START TRANSACTION, before anything is read or written."""
+        self.rest()
+        if self.begun and not self.touched:
+            raise wrong("a second BEGIN", line, "leave it out")
+        if self.touched and not self.begun:
+            hint = "begin with it, or write what comes before as a transaction of its own"
+            raise wrong("a transaction begins here, but statements come before it", line, hint)
+        if self.touched:
+            # behind a COMMIT, which tells more; else there would be one inside the other
+            return (End(line, "BEGIN"),)
+        self.begun = True
+        return ()
+
+    def finish(self, line: int, word: str) -> tuple[Statement, ...]:
+        """COMMIT or ROLLBACK of the whole transaction."""
+        self.at += 1
+        said = re.sub(r"^(WORK|TRANSACTION|TRAN)\b ?", "", self.rest(), flags=re.IGNORECASE).upper()
+        if said.startswith("TO"):
+            hint = "test before you write, with IF, so that nothing has to be undone"
+            raise wrong("ROLLBACK TO SAVEPOINT is not supported", line, hint)
+        if said and said not in ("AND NO CHAIN", "NO RELEASE"):
+            raise wrong(f"{word} {said:.40} is not supported", line, f"write {word}")
+        return (RollbackStatement(line, "ROLLBACK"),) if word == "ROLLBACK" else (End(line, "COMMIT"),)
+
+    def minor(self, line: int, word: str) -> tuple[Statement, ...]:
+        """Statements that do little: what they compute is looked at, all the same."""
+        self.at += 1
+        inner, begin = self.line(), self.at
+        text = self.rest()
+        upper = text.upper()
+        if word in ("SAVEPOINT", "RELEASE", "NULL"):
+            return ()
+        if word == "RETURN":
+            if upper.startswith("QUERY"):
+                raise wrong("RETURN QUERY is not supported", line, "write SELECT")
+            if text and upper not in ("NEW", "OLD", "NEXT"):
+                return Assign(line, text, "", condition(text, inner)), End(line, "RETURN")
+            return (End(line, "RETURN"),)
+        if word == "GET":
+            names = [name.lower() for name in re.findall(r"(\w+) *:?= *ROW_COUNT", text, re.IGNORECASE)]
+            if not names:
+                raise wrong("GET DIAGNOSTICS is understood for ROW_COUNT", line, "write GET DIAGNOSTICS n = ROW_COUNT")
+            return (Assign(line, text, names[0], condition("ROW_COUNT()", inner)),)
+        if word == "RAISE":
+            self.plain(self.tokens[begin : self.at], line)
+        if (word == "RAISE" and upper.split(" ")[0] in _ONLY_SAID) or (word == "SIGNAL" and re.search("'0[012]", text)):
+            return ()
+        return (RollbackStatement(line, word),)
+
+    def single(self) -> tuple[Statement, ...]:
+        """A statement up to its semicolon."""
+        line = self.line()
+        taken, text = self.until(";")
+        found = simple(taken, text, line, self.any_query)
+        for stmt in found:
+            self.touched = self.touched or not isinstance(stmt, Assign) or "SELECT" in text.upper()
+            self.variables.update(name for name in into_names(stmt))
+        return found

@@ -1,0 +1,233 @@
+"""Is every name in a transaction that of a column or of a variable? What is neither would vanish from what is read."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from plume_py.base.sql.flow import every
+from plume_py.base.sql.model import (
+    Assign,
+    Change,
+    File,
+    If,
+    Insert,
+    Loop,
+    Repeat,
+    Select,
+    SqlTransaction,
+    Statement,
+)
+from plume_py.base.sql.scopes import origin_of
+from plume_py.base.sql.statements import into_names
+from plume_py.base.sql.syntax import engine, wrong
+from plume_py.base.text import nearest
+
+# A table whose columns are not known, as of a SELECT in FROM; every name may be one of it.
+_ANY = None
+_Names = dict[str, tuple[str, ...] | None]
+# Variables that are there without being declared.
+_BUILT_IN = {"found", "default"}
+
+
+def resolve(transaction: SqlTransaction, file: File) -> None:
+    """An error at the line of the first name that is nothing."""
+    names = _Resolver(transaction, file)
+    for stmt in every(transaction.body):
+        names.statement(stmt)
+
+
+def resolve_statement(stmt: Statement, transaction: SqlTransaction, file: File) -> None:
+    """The same for one statement, without those inside it."""
+    _Resolver(transaction, file).statement(stmt)
+
+
+class _Resolver:
+    def __init__(self, transaction: SqlTransaction, file: File) -> None:
+        self.file = file
+        self.line = transaction.line
+        self.arguments = {param.name for param in transaction.params}
+        self.variables = {*self.arguments, *transaction.variables, *_BUILT_IN}
+        for stmt in every(transaction.body):
+            self.variables.update(into_names(stmt))
+            if isinstance(stmt, Loop):
+                self.variables.add(stmt.row)
+            elif isinstance(stmt, Repeat) and stmt.name:
+                self.variables.add(stmt.name)
+
+    def statement(self, stmt: Statement) -> None:
+        """The names of a statement, without those of the statements inside it."""
+        self.line = stmt.line
+        if isinstance(stmt, Select):
+            self.tree(stmt.tree, [])
+        elif isinstance(stmt, Loop):
+            self.tree(stmt.query.tree, [])
+        elif isinstance(stmt, Assign):
+            self.tree(stmt.value, [])
+        elif isinstance(stmt, If):
+            self.tree(stmt.condition.tree, [])
+        elif isinstance(stmt, Repeat) and stmt.condition is not None:
+            self.tree(stmt.condition, [])
+        elif isinstance(stmt, Change):
+            self.change(stmt)
+
+    def change(self, stmt: Change) -> None:
+        """A statement that writes; its own table is known by its name, its alias, and as EXCLUDED."""
+        target = stmt.tree.this
+        target = target.this if isinstance(target, engine().exp.Schema) else target
+        columns = self.columns(stmt.table)
+        own: _Names = {stmt.table: columns, str(target.alias_or_name).lower(): columns}
+        if isinstance(stmt, Insert):
+            for row in stmt.rows:
+                for value in row:
+                    self.tree(value, [])
+            if stmt.query is not None:
+                self.tree(stmt.query, [])
+            if stmt.conflict is not None:
+                scopes = [own | {"excluded": columns}]
+                self.trees([value for _, value in stmt.conflict.sets], scopes)
+                self.trees([stmt.conflict.where], scopes)
+            self.trees(stmt.returning, [own])
+            return
+        for node in getattr(stmt, "others", ()):
+            own |= self.source(node)
+        others = [node.args.get("on") for node in getattr(stmt, "others", ())]
+        values = [value for _, value in getattr(stmt, "sets", ())]
+        self.trees([*values, getattr(stmt, "where", None), *others, *stmt.returning], [own])
+
+    def trees(self, trees: Sequence[Any], scopes: list[_Names]) -> None:
+        """Several, some of which may not be there."""
+        for tree in trees:
+            if tree is not None:
+                self.tree(tree, scopes)
+
+    def tree(self, node: Any, scopes: list[_Names]) -> None:
+        """An expression or a query; ``scopes`` has the tables around it, the innermost last."""
+        exp = engine().exp
+        if isinstance(node, exp.Select):
+            self.select(node, scopes)
+            return
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            self.column(node, scopes)
+        elif isinstance(node, exp.Placeholder | exp.Parameter):
+            self.placeholder(node)
+        if isinstance(node, exp.Subquery | exp.SetOperation) and (node.args.get("with_") or node.args.get("with")):
+            scopes = [*scopes, self.views(node)]
+        for child in node.iter_expressions():
+            self.tree(child, scopes)
+
+    def select(self, node: Any, scopes: list[_Names]) -> None:
+        """A SELECT; the names that it gives to its values are known where these are there already."""
+        exp = engine().exp
+        inner = self.select_scope(node)
+        given = tuple(str(part.alias).lower() for part in node.expressions if isinstance(part, exp.Alias))
+        for key, value in node.args.items():
+            scope = inner | {"": given} if key in ("order", "group", "having", "qualify", "distinct") else inner
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, exp.Expression):
+                    self.tree(child, [*scopes, scope])
+
+    def select_scope(self, node: Any) -> _Names:
+        """The tables of a SELECT."""
+        found = self.views(node)
+        origin = origin_of(node)
+        for part in [
+            *([origin.this] if origin else []),
+            *(node.args.get("joins") or ()),
+            *(node.args.get("laterals") or ()),
+        ]:
+            found |= self.source(part, set(found))
+        return found
+
+    def views(self, node: Any) -> _Names:
+        """WITH name AS (…): names whose columns are not looked into."""
+        part = node.args.get("with_") or node.args.get("with")
+        return {str(view.alias).lower(): _ANY for view in part.expressions} if part else {}
+
+    def source(self, node: Any, views: set[str] = frozenset()) -> _Names:  # type: ignore[assignment]
+        """A table, or a query in place of one."""
+        exp = engine().exp
+        inner: _Names = {}
+        for join in node.args.get("joins") or ():
+            inner |= self.source(join, views)
+        node = node.this if isinstance(node, exp.Join) else node
+        alias = str(node.alias_or_name).lower()
+        if not isinstance(node, exp.Table) or str(node.name).lower() in views:
+            return inner | {alias: _ANY}
+        if any(str(view.alias).lower() == str(node.name).lower() for view in self.around(node)):
+            return inner | {alias: _ANY}
+        return inner | {alias: self.columns(str(node.name))}
+
+    def around(self, node: Any) -> list[Any]:
+        """The views of the queries around this one."""
+        exp = engine().exp
+        return list(node.root().find_all(exp.CTE))
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """Of a table that exists."""
+        table = self.file.table(name)
+        if table is None:
+            raise wrong(f"no table {name:.60}", self.line, "give its CREATE TABLE, here or with --schema")
+        return table.names
+
+    def column(self, node: Any, scopes: list[_Names]) -> None:
+        """A name that may be a column, a field of a row variable, or a variable."""
+        name, owner = str(node.name).lower(), str(node.table).lower()
+        for scope in reversed(scopes):
+            if owner:
+                if owner in scope:
+                    columns = scope[owner]
+                    if columns is not _ANY and name not in columns:
+                        raise wrong(f"{owner} has no column {name:.60}", self.line, nearest(name, columns))
+                    return
+            elif any(columns is _ANY or name in columns for columns in scope.values()):
+                return
+        if owner in self.variables if owner else name in self.variables:
+            return
+        if owner:
+            raise wrong(f"there is no table or row {owner:.60} here", self.line, nearest(owner, self.variables))
+        known = {
+            c for scope in scopes for columns in scope.values() for c in columns or ()
+        } | self.variables - _BUILT_IN
+        raise wrong(f"{name:.60} is neither a column nor a variable here", self.line, nearest(name, known))
+
+    def placeholder(self, node: Any) -> None:
+        """:name is an argument, or a variable that is set somewhere."""
+        name = str(node.name).lower()
+        if name and name not in self.variables:
+            hint = f"list it in the header of the transaction; {nearest(name, self.arguments)}"
+            raise wrong(f":{name:.60} is no argument and no variable", self.line, hint)
+
+
+def names_seen(file: File) -> set[str]:
+    """Every name that a value or condition anywhere in the file is made of: columns that are not among them are only
+    written."""
+    exp = engine().exp
+    trees: list[Any] = [item.condition.tree for item in file.invariants]
+    trees += [check.tree for table in file.tables for check in table.checks]
+    found = {name for table in file.tables for key in table.foreign_keys for name in (*key.columns, *key.to)}
+    for transaction in file.transactions:
+        trees += [item.tree for item in transaction.assume]
+        for stmt in every(transaction.body):
+            trees += _trees(stmt)
+    return found | {node.name.lower() for tree in trees for node in tree.find_all(exp.Column)}
+
+
+def _trees(stmt: Statement) -> list[Any]:
+    """What is read by a statement; the columns that it sets are not."""
+    if isinstance(stmt, Select):
+        return [stmt.tree]
+    if isinstance(stmt, Loop):
+        return [stmt.query.tree]
+    if isinstance(stmt, Assign):
+        return [stmt.value]
+    if isinstance(stmt, If):
+        return [stmt.condition.tree]
+    if isinstance(stmt, Repeat):
+        return [stmt.condition] if stmt.condition is not None else []
+    if not isinstance(stmt, Change):
+        return []
+    found = [*stmt.returning, getattr(stmt, "where", None), *(value for _, value in getattr(stmt, "sets", ()))]
+    if isinstance(stmt, Insert):
+        found += [*(value for row in stmt.rows for value in row), stmt.query]
+        if stmt.conflict is not None:
+            found += [*(value for _, value in stmt.conflict.sets), stmt.conflict.where]
+    return [tree for tree in (*found, *getattr(stmt, "others", ())) if tree is not None]
