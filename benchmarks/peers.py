@@ -118,9 +118,7 @@ def main() -> None:
     show("isocheck and others (medians, in turns)", rows)
     if not args.quick:
         save(HERE / "benchmarks" / "results" / "peers.csv", rows)
-        (HERE / "docs" / "performance.md").write_text(
-            page([{k: v for k, v in r.items() if v is not None} for r in rows], plan)
-        )
+        (HERE / "docs" / "performance.md").write_text(page(rows, plan))
 
 
 if __name__ == "__main__":

@@ -26,6 +26,12 @@ T = TypeVar("T")
 # How often a trial order is mended, and how far it may look back per read, before the exact derivation takes over.
 ROUNDS = 8
 STEPS_PER_READ = 20
+# The same for RC and RA, whose exact derivation costs not much more than three rounds; and how many reads there must be
+# for each edge that contradicts the order at hand, or mending it would take more.
+DIRECT_ROUNDS = 3
+DIRECT_STEPS_PER_READ = 2
+READS_PER_EDGE = 2_000
+FEW = 100
 
 # Below this many reads a second thread costs more than it saves.
 WORTH_A_THREAD = 100_000
@@ -130,7 +136,8 @@ class WeakLevels:
         """
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
         ordering, edges = analysis.version_ordering, reads.version_order
-        for _ in range(ROUNDS):
+        few = len(reads.read_op) if level == "TCC" else len(reads.read_op) // READS_PER_EDGE + FEW
+        for _ in range(ROUNDS if level == "TCC" else DIRECT_ROUNDS):
             if not ordering.acyclic:
                 return None
             backward, gave_up = self._backward_edges(level, ordering)
@@ -138,6 +145,8 @@ class WeakLevels:
                 return None
             if not len(backward):
                 return ordering
+            if len(backward) > few:
+                return None
             edges = np.concatenate((edges, backward))
             with analysis.timed("cycle"):
                 ordering = order_of(history, reads, analysis.edges_into(edges))
@@ -146,7 +155,8 @@ class WeakLevels:
     def _backward_edges(self, level: str, ordering: Ordering) -> tuple[Int32s, bool]:
         """What the level forces against ``ordering``, and whether looking for it was given up."""
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
-        keys, budget = len(history.key_code), STEPS_PER_READ * len(reads.read_op) + 1000
+        steps = STEPS_PER_READ if level == "TCC" else DIRECT_STEPS_PER_READ
+        keys, budget = len(history.key_code), steps * len(reads.read_op) + 1000
         if level == "TCC":
             clocks = analysis.whole_clocks
             if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
