@@ -44,7 +44,7 @@ def worth_compiling(work: int, *modules: ModuleType) -> bool:
     Less will do if they are there. What plain Python did in earlier processes counts, too: whoever checks histories of
     middling size one by one waits for the compiler only after having waited as long for Python.
     """
-    mode = os.environ.get("ISOCHECK_COMPILE", "auto")
+    mode = how_to_compile()
     name = modules[0].__name__
     done = _done[name] = _done.get(name, 0) + work
     if mode in ("always", "never"):
@@ -53,6 +53,13 @@ def worth_compiling(work: int, *modules: ModuleType) -> bool:
         return done >= WORTH_COMPILING
     folder = folder_of(*modules)
     return folder is not None and (has_code(folder) or add_to_tally(folder, work) >= WORTH_COMPILING)
+
+
+def how_to_compile() -> str:
+    """What the user wants: auto, always or never, which is also what numba may have been told."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return "never"
+    return os.environ.get("ISOCHECK_COMPILE", "auto")
 
 
 def is_warm(module: ModuleType) -> bool:

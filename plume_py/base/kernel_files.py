@@ -1,7 +1,8 @@
 """Files of compiled kernels, each with a digest: what is damaged is noticed, said, and built anew.
 
-Machine code is believed as it is: half a file would end the program, and a flipped bit may be part of the code. The
-folder is ours alone, or what is unpickled could be anybody's.
+Machine code is believed as it is: half a file would end the program, a flipped bit may be part of the code, and code of
+another kernel would take one thing for another. The digest is therefore that of the name, too. The folder is ours
+alone, or what is unpickled could be anybody's.
 """
 
 import os
@@ -22,6 +23,8 @@ from plume_py.base.text import one_line
 _DIGEST = 32
 # Seconds between two looks whether another process has done what is waited for.
 PAUSE = 0.02
+# Seconds after which it is no longer waited for: it may have been stopped (Ctrl-Z) and never go on.
+LONGEST_WAIT = 60.0
 
 
 def read_checked(path: str) -> Any:
@@ -32,7 +35,7 @@ def read_checked(path: str) -> Any:
         return None
     except OSError as error:
         return _note(path, error.strerror or str(error))
-    if content[:_DIGEST] != _digest(content[_DIGEST:]):
+    if content[:_DIGEST] != _digest(path, content[_DIGEST:]):
         return _note(path, "it is damaged")
     return pickle.loads(memoryview(content)[_DIGEST:])  # noqa: S301 - only we can write to the folder
 
@@ -41,7 +44,7 @@ def save_checked(path: str, value: bytes) -> None:
     """Keep what was pickled, if that can be done; on a full disk, say, it will have to be compiled again."""
     with suppress(OSError, IsocheckError):
         _make_way(path)
-        write_atomically(path, [_digest(value), value])
+        write_atomically(path, [_digest(path, value), value])
 
 
 @contextmanager
@@ -55,7 +58,8 @@ def turn(folder: str) -> Iterator[None]:
         yield  # then both do it
         return
     try:
-        while not _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        give_up = time.monotonic() + LONGEST_WAIT
+        while not _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < give_up:
             check_enforced()
             time.sleep(PAUSE)
         yield
@@ -93,8 +97,9 @@ def _read(path: str) -> bytes:
         return file.read()
 
 
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=_DIGEST).digest()
+def _digest(path: str, content: bytes) -> bytes:
+    name = blake2b(os.fsencode(os.path.basename(path))).digest()
+    return blake2b(content, digest_size=_DIGEST, key=name).digest()
 
 
 def _note(path: str, problem: str) -> None:

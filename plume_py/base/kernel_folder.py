@@ -12,7 +12,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
 
 # How entries are written: whoever changes that must not meet those of before.
-_FORM = b"machine code with its environments"
+_FORM = b"machine code with its environments, under its name"
 
 
 def folder_of(*modules: ModuleType) -> Path | None:
@@ -58,14 +58,17 @@ def _folders() -> Iterator[Path]:
     """Where compiled kernels may be kept, if the user did not say."""
     yield Path(__file__).parent / "__pycache__"
     base = os.environ.get("XDG_CACHE_HOME")
-    if base:
+    if base and os.path.isabs(base):
         yield Path(base) / "isocheck"
     home = os.path.expanduser("~")
     if os.path.isabs(home):
         yield Path(home) / ".cache" / "isocheck"
     import tempfile  # with all that it brings along, for those who have no other place
 
-    temporary = Path(tempfile.gettempdir())
+    try:
+        temporary = Path(tempfile.gettempdir())
+    except OSError:
+        return  # nothing at all can be written here, as in a container that is read-only
     if not _replaceable(temporary):
         yield temporary / f"isocheck-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
 

@@ -40,11 +40,12 @@ def compiled_ahead(path: str, levels: Sequence[str]) -> Iterator[None]:
 
 
 def _needed(path: str) -> bool:
-    if os.environ.get("ISOCHECK_COMPILE", "auto") == "never" or (os.cpu_count() or 1) < 2:
+    if not os.path.isfile(path) or os.path.getsize(path) < WORTH_AHEAD or (os.cpu_count() or 1) < 2:
         return False
-    if not os.path.isfile(path) or os.path.getsize(path) < WORTH_AHEAD:
+    from plume_py.base.accel import how_to_compile, is_warm
+
+    if how_to_compile() == "never":
         return False
-    from plume_py.base.accel import is_warm
     from plume_py.checking.graph import reads_kernels
 
     return not is_warm(reads_kernels)  # which every check needs

@@ -90,7 +90,10 @@ def _run(commands: list[str], folder: Path) -> str:
     folder.mkdir()
     for name, text in ODD.items():
         (folder / name).write_text(text)
-    how: dict[str, Any] = {"cwd": folder, "env": {**os.environ, "ISOCHECK_COMPILE": "always"}, "text": True}
+    environment = {**os.environ, "ISOCHECK_COMPILE": "always"}
+    if base := environment.get("NUMBA_CACHE_DIR"):
+        environment["NUMBA_CACHE_DIR"] = os.path.abspath(base)  # seen from here, not from there
+    how: dict[str, Any] = {"cwd": folder, "env": environment, "text": True}
     for words in commands:
         run = module_command("plume_py", *words.split())
         done = subprocess.run(run, stdin=subprocess.DEVNULL, capture_output=True, **how)

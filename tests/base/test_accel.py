@@ -15,7 +15,7 @@ from paths import ROOT
 from program import PATIENCE
 
 from plume_py import load
-from plume_py.base import accel, kernel_folder, limits
+from plume_py.base import accel, kernel_files, kernel_folder, limits
 from plume_py.base.errors import InputError, LimitError
 from plume_py.checking.graph import clock_kernels, order_kernels, row_kernels, session_kernels
 from plume_py.checking.strong.decide import node_kernels
@@ -255,6 +255,22 @@ def test_where_others_can_put_their_folder_in_the_place_of_ours_there_is_no_cach
     assert cache_base() == fresh / f"isocheck-{os.getuid()}"
 
 
+def test_where_nothing_can_be_written_there_is_no_cache(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    assert cache_base() is None
+
+
+def test_a_cache_folder_relative_to_the_folder_at_hand_is_none(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert cache_base() == fresh / f"isocheck-{os.getuid()}" and not Path("here").exists()
+
+
 def test_a_folder_of_somebody_else_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert kernel_folder._private(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
@@ -363,6 +379,38 @@ def test_a_damaged_entry_is_said_and_built_anew(tmp_path: Path, damage: str) -> 
     if damage != "full folder":
         assert run() == (["42", "1"], "")
     assert not [path for path in (tmp_path / "cache").rglob("*") if "tmp" in path.name]
+
+
+def test_the_entry_of_another_kernel_under_its_name_is_not_believed(tmp_path: Path) -> None:
+    functions = "def double(n):\n    return n + n\n\n\ndef square(n):\n    return n * n\n"
+    (tmp_path / "asking_kernels.py").write_text(functions)
+    code = "from plume_py.base import accel\nimport asking_kernels as k\naccel.prepare(0, k)\n"
+    code += "print(k.double(5), k.square(5))"
+    environment = {**os.environ, "ISOCHECK_COMPILE": "always", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-B", "-c", code]
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, check=True, timeout=PATIENCE, capture_output=True, text=True)
+        assert done.stdout == "10 25\n"
+        (double,), (square,) = ((tmp_path / "cache").rglob(f"{name}-*.code") for name in ("double", "square"))
+        double.write_bytes(square.read_bytes())
+    assert f"{double}: it is damaged" in done.stderr
+
+
+def test_whoever_was_stopped_while_compiling_is_not_waited_for_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel_files, "LONGEST_WAIT", 0.1)
+    with kernel_files.turn(str(tmp_path)), kernel_files.turn(str(tmp_path)):
+        pass
+
+
+def test_numba_may_be_told_not_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOCHECK_COMPILE", "always")
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    assert not accel.worth_compiling(accel.WORTH_COMPILING, render_kernels)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
+    assert accel.worth_compiling(0, render_kernels)
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:

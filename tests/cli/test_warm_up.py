@@ -36,6 +36,15 @@ def test_warm_up_compiles_what_its_commands_need(cold: Path, monkeypatch: pytest
     assert len(list(cold.rglob("execute-*.code"))) == 1, "once, by whoever came first"
 
 
+def test_warm_up_takes_a_relative_folder_from_where_it_was_started(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cold.mkdir()
+    monkeypatch.chdir(cold)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "kernels")
+    monkeypatch.setattr(warm_up, "PARTS", {"one": ["generate h.txt --sessions 2 --transactions 3"]})
+    assert CliRunner().invoke(warm_up.command, []).exit_code == 0
+    assert "execute" in codes(cold / "kernels")
+
+
 def test_warm_up_says_what_was_wrong(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "PARTS", {"one": ["stats nothing.txt"]})
     done = CliRunner().invoke(warm_up.command, [])

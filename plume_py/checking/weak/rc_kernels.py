@@ -12,8 +12,8 @@ from plume_py.checking.weak import edge_kernels
 def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Writers):
     """For t3 = low .. high - 1: t3 read something from t2 and, later, x from t1.
 
-    Reads are scanned backwards. Per key, the later reads are chained, one for each run of the same source. The first
-    two of a chain are enough: the first may be t2 itself, and the same rule orders the sources further on.
+    Reads are scanned backwards. Of each key, sources that follow one another get an edge; from any other t2 one to the
+    next source is enough, since it leads to all further on.
     """
     op_kind, op_key, txn_start, txn_session = columns.op_kind, columns.op_key, columns.txn_start, columns.txn_session
     read_start, _, read_key, read_source = reads
@@ -22,8 +22,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
     keys = len(key_start) - 1
     stamp = np.full(keys, -1, np.int32)
     initial = np.full(keys, -1, np.int32)  # by key: the last t3 in which the initial state is read later
-    chain = np.empty(keys, np.int32)
-    following = np.empty(len(read_key), np.int32)
+    following = np.empty(keys, np.int32)  # by key: the next read of what somebody wrote, or -1
     first = np.full(len(txn_session), -1, np.int32)  # by t2: the read with which t3 first read from it
     for t3 in range(low, high):
         begin, end = read_start[t3], read_start[t3 + 1]
@@ -45,23 +44,25 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
                     if stamp[x] != t3 or not (walk_writes or edge_kernels.writes_key(key_start, key_writers, x, t2)):
                         continue
                     stale += initial[x] == t3
-                    later = chain[x]
-                    steps = 0
-                    while later >= 0 and steps < 2:
-                        t1 = read_source[later]
-                        if t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
-                            edges = edge_kernels.add(edges, count, t2, t1, later)
-                            count += 1
-                        later = following[later]
-                        steps += 1
+                    if x != read_key[r]:
+                        edges, count = to_source(edges, count, txn_session, read_source, t2, following[x])
             x = read_key[r]
             if stamp[x] != t3:
                 stamp[x] = t3
-                chain[x] = -1
+                following[x] = -1
             if t2 < 0:
                 initial[x] = t3
             else:
-                same = chain[x] >= 0 and read_source[chain[x]] == t2
-                following[r] = following[chain[x]] if same else chain[x]
-                chain[x] = r
+                edges, count = to_source(edges, count, txn_session, read_source, t2, following[x])
+                following[x] = r
     return edges[:count], stale
+
+
+def to_source(edges, count, txn_session, read_source, t2, r):
+    """What is forced if t2 was read from before read r, if there is one: t2 before its source."""
+    if r >= 0:
+        t1 = read_source[r]
+        if t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
+            edges = edge_kernels.add(edges, count, t2, t1, r)
+            count += 1
+    return edges, count

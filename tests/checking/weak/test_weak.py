@@ -69,6 +69,22 @@ def test_a_reader_that_is_right_is_not_counted(monkeypatch, clock, block):
     assert [violation.tap for violation in result.violations] == ["k"]
 
 
+@pytest.mark.parametrize(
+    "sessions",
+    [
+        (["rx4 rx2 rx1 rx1 rx2 rx3"], ["wx1", "wx2"], ["wx3", "wx4"]),
+        (["wx1 wy1"], ["wx2 wz2"], ["wx3 wv3"], ["rv3 rz2 ry1 rx1 rx2 rx3"]),
+    ],
+)
+def test_many_reads_of_one_key_have_all_their_names(sessions):
+    """Sources that t3 comes back to, or has read other keys from before, are on the same cycle as the others."""
+    assert agrees([[("committed", [(op[0], op[1], int(op[2:])) for op in txn.split()]) for txn in s] for s in sessions])
+
+
+def test_polls_agree_with_the_oracle():
+    compare_random(12, 300, lambda rng: oracle.random_history(rng, keys=(1, 2), ops=(2, 9), wild=0.02))
+
+
 def test_clocks_in_narrow_blocks_change_nothing(monkeypatch):
     monkeypatch.setattr(causal, "CLOCK_BYTES", 1)
     compare_random(77, 700)
