@@ -234,6 +234,27 @@ def test_robust_agrees_with_all_runs() -> None:
     assert seen[True] > 10 and seen[False] > 8
 
 
+def test_a_shown_history_keeps_session_order() -> None:
+    """B runs before C in their session; a cycle that goes from C to B is no reason to turn them round."""
+    a, b, c = Program("A", (), (write("k"),)), Program("B", (), (update("k"),)), Program("C", (), (read("k"),))
+    workload = Workload([a(), b(), c()], [0, 1, 1])
+    answer = answer_robustness(workload, {"*": "RA"}).answer
+    assert answer.ok is (bad_run(txns_of(workload), ["RA"] * 3) is None)
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(4_100, marks=pytest.mark.full)])
+def test_no_alarm_is_false(count) -> None:
+    """Sessions of several transactions at levels that count on little: what robust says is so in all runs."""
+    rng = random.Random(41)
+    for _ in range(count):
+        txns = random_txns(rng, sizes=(3,))
+        for t, txn in enumerate(txns):
+            txn.session = min(t, 1)
+        levels = [rng.choice(("RA", "RA", "PC", "PSI")) for _ in txns]
+        answer = answer_robustness(workload_of(txns), {f"T{i}": level for i, level in enumerate(levels)}).answer
+        assert answer.ok is (bad_run(txns, levels) is None), (levels, [(t.session, t.ops) for t in txns], answer)
+
+
 def test_pins_and_costs() -> None:
     programs = Workload([], [], list(SMALLBANK))
     pinned = answer_allocation(programs, pins={"Balance": "SER"})
