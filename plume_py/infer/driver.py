@@ -8,6 +8,7 @@ from time import monotonic
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.infer.language import ir
+from plume_py.infer.language.conflicts import takes_rows_at_once
 from plume_py.infer.run.explorer import Explorer
 from plume_py.infer.run.replay import Replay, replay
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
@@ -15,6 +16,7 @@ from plume_py.infer.run.serial import CLAUSE
 from plume_py.infer.stores import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
+ROW_BY_ROW = "a scan that locks takes one row after the other here, while others change what it looks for"
 MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engine explore"
 
 
@@ -164,6 +166,8 @@ def _verdict(
         verdict = search.verdict(name, level)
     except LimitError as error:
         return LevelAnswer(level, UNDECIDED, note=str(error))
+    if verdict.answer == BOUNDED and level.row_by_row and not takes_rows_at_once(program.transaction(name), program):
+        return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
         try:
             return _proved(verdict, program, name, options)

@@ -88,10 +88,18 @@ def installed(program: ir.Application, state: State, writes: Writes, number: int
 Places = frozenset[tuple[int, Any]]
 
 
-def serially(
-    rules: ScheduleRules, code: Code, args: Frame, state: State, number: int
-) -> tuple[State, Writes, Places] | None:
-    """Run a transaction alone: the state after it, its writes, and the rows it locked; nothing where it rolls back."""
+@dataclass(frozen=True)
+class Effect:
+    """What a transaction has done: the state after it, its writes, and the rows that it locked and deleted."""
+
+    after: State
+    writes: Writes
+    locked: Places
+    deleted: Places
+
+
+def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number: int) -> Effect | None:
+    """Run a transaction alone; nothing where it rolls back."""
     try:
         machine = Machine(code, args)
         while not machine.is_done:
@@ -99,7 +107,7 @@ def serially(
     except RollbackSignal:
         return None
     after, writes = installed(rules.program, state, machine.writes, number)
-    return None if rules.refused(after) else (after, writes, machine.locked)
+    return None if rules.refused(after) else Effect(after, writes, machine.locked, machine.deleted())
 
 
 def first_snapshot(level: LevelModel, initial: State) -> State | None:
