@@ -47,11 +47,12 @@ def replay(program: ir.Application, example: Counterexample) -> Replay:
     moments: list[Moment] = []
     try:
         machine = Machine(code, args)
-        machine.snapshot = first_snapshot(example.level, example.initial)
+        if not example.begun:
+            machine.snapshot = first_snapshot(example.level, example.initial)
         for event in example.events:
             if event is None:
-                if machine.is_done:
-                    raise ReplayError(f"{example.transaction} has no statement left")
+                if machine.is_done or commits < example.begun:
+                    raise ReplayError(f"{example.transaction} has no statement left, or has not begun")
                 stmt, frame = machine.next.stmt, dict(machine.frame)
                 machine.step(now)
                 moments.append(Moment(stmt, machine.log, frame, code.shape))
@@ -64,7 +65,9 @@ def replay(program: ir.Application, example: Counterexample) -> Replay:
             now = done.after
             past.note(done, event)
             machine.meanwhile(done.deleted)
-            dirty = dirty.union(done.writes)
+            dirty = dirty.union(done.writes) if commits > example.begun else dirty
+            if commits == example.begun:
+                machine.snapshot = first_snapshot(example.level, now)
             moments.append(moment)
     except RollbackSignal as reason:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
@@ -90,7 +93,7 @@ def _committed(
 ) -> State:
     if not machine.is_done:
         raise ReplayError(f"{example.transaction} has not reached its end")
-    if example.level.among_themselves and any(_watched(event) for event in example.events):
+    if example.level.among_themselves and any(_watched(event) for event in example.events[example.begun :]):
         raise ReplayError("two serializable transactions overlap")
     if example.level.is_serial and any(event is not None for event in example.events):
         raise ReplayError("nothing can commit in the middle of a serializable transaction")

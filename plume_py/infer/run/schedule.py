@@ -29,7 +29,10 @@ class Commit:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last."""
+    """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last.
+
+    It begins after the first ``begun`` commits; only partners that had begun before, and commit later, can tell.
+    """
 
     transaction: str
     level: LevelModel
@@ -37,6 +40,7 @@ class Counterexample:
     initial: State
     events: tuple[Commit | None, ...]
     clause: str
+    begun: int = 0
 
 
 @dataclass
