@@ -3,7 +3,8 @@
 #   make demo        a small history that breaks causal consistency, and what isocheck says about it
 #   make test        the tests, without the large runs        make test-full   all of them
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
-#   make bench-strong  the strong levels: what is left open, and the time of each stage (BENCH="--quick" likewise)
+#   make bench-strong  the strong levels: what is left open, the time of each stage, and how it grows (BENCH="--quick")
+#   make bench-peers   the weak levels beside AWDIT=… and OLD=… (another checkout); writes docs/performance.md
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
@@ -16,13 +17,15 @@
 
 PYTHON ?= python3
 BENCH ?=
+AWDIT ?=
+OLD ?=
 FUZZ ?= 600
 SOAK ?= 300
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full fuzz soak bench bench-strong bench-synth bench-predict bench-allocate wheel man lint format clean
+.PHONY: demo test test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-allocate wheel man lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -58,6 +61,11 @@ bench: $(VENV)/.core
 bench-strong: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.strong $(BENCH)
+	$(BIN)/python -m benchmarks.strong_made $(BENCH)
+
+bench-peers: $(VENV)/.core
+	$(BYTECODE)
+	AWDIT=$(AWDIT) OLD=$(OLD) $(BIN)/python -m benchmarks.peers $(BENCH)
 
 bench-synth: $(VENV)/.core
 	$(BYTECODE)

@@ -5,11 +5,11 @@ import os
 import platform
 from pathlib import Path
 
-from benchmarks import check, cold, load, startup, watch
+from benchmarks import check, cold, growth, load, startup, watch
 from benchmarks.tables import save, show
 from benchmarks.workloads import WORK
 
-PARTS = ("startup", "load", "check", "watch", "cold")
+PARTS = ("startup", "load", "check", "growth", "watch", "cold")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -40,6 +40,10 @@ def _run(part: str, args: argparse.Namespace, results: Path) -> None:
         ratios = check.ratios(args.quick)
         show("Check, ratios", ratios)
         save(results / "ratios.csv", ratios)
+    elif part == "growth":
+        rows = growth.measure(args.quick)
+        show("Growth along one axis at a time, the number of operations being the same", rows)
+        show("The step that grew most", [growth.worst(rows)])
     elif part == "watch":
         rows = watch.measure(args.quick)
         show("Watching a stream (medians, process start to verdict)", rows)

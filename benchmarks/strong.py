@@ -100,7 +100,7 @@ def measure_one(spec: str) -> None:
         violations = explain(analysis, decision, level)
         done = time.perf_counter()
         stats = decision.stats
-        verdict = {True: "holds", None: "undecided"}.get(decision.ok) or ", ".join(v.tap for v in violations)
+        verdict = {True: "holds", None: "undecided"}.get(decision.ok) or ", ".join(v.violation.tap for v in violations)
         print(json.dumps({
             "level": level, "transactions": history.transactions, "verdict": verdict,
             "pairs": int(stats["pairs"]), "open": None if stats["open_pairs"] < 0 else int(stats["open_pairs"]),

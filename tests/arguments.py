@@ -9,5 +9,5 @@ def explained(history, level):
     """The violation, found from nothing but the fact that there is one."""
     analysis = Analysis(history)
     live = tuple(t for t in range(history.transactions) if analysis.reads.live[t])
-    (found,) = explain(analysis, Decision(False, core=Core(live)), level)
+    (found,) = explain(analysis, Decision(False, cores=(Core(live),)), level)
     return found.violation

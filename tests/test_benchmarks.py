@@ -98,3 +98,26 @@ def test_there_are_46_synthesis_problems():
     assert len({task.name for task in TASKS}) == 46
     kinds = [task.kind for task in TASKS]
     assert [kinds.count(kind) for kind in dict.fromkeys(kinds)] == [11, 14, 11, 10]
+
+
+def test_strong_levels_are_measured_holding_and_broken(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.strong_made", "--quick", "--only", "zipfian", "--results", str(tmp_path)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = list(csv.DictReader((tmp_path / "strong-made.csv").open()))
+    assert len(rows) == 8
+    verdicts = {(row["made"], row["judged"]): row["verdict"] for row in rows}
+    assert verdicts["SER", "SER"] == verdicts["SER", "SI"] == verdicts["SI", "SI"] == "holds"
+    assert verdicts["TCC", "SER"] == verdicts["TCC", "SI"] == "broken"
+    assert all(float(row["400"]) > 0 and row["growth"] and row["worst"] for row in rows)
+
+
+def test_planted_patterns_are_measured_by_stage():
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.strong", "--quick", "--only", "400 x 10|lost-update"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "lost-update" in done.stdout

@@ -8,6 +8,7 @@ through an imported name.
 
 import mmap
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType, ModuleType
@@ -81,18 +82,30 @@ def release(*modules: ModuleType) -> None:
 
 
 def _compile(module: ModuleType) -> None:
-    """Swap the functions of a kernel module, and of those it calls, for compiled ones."""
-    used = _kernels_used(module)
-    for other in used:
-        if other.__name__ not in _compiled:
-            _compile(other)
+    """Swap the functions of a kernel module for compiled ones.
+
+    What kernels of other modules call is built into them, or called by them as it is if they are not compiled: into and
+    out of compiled code it is a long way.
+    """
     from plume_py.base.kernel import Kernel
 
-    folder = folder_of(module, *used)
-    for name, value in list(vars(module).items()):
-        if isinstance(value, FunctionType) and value.__module__ == module.__name__:
+    folder = folder_of(module, *_kernels_used(module))
+    for name, value in _functions(module):
+        if name not in _called_by_others(module):
             setattr(module, name, Kernel(value, folder))
     _compiled.add(module.__name__)
+
+
+def _functions(module: ModuleType) -> list[tuple[str, FunctionType]]:
+    items = list(vars(module).items())
+    return [(name, f) for name, f in items if isinstance(f, FunctionType) and f.__module__ == module.__name__]
+
+
+def _called_by_others(module: ModuleType) -> set[str]:
+    """Names that the functions of other kernel modules use, among them those of this one that they call."""
+    others = [other for name, other in list(sys.modules.items()) if name.endswith("_kernels") and other is not module]
+    callers = [other for other in others if module in vars(other).values()]
+    return {name for other in callers for _, function in _functions(other) for name in function.__code__.co_names}
 
 
 def _kernels_used(module: ModuleType) -> list[ModuleType]:

@@ -28,7 +28,7 @@ _inside: dict[Any, Any] = {}  # by function: what compiles it as a part of other
 
 def compile_kernel(kernel: Any, arguments: tuple[Any, ...]) -> tuple[Any, MachineCode | None]:
     """The kernel for arguments such as these: to be called, and to be kept."""
-    typeof_impl.register(type(kernel), _type_of_kernel)
+    typeof_impl.register(type(kernel), lambda inner, context: _built_in(inner.py_func))
     cpu_target.target_context.refresh()
     whole = _compile()(kernel.py_func)
     signature = tuple(typeof(argument, Purpose.argument) for argument in arguments)
@@ -48,9 +48,14 @@ def _to_be_kept(name: str, result: Any) -> MachineCode | None:
     return MachineCode(name, code, result.fndesc.llvm_cpython_wrapper_name, own, list(kept.items()))
 
 
-def _type_of_kernel(kernel: Any, context: Any) -> Any:
-    """A kernel that another one calls."""
-    function = kernel.py_func
+@typeof_impl.register(FunctionType)
+def _type_of_function(function: FunctionType, context: Any) -> Any:
+    """A function of another kernel module, which is not compiled by itself."""
+    return _built_in(function) if function.__module__.endswith("_kernels") else None
+
+
+def _built_in(function: FunctionType) -> Any:
+    """The type of a kernel that another one calls."""
     if function not in _inside:
         _inside[function] = _to_be_built_in(function)
     return types.Dispatcher(_inside[function])

@@ -140,15 +140,15 @@ def check_enforced() -> None:
         _enforced[-1].check()
 
 
-def _delicate(frame: FrameType | None) -> bool:
-    """Is a module being imported or a kernel compiled? Left half-way, neither would ever be finished.
+# Where a module is imported, or a kernel compiled or linked: left half-way, neither would ever be finished. And where
+# Python calls back when an object is gone, as when it is taken down: what is raised there gets lost, and is shown.
+_DELICATE = ("/numba/", "/llvmlite/", "/base/compiling.py", "/base/machine_code.py", "<frozen importlib", "weakref")
 
-    Or is an object being taken down? What is raised there gets lost, and is shown.
-    """
+
+def _delicate(frame: FrameType | None) -> bool:
+    """Would it do harm to end here what runs?"""
     while frame is not None:
-        if frame.f_code.co_name == "__del__" or any(
-            part in frame.f_code.co_filename for part in ("/numba/", "/llvmlite/", "<frozen importlib")
-        ):
+        if frame.f_code.co_name == "__del__" or any(part in frame.f_code.co_filename for part in _DELICATE):
             return True
         frame = frame.f_back
     return False

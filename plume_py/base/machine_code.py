@@ -17,6 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from plume_py.base.memory import is_data_limited
+
 # The C libraries of numba that compiled kernels call, and what the names of their functions begin with there.
 _LIBRARIES = {
     "numba._helperlib": "numba_",
@@ -35,11 +37,22 @@ class MachineCode(NamedTuple):
     environments: list[tuple[str, list[Any]]]  # and all that it refers to, with their constants
 
 
+def _llvm() -> Any:
+    """llvmlite, whose library is large."""
+    try:
+        import llvmlite.binding as llvm
+    except OSError as error:  # it cannot be found, it says
+        if is_data_limited():
+            raise MemoryError(str(error)) from None
+        raise
+    return llvm
+
+
 @cache
 def this_machine() -> bytes:
     """All that machine code depends on, besides what was compiled: processor, Python, and the libraries involved."""
+    llvm = _llvm()
     import llvmlite
-    import llvmlite.binding as llvm
     import numpy as np
 
     processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
@@ -48,15 +61,13 @@ def this_machine() -> bytes:
         features = "" if processor == "generic" else llvm.get_host_cpu_features().flatten()
     settings = sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith("NUMBA_"))
     settings = [setting for setting in settings if not setting.startswith("NUMBA_CACHE_DIR=")]
-    numba = (_numba_folder() / "_version.py").read_text()
-    parts = [processor, features, *settings, sys.version, np.__version__, llvmlite.__version__, numba]
+    parts = [processor, features, *settings, sys.version, np.__version__, llvmlite.__version__, _numba_version()]
     return blake2b("\0".join(parts).encode(), digest_size=16).digest()
 
 
 def link(code: MachineCode, module: ModuleType) -> Callable[..., Any]:
     """The kernel as a function that takes exactly the types of arguments that it was compiled for."""
-    import llvmlite.binding as llvm
-
+    llvm = _llvm()
     engine, functions = _engine()
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.object_code))
     engine.finalize_object()
@@ -88,8 +99,7 @@ _UNPICKLE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, c
 @cache
 def _engine() -> tuple[Any, Any]:
     """What links compiled kernels to each other and to what they call; and what makes functions of them."""
-    import llvmlite.binding as llvm
-
+    llvm = _llvm()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     libraries = {name: _library(name) for name in _LIBRARIES}
@@ -114,6 +124,15 @@ def _library(name: str) -> Any:
     library = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(library)
     return library
+
+
+def _numba_version() -> str:
+    try:
+        return (_numba_folder() / "_version.py").read_text()
+    except OSError:
+        from importlib.metadata import version  # which looks through all that is installed
+
+        return version("numba")
 
 
 @cache

@@ -101,6 +101,15 @@ def limit_data(limit: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
+def is_data_limited() -> bool:
+    """May this process have no more than so much private, writable memory?"""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return False
+    return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
+
+
 @contextmanager
 def data_limited_to(limit: int | None) -> Iterator[None]:
     """Inside, the process gets no more private, writable memory than ``limit`` bytes; None leaves it as it is."""

@@ -38,9 +38,17 @@ PARTS = {
     ],
     "formats": [
         f"generate text.txt {SMALL}",
+        *(f"stats {name}" for name in ("odd.txt", "odd.edn", "odd.jsonl")),
         *(f"convert text.txt {name}" for name in ("one.edn", "one.jsonl", "one.json", "one.bincode")),
         *(f"stats {name}" for name in ("one.edn", "one.jsonl", "one.json", "one.bincode")),
     ],
+}
+
+# What is not quite usual is read by other kernels: spaces, large numbers, keys that are words.
+ODD = {
+    "odd.txt": "w( 1 ,2,0,1)\nr(1,2,1,2)\nw(987654321987,123456789123,1,2)\n",
+    "odd.edn": '{:type :ok, :process 0, :value [[:w "x" 1] [:r "x" 1]], :index 0}\n',
+    "odd.jsonl": '{"session": "a", "ops": [["w", "x", 1], ["r", "x", 1]]}\n',
 }
 
 
@@ -80,6 +88,8 @@ def command(jobs: int | None, quiet: bool) -> None:
 def _run(commands: list[str], folder: Path) -> str:
     """Run them in a folder of their own; returns what was wrong."""
     folder.mkdir()
+    for name, text in ODD.items():
+        (folder / name).write_text(text)
     how: dict[str, Any] = {"cwd": folder, "env": {**os.environ, "ISOCHECK_COMPILE": "always"}, "text": True}
     for words in commands:
         run = module_command("plume_py", *words.split())

@@ -10,6 +10,7 @@ from plume_py.base.text import txn_text
 from plume_py.history import assemble_kernels as kernels
 from plume_py.history.atoms import Atoms
 from plume_py.history.init_txn import InitTxn, find_init_txn
+from plume_py.history.intern import intern_keys, intern_versions
 from plume_py.history.model import (
     APPEND,
     COMMITTED,
@@ -158,21 +159,16 @@ def _reorder_lists(lists: RawLists, order: Int64s) -> None:
 def _intern(raw: RawColumns) -> tuple[Int32s, Int64s, Int32s, Int32s, Int32s, Int64s]:
     """Dense numbers for keys and versions, those inside lists included."""
     operations = len(raw.op_kind)
-    op_key = np.empty(operations, np.int32)
-    distinct = np.empty(operations, np.int64)
-    key_code = distinct[: kernels.intern_keys(raw.op_key, op_key, distinct)].copy()
-    raw.op_key = distinct = np.empty(0, np.int64)  # large columns go as soon as they are not needed
+    op_key, key_code = intern_keys(raw.op_key)
+    raw.op_key = np.empty(0, np.int64)  # large columns go as soon as they are not needed
     keys, values = op_key, raw.op_value
     if raw.lists is not None:
         of_items = np.repeat(op_key[raw.lists.ops], np.diff(raw.lists.starts))
         keys = np.concatenate((op_key, of_items))
         values = np.concatenate((values, raw.lists.values))
     raw.op_value = np.empty(0, np.int64)
-    ids = np.empty(len(values), np.int32)
-    version_key, version_value = np.empty(len(values), np.int32), np.empty(len(values), np.int64)
-    versions = kernels.intern_versions(keys, values, ids, version_key, version_value)
-    items = ids[operations:]
-    return op_key, key_code, ids[:operations], items, version_key[:versions].copy(), version_value[:versions].copy()
+    ids, version_key, version_value = intern_versions(keys, values, len(key_code), raw.initial)
+    return op_key, key_code, ids[:operations], ids[operations:], version_key, version_value
 
 
 def _times(raw: RawColumns) -> Times | None:

@@ -49,6 +49,57 @@ def intern_keys(codes, ids, distinct):
     return count
 
 
+def intern_dense_keys(codes, lowest, table, ids, distinct):
+    """The same for codes from ``lowest`` on that are not too far apart: ``table``, full of -1, has a place for each."""
+    count = 0
+    for i in range(len(codes)):
+        code = int(codes[i])
+        at = code - lowest
+        if table[at] < 0:
+            distinct[count] = code
+            table[at] = count
+            count += 1
+        ids[i] = table[at]
+    return count
+
+
+def value_ranges(keys, codes, apart, low, high):
+    """low and high := the least and the greatest code of each key, ``apart`` aside."""
+    for i in range(len(codes)):
+        code = codes[i]
+        if code != apart:
+            key = keys[i]
+            if code < low[key]:
+                low[key] = code
+            if code > high[key]:
+                high[key] = code
+
+
+def intern_dense_versions(keys, codes, apart, first, base, table, shared, ids, version_key, version_code):
+    """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many.
+
+    ``table``, full of -1, has a place for each pair: ``first[key]`` for the code ``apart``, ``base[key] + code`` for
+    every other. ``shared``: the place of a code is that of all keys, and so all but one must do without it; otherwise
+    -1 is returned.
+    """
+    count = 0
+    for i in range(len(codes)):
+        key = int(keys[i])
+        code = int(codes[i])
+        at = first[key] if code == apart else base[key] + code
+        v = int(table[at])
+        if v < 0:
+            version_key[count] = key
+            version_code[count] = code
+            table[at] = count
+            v = count
+            count += 1
+        elif shared and version_key[v] != key:
+            return -1
+        ids[i] = v
+    return count
+
+
 def intern_versions(keys, codes, ids, version_key, version_code):
     """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many.
 

@@ -6,6 +6,7 @@ history that also has strings or huge numbers pays for a table. Integers and str
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,13 @@ class Atoms:
         return atom if -(2**63) < atom < 2**63 else None
 
 
+def joined(chunks: list[npt.NDArray[Any]], kind: type) -> npt.NDArray[Any]:
+    """One column; ``chunks`` is empty afterwards, so that memory is given back as early as can be."""
+    column = chunks[0] if len(chunks) == 1 else np.concatenate(chunks or [np.empty(0, kind)])
+    chunks.clear()
+    return column
+
+
 class AtomCoder:
     """Turns streams of atoms into codes of one table, chunk by chunk.
 
@@ -78,10 +86,13 @@ class AtomCoder:
         codes = self._through_table(atoms)  # this may recode, and so replace, all streams
         self._streams[stream].append(codes)
 
+    def add_codes(self, codes: Codes, stream: int = 0) -> None:
+        """One more chunk of a stream, of integers that stand for themselves, and NULL."""
+        self._streams[stream].append(codes if self._table is None else self._recode(codes))
+
     def finish(self) -> tuple[list[Codes], Atoms]:
         """All codes of each stream, and how to spell them."""
-        nothing = np.empty(0, np.int64)
-        codes = [np.concatenate(chunks) if chunks else nothing for chunks in self._streams]
+        codes = [joined(chunks, np.int64) for chunks in self._streams]
         self._streams = []
         return codes, Atoms() if self._table is None else Atoms(tuple(self._table))
 

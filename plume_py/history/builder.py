@@ -3,15 +3,19 @@
 import re
 from array import array
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.base.text import with_letter
+from plume_py.history import assemble_kernels as kernels
 from plume_py.history.assemble import RawColumns, RawLists, assemble
-from plume_py.history.atoms import NULL, Atom, AtomCoder
+from plume_py.history.atoms import NULL, Atom, AtomCoder, joined
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import (
     APPEND,
@@ -22,6 +26,7 @@ from plume_py.history.model import (
     WRITE,
     History,
     Int8s,
+    Int32s,
     Int64s,
     Labels,
 )
@@ -39,6 +44,31 @@ STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
 
 # Ids such as we make up.
 _LIKE_OURS = re.compile(r"T('*+)\d++")
+
+
+@dataclass
+class TxnColumns:
+    """Transactions as a kernel finds them: keys and values are integers that stand for themselves, or NULL.
+
+    Transaction t has the operations ``ends[t]`` to ``ends[t + 1]``; list i belongs to the operation ``list_ops[i]`` and
+    has the items ``list_ends[i]`` to ``list_ends[i + 1]``. Sessions are integers; who has no time has NO_TIME.
+    """
+
+    kinds: Int8s
+    keys: Int64s
+    values: Int64s
+    ends: Int64s
+    sessions: Int64s
+    status: Int8s
+    begin: Int64s
+    end: Int64s
+    list_ops: Int64s
+    list_ends: Int64s
+    items: Int64s
+    level: Int8s | None = None
+    ids: Sequence[str | int | None] | None = None
+    lines: Int32s | None = None
+    indices: Int64s | None = None
 
 
 class HistoryBuilder:
@@ -74,17 +104,14 @@ class HistoryBuilder:
         self._implicit = implicit_initial
         self._initial = None if isinstance(initial, list | tuple) else initial
         self._sessions: dict[Hashable, int] = {}
-        self._txn_session: list[int] = []
-        self._txn_status: list[int] = []
-        self._txn_level: list[int] = []
-        self._txn_line: list[int] = []
-        self._txn_index: list[int] = []
+        self._txn_session, self._txn_line, self._txn_index = array("i"), array("i"), array("q")
+        self._txn_status, self._txn_level = bytearray(), bytearray()
         self._timed, self._begin, self._end = array("q"), array("q"), array("q")  # of those that have times
         self._labels: list[str | int | None] = []
         self._pending: list[Sequence[Any]] = []
         self._pending_ops = 0
         self._ops = 0
-        self._lengths: list[int] = []
+        self._lengths = array("q")
         self._kinds: list[Int8s] = []
         self._keys = AtomCoder("key")
         self._values = AtomCoder("value", streams=3)
@@ -140,6 +167,37 @@ class HistoryBuilder:
         if self._pending_ops >= FLUSH_AT:
             self._flush()
 
+    def add_columns(self, txns: TxnColumns) -> None:
+        """Append many transactions at once."""
+        self._flush()
+        count, known = len(txns.status), len(self._txn_session)
+        _extend(self._txn_session, self._session_numbers(txns.sessions))
+        self._txn_status += txns.status.tobytes()
+        self._txn_level += bytes(count) if txns.level is None else txns.level.tobytes()
+        _extend(self._txn_line, np.zeros(count, np.int32) if txns.lines is None else txns.lines)
+        if txns.indices is not None:
+            _extend(self._txn_index, txns.indices)
+        self._labels += [None] * count if txns.ids is None else txns.ids
+        timed = np.flatnonzero((txns.begin > NO_TIME) | (txns.end > NO_TIME))
+        _extend(self._timed, timed + known)
+        _extend(self._begin, txns.begin[timed])
+        _extend(self._end, txns.end[timed])
+        _extend(self._lengths, np.diff(txns.ends))
+        self._kinds.append(txns.kinds)
+        self._keys.add_codes(txns.keys)
+        self._values.add_codes(txns.values, _OPS)
+        if len(txns.list_ops):
+            self._list_ops.append(txns.list_ops + self._ops)
+            self._list_lengths.append(np.diff(txns.list_ends))
+            self._values.add_codes(txns.items, _ITEMS)
+        self._ops += len(txns.kinds)
+
+    def _session_numbers(self, names: Int64s) -> Int32s:
+        accel.prepare(4 * len(names), kernels)
+        ids, distinct = np.empty(len(names), np.int32), np.empty(len(names), np.int64)
+        found = distinct[: kernels.intern_keys(names, ids, distinct)].tolist()
+        return np.array([self.session(name) for name in found], np.int32)[ids]
+
     def build(self, *, format: str = "code", init_txn: InitTxn = "auto") -> History:
         """The history; the builder is spent afterwards."""
         return assemble(self.columns(), format, init_txn)
@@ -154,10 +212,10 @@ class HistoryBuilder:
         (values, items, (initial,)), value_atoms = self._values.finish()
         txns = len(self._lengths)
         return RawColumns(
-            op_kind=np.concatenate(self._kinds) if self._kinds else np.empty(0, np.uint8),
+            op_kind=joined(self._kinds, np.uint8),
             op_key=keys,
             op_value=values,
-            op_txn=np.repeat(np.arange(txns, dtype=np.int32), self._lengths),
+            op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.array(self._lengths)),
             txn_session=np.array(self._txn_session, np.int32),
             txn_status=np.array(self._txn_status, np.uint8),
             sessions=len(self._sessions),
@@ -186,7 +244,7 @@ class HistoryBuilder:
         if not self._list_ops:
             return None
         lengths = np.concatenate(self._list_lengths)
-        return RawLists(np.concatenate(self._list_ops), np.concatenate(([0], np.cumsum(lengths))), items)
+        return RawLists(joined(self._list_ops, np.int64), np.concatenate(([0], np.cumsum(lengths))), items)
 
     def _flush(self) -> None:
         """Turn what is pending into columns; no loop over operations runs in Python unless lists are among them."""
@@ -219,6 +277,10 @@ class HistoryBuilder:
         self._list_lengths.append(np.fromiter(map(len, lists), np.int64, len(lists)))
         self._values.encode(list(chain.from_iterable(lists)), _ITEMS)
         return values
+
+
+def _extend(column: "array[int]", more: npt.NDArray[Any]) -> None:
+    column.frombytes(np.ascontiguousarray(more, column.typecode).tobytes())
 
 
 def time_of(given: int | None) -> int:

@@ -388,21 +388,16 @@ def test_no_kernel_is_begun_when_the_time_is_up(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    sessions = np.array([0, 0, 1], np.int32)
-    accel.release(session_kernels)
-    try:
-        accel.prepare(1, session_kernels)
-        with pytest.raises(LimitError, match="stopped after 10 s"), limits.Limits(10).enforced():
-            now[0] = 11.0
-            session_kernels.precedes(sessions, 0, 1)
-        assert not session_kernels.precedes.compiled
-        assert session_kernels.precedes(sessions, 0, 1), "and nothing is broken by it"
-        assert session_kernels.precedes.compiled
-        with limits.Limits(10).enforced():
-            now[0] = 22.0
-            assert not session_kernels.precedes(sessions, 1, 2), "what is compiled just runs"
-    finally:
-        accel.release(session_kernels)
+    accel.prepare(1, render_kernels)
+    with pytest.raises(LimitError, match="stopped after 10 s"), limits.Limits(10).enforced():
+        now[0] = 11.0
+        _put()
+    assert not render_kernels.put.compiled
+    assert _put() == [7, 8], "and nothing is broken by it"
+    assert render_kernels.put.compiled == 1
+    with limits.Limits(10).enforced():
+        now[0] = 22.0
+        assert _put() == [7, 8], "what is compiled just runs"
 
 
 # machine code without numba

@@ -109,6 +109,12 @@ class Analysis:
         session = self.history.txn_session
         return a < b and bool(session[a] == session[b])
 
+    def in_one_session(self, a: Int32s, b: Int32s) -> Bools:
+        """Which of these pairs are of one session?"""
+        session = self.history.txn_session
+        same: Bools = session[a] == session[b]
+        return same
+
     def previous_in_session(self, t: int) -> int:
         """The transaction right before t in session order, or -1."""
         return t - 1 if t > 0 and self.precedes_in_session(t - 1, t) else -1

@@ -25,11 +25,20 @@ from plume_py.levels.patterns import LOST_UPDATE
 # Where weak levels are broken: the rest of the history in which they are not, if there is one.
 HealthyPart = Callable[[Limits], Part | None]
 
-# How many counterexamples are left out, one after the other, and for how long: so many seconds, and more of them for
-# each operation of the history.
+# How often what was found is left out: in large histories less often, so that about so many operations are looked at in
+# all. Counted like that, and not in seconds, the answer is the same on every machine.
 ROUNDS = 12
-SECONDS = 2.0
-SECONDS_PER_OPERATION = 15e-6
+OPERATIONS = 500_000
+# When each level has had its turn, so many violations are enough.
+ENOUGH = 12
+# In a history with more operations than this a look takes a few rounds of inference. Mostly what is wrong shows in the
+# first or second one, and to find that nothing is would cost as much as the decision.
+FEW_OPERATIONS = 20_000
+ROUNDS_OF_INFERENCE = 3
+# What could take long after all, a search or looking for the healthy part, is given up after so many seconds, and more
+# of them for each operation of the history.
+SECONDS = 5.0
+SECONDS_PER_OPERATION = 50e-6
 
 
 class Besides:
@@ -59,35 +68,45 @@ class Besides:
                 if part is None:
                     return
                 self.rest = Rest(part)
-            for _ in range(ROUNDS):
-                for each in known:
-                    self._leave_out(each)
+            turns = len(self.turns)
+            for done in range(self._rounds()):
+                if done >= turns and self.counts.total() >= ENOUGH:
+                    return
+                self._leave_out(known)
                 limits.check()
                 known = self._next(limits)
                 if not known:
                     return
-                self.add(known[0])
+                for each in known:
+                    self.add(each)
         except LimitError:
             return
+
+    def _rounds(self) -> int:
+        return max(1, min(ROUNDS, OPERATIONS // max(1, self.analysis.history.operations)))
 
     def _for_a_while(self, limits: Limits) -> Limits:
         return limits.at_most(SECONDS + SECONDS_PER_OPERATION * self.analysis.history.operations)
 
-    def _leave_out(self, explained: Explained) -> None:
-        self.rest.leave_out_reads(explained.transactions, explained.keys)
-        if explained.violation.tap == LOST_UPDATE and self.counts[LOST_UPDATE] >= self.examples:
+    def _leave_out(self, known: list[Explained]) -> None:
+        if known:
+            self.rest.leave_out_reads((each.transactions, each.keys) for each in known)
+        updates = any(each.violation.tap == LOST_UPDATE for each in known)
+        if updates and self.counts[LOST_UPDATE] >= self.examples:
             self.rest.leave_out_contested()  # where there is one there often are hundreds
 
     def _next(self, limits: Limits) -> list[Explained]:
-        """A violation in the rest, or none; each level has its turn until the rest keeps it, which it then does."""
+        """Violations in the rest, or none; each level has its turn until the rest keeps it, which it then does."""
         rest = self.rest.analysis
+        few = ROUNDS_OF_INFERENCE if rest.history.operations > FEW_OPERATIONS else None
         while self.turns:
             level = self.turns.popleft()
-            decision = StrongEngine(rest, level, limits=limits).decide()
+            decision = StrongEngine(rest, level, limits=limits, rounds=few).decide()
             if decision.ok is False:
                 self.turns.append(level)
                 return explain(rest, decision, level, limits)
-            if decision.ok and isinstance(level, str):
+            # What a level does not show, no weaker one does.
+            if isinstance(level, str) and (decision.ok or few):
                 self.turns = deque(other for other in self.turns if other not in {level, *weaker_levels(level)})
         return []
 
@@ -109,4 +128,4 @@ def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
     asked = {*levels, *(weaker for level in levels for weaker in weaker_levels(level))}
     turns = [level for level in STRONG if level in asked]
     # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
-    return deque([turns[0], turns[0], *reversed(turns[1:])])
+    return deque([turns[0], *turns])

@@ -4,7 +4,7 @@ Reads are what constrains a history: with fewer of them there are only more comm
 the whole history contradicts, whatever was left out.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -35,12 +35,15 @@ class Rest:
         """Leave out these operations, which must be reads."""
         self.part = self.part.without(gone)
 
-    def leave_out_reads(self, transactions: Collection[int], keys: Collection[int]) -> None:
-        """Leave out what these transactions read of these keys."""
+    def leave_out_reads(self, violations: Iterable[tuple[Collection[int], Collection[int]]]) -> None:
+        """Leave out what the transactions of each violation read of its keys."""
         history = self.history
-        owner = np.repeat(np.arange(history.transactions), np.diff(history.txn_start))
-        reads = (history.op_kind & 1) == 0
-        self.leave_out(reads & np.isin(owner, list(transactions)) & np.isin(history.op_key, list(keys)))
+        gone = np.zeros(history.operations, np.bool_)
+        for transactions, keys in violations:
+            for t in transactions:
+                ops = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+                gone[ops] |= (history.op_kind[ops] & 1 == 0) & np.isin(history.op_key[ops], list(keys))
+        self.leave_out(gone)
 
     def leave_out_contested(self) -> None:
         """Leave out reads of versions that several of their readers overwrite: every one is a lost update."""

@@ -16,8 +16,8 @@ from plume_py.checking.graph import realtime_kernels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Ordering, order_of
 from plume_py.checking.graph.commit_order import CommitOrder, Forced
-from plume_py.checking.graph.records import Clocks, Slots
-from plume_py.checking.weak import ra_kernels, rc_kernels, tcc_kernels
+from plume_py.checking.graph.records import Slots
+from plume_py.checking.weak import direct_kernels, ra_kernels, rc_kernels, tcc_kernels
 from plume_py.history.model import Int32s
 from plume_py.levels.patterns import BASE
 
@@ -37,7 +37,7 @@ class WeakLevels:
     def __init__(self, analysis: Analysis) -> None:
         self.analysis = analysis
         self._orders: dict[str, CommitOrder] = {}
-        self._trial: Ordering | None = None  # a commit order for TCC, if one was found by trial
+        self._trials: dict[str, Ordering | None] = {}  # a commit order for a level, if one was found by trial
 
     def holds(self, level: str) -> bool:
         """Does the history keep CI, RC, RA or TCC?"""
@@ -46,18 +46,15 @@ class WeakLevels:
             return "j" not in counts
         if any(pattern in counts for pattern in BASE) or not self.analysis.causal.acyclic:
             return False
-        if level == "TCC":
-            self._trial = self._trial or self._search_causal_order()
-            if self._trial is not None:
-                return True
-        return self.commit_order(level).exists
+        if level not in self._trials:
+            self._trials[level] = self._search_order(level)
+        return self._trials[level] is not None or self.commit_order(level).exists
 
     def witness(self, level: str) -> Int32s:
         """A commit order that shows RC, RA or TCC, which must hold: the transactions that count, first to last."""
         if not self.holds(level):
             raise ValueError(f"{level} does not hold")
-        trial = self._trial if level == "TCC" else None
-        order = (trial or self.commit_order(level).ordering).order
+        order = (self._trials[level] or self.commit_order(level).ordering).order
         return np.compress(self.analysis.reads.live[order] == 1, order)
 
     def commit_order(self, level: str) -> CommitOrder:
@@ -124,41 +121,48 @@ class WeakLevels:
         ]
         return list(pairwise([0, *cuts, history.transactions]))
 
-    # TCC by trial
+    # By trial
 
-    def _search_causal_order(self) -> Ordering | None:
-        """A commit order for TCC found by trial: the causal order at hand, mended where TCC forces the opposite.
+    def _search_order(self, level: str) -> Ordering | None:
+        """A commit order found by trial: the causal order at hand, mended where the level forces the opposite.
 
         None means that there is none, or that it was not found soon; the exact derivation decides then.
         """
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
-        ordering = analysis.version_ordering
-        clocks = analysis.whole_clocks
-        if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
-            return None
-        accel.prepare(10 * history.operations, tcc_kernels)
-        edges = reads.version_order
+        ordering, edges = analysis.version_ordering, reads.version_order
         for _ in range(ROUNDS):
-            with analysis.timed("edges"):
-                backward, gave_up = self._backward_edges(ordering, clocks)
-            if np.any(backward[:, 1] < 0) or gave_up or not ordering.acyclic:
+            if not ordering.acyclic:
+                return None
+            backward, gave_up = self._backward_edges(level, ordering)
+            if gave_up or np.any(backward[:, 1] < 0):
                 return None
             if not len(backward):
                 return ordering
             edges = np.concatenate((edges, backward))
             with analysis.timed("cycle"):
                 ordering = order_of(history, reads, analysis.edges_into(edges))
-            if not ordering.acyclic:
-                return None
         return None
 
-    def _backward_edges(self, ordering: Ordering, clocks: Clocks) -> tuple[Int32s, bool]:
-        """What TCC forces against ``ordering``, and whether looking for it was given up."""
-        analysis = self.analysis
-        slot, keys = analysis.version_ordering.position, len(analysis.history.key_code)
-        budget = STEPS_PER_READ * len(analysis.reads.read_op) + 1000
-        edges, left = tcc_kernels.backward_edges(ordering.order, slot, self._slots, keys, clocks, budget)
-        return edges, left < 0
+    def _backward_edges(self, level: str, ordering: Ordering) -> tuple[Int32s, bool]:
+        """What the level forces against ``ordering``, and whether looking for it was given up."""
+        analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
+        keys, budget = len(history.key_code), STEPS_PER_READ * len(reads.read_op) + 1000
+        if level == "TCC":
+            clocks = analysis.whole_clocks
+            if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
+                return np.empty((0, 4), np.int32), True
+            accel.prepare(10 * history.operations, tcc_kernels)
+            with analysis.timed("edges"):
+                slot = analysis.version_ordering.position
+                edges, left = tcc_kernels.backward_edges(ordering.order, slot, self._slots, keys, clocks, budget)
+                return edges, left < 0
+        accel.prepare(6 * history.operations, direct_kernels)
+        with analysis.timed("edges"):
+            what = analysis.columns, reads.live, reads.external
+            edges, left = direct_kernels.backward_edges(
+                ordering.order, level == "RA", *what, keys, analysis.spans, budget
+            )
+            return edges, left < 0
 
     @cached_property
     def _slots(self) -> Slots:

@@ -21,12 +21,17 @@ def add(edges, count, t2, t1, r):
 
 
 def writes_key(key_start, key_writers, x, t):
-    """Does t write x? (binary search among the writers of x)"""
-    low, high = key_start[x], key_start[x + 1]
+    """Does t write x?"""
+    at = first_from(key_writers, key_start[x], key_start[x + 1], t)
+    return at < key_start[x + 1] and key_writers[at] == t
+
+
+def first_from(key_writers, low, high, t):
+    """Where among the sorted writers low .. high - 1 the first one is that is not before t, by its number."""
     while low < high:
         middle = (low + high) // 2
         if key_writers[middle] < t:
             low = middle + 1
         else:
             high = middle
-    return low < key_start[x + 1] and key_writers[low] == t
+    return low

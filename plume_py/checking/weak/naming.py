@@ -25,8 +25,13 @@ from plume_py.levels.patterns import ORDERED, TRIPLES, VERSION_CYCLE
 KEPT = 1000
 # The same when clocks come in blocks and names are settled only afterwards.
 KEPT_IN_BLOCKS = 1 << 16
-# Steps after which counting stops; the counts are then lower bounds.
-BUDGET = 4_000_000_000
+# Steps after which not every triple is looked at any more; the counts are then lower bounds.
+STEPS, STEPS_PER_OPERATION = 10_000_000, 100
+# How many writers in each session are looked at then, for each read.
+DEPTH = 8
+ALL = 1 << 31
+# Loop steps of plain Python that a triple takes.
+STEPS_PER_TRIPLE = 10
 
 NAMES = "hiklmn"
 
@@ -63,26 +68,42 @@ def name_patterns(weak: WeakLevels, strongest: str) -> PatternCounts:
 
 
 def _name_triples(weak: WeakLevels, levels: int) -> tuple[dict[str, int], dict[str, list[Triple]], bool]:
-    analysis, history = weak.analysis, weak.analysis.history
-    reads = analysis.reads
-    nowhere = np.full(history.transactions, -1, np.int32)
     components = [weak.commit_order(level).ordering.component for level in ORDERED[:levels]]
-    components += [nowhere] * (len(ORDERED) - levels)
-    accel.prepare(20 * len(reads.read_op), kernels)
+    nowhere = np.full(weak.analysis.history.transactions, -1, np.int32)
+    cycles = Cycles(*components, *[nowhere] * (len(ORDERED) - levels))
+    budget = STEPS + STEPS_PER_OPERATION * weak.analysis.history.operations
+    accel.prepare(STEPS_PER_TRIPLE * min(budget, _possible(weak.analysis, cycles)), kernels)
+    found = _search(weak.analysis, cycles, levels, ALL, budget)
+    return found if found is not None else _search(weak.analysis, cycles, levels, DEPTH, 1 << 62) or ({}, {}, False)
+
+
+def _possible(analysis: Analysis, cycles: Cycles) -> int:
+    """How many triples there could be, before who knows of whom is asked."""
+    reads, writers = analysis.reads, analysis.key_writers
+    suspect = reads.read_source < 0
+    for component in cycles:
+        suspect |= component[reads.read_source] >= 0
+    return int(np.sum(np.diff(writers.start)[reads.external.key[suspect]])) + len(suspect)
+
+
+def _search(
+    analysis: Analysis, cycles: Cycles, levels: int, depth: int, budget: int
+) -> tuple[dict[str, int], dict[str, list[Triple]], bool] | None:
+    """None: it is too much."""
+    reads = analysis.reads
     counts = np.zeros(len(NAMES), np.int64)
     found = np.zeros(len(NAMES), np.int64)
     whole = analysis.whole_clocks is not None
     kept = np.zeros((len(NAMES), KEPT if whole else KEPT_IN_BLOCKS, 4), np.int32)
-    budget = BUDGET
     for block in analysis.clocks():
         budget = kernels.name_triples(
             reads.external, analysis.key_writers, analysis.groups, block, analysis.spans,
-            Cycles(*components), levels, budget, Triples(counts, kept, found),
+            cycles, levels, depth, budget, Triples(counts, kept, found),
         )  # fmt: skip
         if budget < 0:
-            break
+            return None
     rows = {NAMES[i]: kept[i, : found[i]] for i in range(len(NAMES))}
-    exact = budget >= 0
+    exact = depth == ALL
     if not whole:
         exact = exact and bool(np.all(counts == found))
         rows = _settle(analysis, rows)

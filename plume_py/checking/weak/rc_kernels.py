@@ -13,8 +13,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
     """For t3 = low .. high - 1: t3 read something from t2 and, later, x from t1.
 
     Reads are scanned backwards. Per key, the later reads are chained, one for each run of the same source. The first
-    two of a chain decide the level (the first may be t2 itself, and the same rule orders the sources further on); the
-    others matter only for naming what is wrong, so a chain is followed for a bounded number of steps.
+    two of a chain are enough: the first may be t2 itself, and the same rule orders the sources further on.
     """
     op_kind, op_key, txn_start, txn_session = columns.op_kind, columns.op_key, columns.txn_start, columns.txn_session
     read_start, _, read_key, read_source = reads
@@ -48,7 +47,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
                     stale += initial[x] == t3
                     later = chain[x]
                     steps = 0
-                    while later >= 0 and steps < 1000:
+                    while later >= 0 and steps < 2:
                         t1 = read_source[later]
                         if t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
                             edges = edge_kernels.add(edges, count, t2, t1, later)

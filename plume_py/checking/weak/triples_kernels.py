@@ -6,6 +6,7 @@ import numpy as np
 
 from plume_py.checking.graph import clock_kernels, session_kernels
 from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Spans, Triples, Writers
+from plume_py.checking.weak import edge_kernels
 
 
 def same_cycle(component, a, b):
@@ -15,9 +16,12 @@ def same_cycle(component, a, b):
 
 def name_triples(
     reads: ExternalReads, writers: Writers, groups: KeyGroups, clocks: Clocks, spans: Spans, cycles: Cycles,
-    levels, budget, triples: Triples,
+    levels, depth, budget, triples: Triples,
 ):  # fmt: skip
     """Find the triples whose t2 lies in one block of sessions; returns the steps left of ``budget`` (< 0: gave up).
+
+    Of the writers t2 of x in one session the last ``depth`` that t3 knows of count. The last one decides whether a
+    level is broken, so with a small depth some triples go unseen, but no level goes unexplained.
 
     Echoes, whose t2 is causally before t1 anyway, are left out; for that the block of t2's session is enough.
     Of the levels, the first ``levels`` count. The names i of ``triples``: 2 * level, + 1 if t1 is not causally before
@@ -31,34 +35,43 @@ def name_triples(
     counts, kept, found = triples
     from_stamp = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that read from it
     from_first = np.empty(len(txn_session), np.int64)  # and its first read there
+    following = np.empty(len(read_key), np.int64)  # by read: the next one of t3 from the same transaction, or -1
+    initial = np.full(len(key_group) - 1, -1, np.int64)  # by key: the last read of its initial state in t3
     row = clock_kernels.empty_row(clocks)
     for t3 in range(len(txn_session)):
         row = clock_kernels.row_of(clocks, t3, t3 == 0, row)
         begin, end = read_start[t3], read_start[t3 + 1]
-        for r in range(begin, end):
+        for r in range(end - 1, begin - 1, -1):
             t2 = read_source[r]
-            if t2 >= 0 and from_stamp[t2] != t3:
-                from_stamp[t2] = t3
-                from_first[t2] = r
+            if t2 < 0:
+                if initial[read_key[r]] < begin:
+                    initial[read_key[r]] = r
+                continue
+            following[r] = from_first[t2] if from_stamp[t2] == t3 else -1
+            from_stamp[t2] = t3
+            from_first[t2] = r
         for r in range(begin, end):
             t1 = read_source[r]
             if t1 >= 0 and rc[t1] < 0 and ra[t1] < 0 and tcc[t1] < 0:
                 continue
             x = read_key[r]
-            repeated = False  # only the last read of x from t1 counts: the most is before it
-            for later in range(r + 1, end):
-                repeated = repeated or (read_source[later] == t1 and read_key[later] == x)
-            if repeated:
+            if t1 >= 0:  # only the last read of x from t1 counts: the most is before it
+                later = following[r]
+                while later >= 0 and read_key[later] != x:
+                    later = following[later]
+                    budget -= 1
+                if later >= 0:
+                    continue
+            elif initial[x] != r:
                 continue
             for g in range(key_group[x], key_group[x + 1]):
                 s = group_session[g]
                 if s < clocks.low or s >= clocks.high:
                     continue
                 horizon = clocks.session_start[s] + row[s - clocks.low]
-                for at in range(group_start[g], group_start[g + 1]):
+                known = edge_kernels.first_from(key_writers, group_start[g], group_start[g + 1], horizon)
+                for at in range(max(group_start[g], known - depth), known):
                     t2 = key_writers[at]
-                    if t2 >= horizon:
-                        break
                     budget -= 1
                     if budget < 0:
                         return budget

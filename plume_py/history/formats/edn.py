@@ -12,6 +12,7 @@ import numpy as np
 from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
+from plume_py.history.formats import edn_columns
 from plume_py.history.formats import edn_kernels as kernels
 from plume_py.history.formats.edn_atoms import MARK_IN_JSON
 from plume_py.history.formats.jepsen import Pairing
@@ -21,9 +22,6 @@ from plume_py.history.source import Buffer, Source
 
 # Large enough that the cost of a block does not count, small enough for its objects not to.
 BLOCK = 1 << 22
-
-# Plain Python's loop steps per byte of EDN.
-STEPS = 2
 
 _CLOSE = "close every bracket that is opened"
 PROBLEMS = {
@@ -83,7 +81,9 @@ DIALECT = Dialect(
 
 def read(source: Source) -> RawColumns:
     """The raw columns of an EDN history."""
-    return read_blocks(BlockReader(source.content()))
+    content = source.content()
+    columns = edn_columns.read_events(content) if edn_columns.is_large(len(content)) else None
+    return read_blocks(BlockReader(content)) if columns is None else columns
 
 
 def read_blocks(reader: "BlockReader", *, one_per_line: bool = False) -> RawColumns:
@@ -104,7 +104,7 @@ class BlockReader:
     """Hands out the top-level forms of ``content``, as lines of JSON, some megabytes at a time."""
 
     def __init__(self, content: Buffer, block: int = BLOCK) -> None:
-        accel.prepare(STEPS * len(content), kernels)
+        accel.prepare(edn_columns.STEPS * len(content), kernels)
         self._content = content
         self._buffer = accel.byte_buffer(content or b" ", kernels)
         self._classes = accel.byte_buffer(CLASSES, kernels)

@@ -121,27 +121,10 @@ class Pairing:
         if not self._clients and (self._others or not enclosed):
             raise self._no_clients()
         columns = self._builder.columns()
-        columns.times = None if columns.times is None else self._by_clock(columns.times)
+        if columns.times is not None:
+            time, index = np.array(self._time, np.int64), np.array(self._index, np.int64)
+            columns.times = by_clock(columns.times, time, index)
         return columns
-
-    def _by_clock(self, positions: Times) -> Times:
-        """Times in place of the positions of operations in the file."""
-        begun, ended = positions.begin > NO_TIME, positions.end > NO_TIME
-        used = np.unique(np.concatenate((positions.begin[begun], positions.end[ended])))
-        clock, per_second = self._clock(used)
-        begin, end = positions.begin.copy(), positions.end.copy()
-        begin[begun], end[ended] = clock[begin[begun]], clock[end[ended]]
-        return Times(begin, end, per_second)
-
-    def _clock(self, used: Int64s) -> tuple[Int64s, int | None]:
-        """What tells the times, by position, and its ticks per second; ``used`` are the positions that count."""
-        time, index = np.array(self._time, np.int64), np.array(self._index, np.int64)
-        told = time[used]
-        if np.any(told > NO_TIME) and np.any(told != told[0]):
-            return time, PER_SECOND
-        if np.all(np.diff(index[used]) > 0):
-            return index, None
-        return np.arange(len(index)), None
 
     def _add_homeless(self, event: Event) -> None:
         shape = self._shape(event)
@@ -222,6 +205,28 @@ class Pairing:
             f"no client operations: the process of all {self._others} operations is not an integer",
             hint=f"an operation looks like {self._dialect.example}",
         )
+
+
+def by_clock(positions: Times, time: Int64s, index: Int64s) -> Times:
+    """Times in place of the positions of operations in the file; the time and the index of each are given."""
+    begun, ended = positions.begin > NO_TIME, positions.end > NO_TIME
+    is_used = np.zeros(len(index), np.bool_)
+    is_used[positions.begin[begun]] = is_used[positions.end[ended]] = True
+    used = np.flatnonzero(is_used)
+    clock, per_second = _clock(used, time, index)
+    begin, end = positions.begin.copy(), positions.end.copy()
+    begin[begun], end[ended] = clock[begin[begun]], clock[end[ended]]
+    return Times(begin, end, per_second)
+
+
+def _clock(used: Int64s, time: Int64s, index: Int64s) -> tuple[Int64s, int | None]:
+    """What tells the times, by position, and its ticks per second; ``used`` are the positions that count."""
+    told = time[used]
+    if np.any(told > NO_TIME) and np.any(told != told[0]):
+        return time, PER_SECOND
+    if np.all(np.diff(index[used]) > 0):
+        return index, None
+    return np.arange(len(index)), None
 
 
 # The shape of an operation that does not say what it does.

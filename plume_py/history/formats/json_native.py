@@ -7,6 +7,7 @@ import msgspec
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats import native_columns
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
@@ -70,6 +71,32 @@ _txn = msgspec.json.Decoder(NativeTxn)
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON file."""
     content = source.content()
+    columns = _read_at_once(content) if native_columns.is_large(len(content)) else None
+    return _read_one_by_one(content) if columns is None else columns
+
+
+def _read_at_once(content: Buffer) -> RawColumns | None:
+    """By the kernel, if the file has nothing unusual."""
+    head = native_columns.before_sessions(content)
+    if head is None:
+        return None
+    try:
+        outline = _outline.decode(head + b"]}")
+    except msgspec.DecodeError:
+        return None
+    initial = native_columns.code_of(outline.initial)
+    found = None if initial is None else native_columns.read_sessions(content, len(head), initial)
+    if found is None:
+        return None
+    builder = begin(outline.initial, outline.ticks_per_second)
+    columns, sessions = found
+    for s in range(sessions):
+        builder.session(s)
+    builder.add_columns(columns)
+    return builder.columns()
+
+
+def _read_one_by_one(content: Buffer) -> RawColumns:
     with no_collector():
         outline = decode(_outline, content, hint=hint)
         builder = begin(outline.initial, outline.ticks_per_second)

@@ -8,6 +8,7 @@ import msgspec
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats import native_columns
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.formats.json_native import NativeTxn, Ticks, Value, begin, hint
 from plume_py.history.formats.jsonl_pending import pending_lines
@@ -62,10 +63,12 @@ def read(source: Source) -> RawColumns:
                 if header is None:
                     continue
                 builder, decoder = _begin(header)
+                at_once = _AtOnce(builder, header)
             body = chunk[start:]
             if not body.endswith(b"\n") and pending_lines(source.path, header.collected) is not None:
                 break  # its collector was killed while it wrote this line; if that was a commit, the hidden file has it
-            _add(builder, body, line, decoder)
+            if not at_once.add(body, line):
+                _add(builder, body, line, decoder)
             line += body.count(b"\n")
     if header is None:
         return begin(msgspec.UNSET, None).columns()
@@ -78,6 +81,26 @@ def _begin(header: Header) -> tuple[HistoryBuilder, LineDecoder]:
     if header.is_in_seconds:
         return begin(header.initial, MICROSECONDS), _seconds_line
     return begin(header.initial, header.ticks_per_second), _line
+
+
+class _AtOnce:
+    """Takes lines by the automaton, as long as there are many of them and nothing is unusual."""
+
+    def __init__(self, builder: HistoryBuilder, header: Header) -> None:
+        self._builder = builder
+        self._initial = native_columns.code_of(header.initial)
+        self._usual = self._initial is not None and not header.is_in_seconds
+
+    def add(self, body: bytes, line: int) -> bool:
+        """Add the transactions of whole lines, if that can be done."""
+        if not self._usual or self._initial is None or not native_columns.is_large(len(body)):
+            return False
+        columns = native_columns.read_lines(body, line, self._initial)
+        if columns is None:
+            self._usual = False
+            return False
+        self._builder.add_columns(columns)
+        return True
 
 
 def _add_pending(builder: HistoryBuilder, lines: bytes, decoder: LineDecoder) -> None:

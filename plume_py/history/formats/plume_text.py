@@ -10,6 +10,7 @@ from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
+from plume_py.history.formats import plume_columns
 from plume_py.history.formats import text_kernels as kernels
 from plume_py.history.model import Labels
 from plume_py.history.source import Buffer, Source
@@ -24,7 +25,13 @@ PROBLEMS = {
 def read(source: Source) -> RawColumns:
     """The raw columns of a Plume text file."""
     content = source.content()
-    accel.prepare(3 * len(content), kernels)
+    columns = plume_columns.read_text(content) if plume_columns.is_large(len(content)) else None
+    return _read_all(content) if columns is None else columns
+
+
+def _read_all(content: Buffer) -> RawColumns:
+    """The same for files in which there is something unusual, or small ones."""
+    accel.prepare(plume_columns.STEPS * len(content), kernels)
     buf = accel.byte_buffer(content, kernels)
     lines = kernels.count_lines(buf)
     kinds, keys, values = np.empty(lines, np.uint8), np.empty(lines, np.int64), np.empty(lines, np.int64)

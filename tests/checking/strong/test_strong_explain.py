@@ -16,8 +16,10 @@ import plume_py
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Result
 from plume_py.checking.strong.decide.answer import Core, Decision
+from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.explain.counterexample import DECLARED, explain
 from plume_py.checking.strong.small import argument
+from plume_py.history.generate import generate
 from plume_py.history.model import INITIAL_ID
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import STRONG
@@ -254,7 +256,7 @@ def test_an_append_that_no_list_shows_comes_later():
     ]
     # T4 saw T2's y but not its x, which came after T1's.
     analysis = Analysis(build(sessions, None))
-    (found,) = explain(analysis, Decision(False, core=Core((0, 1, 2, 3))), "SER")
+    (found,) = explain(analysis, Decision(False, cores=(Core((0, 1, 2, 3)),)), "SER")
     text = render(Result("h", violations=(found.violation,)), style=lambda words, **_: words)
     assert "read of list x shows T1's append and not T2's" in " ".join(text.split())
 
@@ -368,3 +370,22 @@ def test_every_pattern_can_be_told(pattern):
     described = STRONG[pattern]
     assert described.id == pattern
     assert described.level in ("TCC", "PC", "PSI", "SER")
+
+
+@pytest.mark.parametrize("distribution", ["uniform", "zipfian"])
+@pytest.mark.parametrize("level", ["SI", "SER"])
+def test_a_long_history_is_broken_by_a_handful_of_transactions(level, distribution):
+    """In a component of hundreds of transactions most cycles are long: one of the short ones is to be found."""
+    history = generate(
+        "TCC", sessions=10, transactions=80, operations=8, keys=200, distribution=distribution, read_share=0.5, seed=4
+    )
+    analysis = Analysis(history)
+    decision = StrongEngine(analysis, level).decide()
+    assert decision.ok is False
+    sizes = [len(core.transactions) for core in decision.cores]
+    assert sizes == sorted(sizes)
+    assert sizes[0] <= 12
+    found = explain(analysis, decision, level)
+    assert len(found[0].transactions) <= 8
+    used = [t for each in found for t in each.transactions]
+    assert len(used) == len(set(used)), "violations of one decision share no transaction"

@@ -9,6 +9,11 @@ from small_histories import ECHOES, all_histories, build, random_lists, spelled
 
 from plume_py import check
 from plume_py.checking.graph import causal
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.weak import naming
+from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.generate import generate
 from plume_py.levels import WEAK
 
 
@@ -97,3 +102,40 @@ def test_all_histories_of_three_transactions_agree_with_the_oracle(part):
     for i, sessions in enumerate(all_histories(3)):
         if i % 20 == part:
             assert agrees(sessions), sessions
+
+
+@pytest.mark.parametrize("level", ["RC", "RA", "TCC"])
+def test_a_healthy_history_is_decided_by_the_order_at_hand(level):
+    weak = WeakLevels(Analysis(generate("SER", sessions=5, transactions=40, operations=6, keys=30)))
+    assert weak.holds(level) and not weak._orders, "no edges are derived"
+    assert weak.commit_order(level).exists, "and all of them say the same"
+
+
+def test_what_is_too_much_to_count_is_named_all_the_same(monkeypatch):
+    rng = random.Random(5)
+    inexact = 0
+    for _ in range(400):
+        history = build(oracle.random_history(rng))
+        exact = check(history, WEAK)
+        with monkeypatch.context() as little:
+            little.setattr(naming, "STEPS", 0)
+            little.setattr(naming, "STEPS_PER_OPERATION", 0)
+            bounded = check(history, WEAK)
+        for level, verdict in exact.levels.items():
+            assert bounded.levels[level].ok is verdict.ok
+            assert bool(bounded.levels[level].taps) is bool(verdict.taps) and not bounded.levels[level].reason
+        assert set(bounded.counts) <= set(exact.counts)
+        inexact += not bounded.counts_exact
+    assert inexact > 50
+
+
+@pytest.mark.parametrize("level", ["RC", "RA", "TCC"])
+def test_a_transaction_that_polls_a_key_forces_as_many_edges_as_it_has_reads(level):
+    polls = 200
+    builder = HistoryBuilder(None)
+    for n in range(polls):
+        builder.add(0, [("w", "x", n)])
+    builder.add(1, [("r", "x", n) for n in range(polls)])
+    weak = WeakLevels(Analysis(builder.build()))
+    assert weak.holds(level) is (level == "RC")
+    assert len(weak.commit_order(level).forced.edges) <= 4 * polls

@@ -23,5 +23,10 @@ class Decision:
     ok: bool | None
     reason: str = ""
     order: Int32s | None = None  # the commit order that shows it: the transactions that count, first to last
-    core: Core | None = None
+    cores: tuple[Core, ...] = ()  # each for itself; the smallest first
     stats: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def core(self) -> Core | None:
+        """The smallest one."""
+        return self.cores[0] if self.cores else None

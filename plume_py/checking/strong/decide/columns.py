@@ -134,8 +134,12 @@ class Layout:
         order = np.argsort(self.key_writers, kind="stable")
         start = np.zeros(self.transactions + 1, np.int64)
         np.cumsum(np.bincount(self.key_writers, minlength=self.transactions), out=start[1:])
-        key = self.writer_key[order]
-        return start, key, self.version_of(self.key_writers[order], key)
+        return start, self.writer_key[order], self.writer_version[order]
+
+    @cached_property
+    def writer_version(self) -> Int32s:
+        """By writer of a key: its version; -1 if nobody reads it."""
+        return self.version_of(self.key_writers, self.writer_key)
 
     def version_of(self, writer: Int32s, key: Int32s) -> Int32s:
         """The versions of pairs of writer and key, or -1."""

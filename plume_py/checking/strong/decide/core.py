@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
@@ -14,34 +15,76 @@ from plume_py.checking.strong.decide.inference import (
     SO,
     WR,
     WW,
-    CommitGraph,
     Known,
     commit_graph,
+    edge_codes,
     visibility_graph,
 )
 from plume_py.checking.strong.decide.pairs import Pairs
+from plume_py.checking.strong.decide.paths import Paths, short_cycles
+from plume_py.history.model import Bools, Int32s, Int64s
 
 Row = tuple[int, ...]  # (a, b, relation, key, read)
 
 # Of a core that is larger than this nothing can be told; then all transactions are as good.
 LARGEST = 2000
+# Cycles whose cores are made: the smallest is taken, and others may be told besides.
+CYCLES = 16
+
+
+class Derivation:
+    """All rows that were ever inferred, and what was known before each round."""
+
+    def __init__(self, layout: Layout, known: Known) -> None:
+        self.layout = layout
+        self.rows = np.concatenate(known.rounds)
+        self.ends = np.cumsum([len(rows) for rows in known.rounds])
+        self._graphs: dict[int, tuple[Paths, Paths | None, Int32s]] = {}
+
+    @cached_property
+    def _by_edge(self) -> tuple[Int64s, Int64s]:
+        """The rows sorted by their edges, of equal ones the earliest first, and these edges."""
+        codes = edge_codes(self.rows)
+        order = np.argsort(codes, kind="stable")
+        return order, codes[order]
+
+    def first(self, a: int, b: int, relation: int) -> tuple[int, Row] | None:
+        """The round in which an edge was first known, and its row then."""
+        order, codes = self._by_edge
+        code = edge_codes(np.array([[a, b, relation]], np.int32))[0]
+        at = int(np.searchsorted(codes, code))
+        if at == len(codes) or codes[at] != code:
+            return None
+        number = int(order[at])
+        return int(np.searchsorted(self.ends, number, "right")), tuple(self.rows[number].tolist())
+
+    def path(self, age: int, begin: int, end: int, seeing: bool) -> list[Row]:
+        """By which rows, known before round ``age``, begin commits before end, or is seen by it."""
+        if age == 0:  # a direct premise (RC, RA)
+            direct = [self.first(begin, end, relation) for relation in (WR, SO)]
+            return [found[1] for found in direct if found is not None][:1]
+        commits, visible, rows = self._graphs_before(age)
+        path = visible.rows(begin, end) if seeing and visible is not None else None
+        if path is None:
+            path = commits.rows(begin, int(self.layout.view[end]) if seeing else end)
+        return [tuple(row) for row in rows[path or []].tolist()]
+
+    def _graphs_before(self, age: int) -> tuple[Paths, Paths | None, Int32s]:
+        if age not in self._graphs:
+            rows = self.rows[: self.ends[age - 1]]
+            rows = rows[rows[:, 1] >= 0]
+            visible = Paths(self.layout, visibility_graph(self.layout, rows)) if self.layout.by_session else None
+            self._graphs[age] = Paths(self.layout, commit_graph(self.layout, rows)), visible, rows
+        return self._graphs[age]
 
 
 class Reasons:
     """Follows the reasons of inferred rows, each in what was known before its round."""
 
-    def __init__(self, layout: Layout, known: Known, limits: Limits) -> None:
+    def __init__(self, derivation: Derivation, limits: Limits) -> None:
         """At ``limits``, or when it gets too large, the core is the whole history."""
-        self.layout, self.known, self.limits = layout, known, limits
+        self.derivation, self.layout, self.limits = derivation, derivation.layout, limits
         self.given_up = False
-        self._round: dict[tuple[int, int, int], int] = {}
-        self._row: dict[tuple[int, int, int], Row] = {}
-        for number, rows in enumerate(known.rounds):
-            for row in rows.tolist():
-                key = (row[0], row[1], row[2])
-                if key not in self._round:
-                    self._round[key], self._row[key] = number, tuple(row)
-        self._graphs: dict[int, tuple[CommitGraph, CommitGraph | None, list[Row]]] = {}
         self._used: set[Row] = set()
         self.transactions: set[int] = set()
 
@@ -66,8 +109,7 @@ class Reasons:
 
     def _fixed_by_list(self, row: Row) -> bool:
         """Of all version orders, only those that lists fix are known from the start without a read."""
-        key = (row[0], row[1], row[2])
-        return row[2] == WW and row[4] < 0 and self._round.get(key) == 0 and self._row[key] == row
+        return row[2] == WW and row[4] < 0 and self.derivation.first(*row[:3]) == (0, row)
 
     def _why(self, row: Row, chosen: set[tuple[int, int]]) -> list[Row]:
         a, b, relation, _, read = row
@@ -84,31 +126,9 @@ class Reasons:
         else:
             begin, end, seeing = a, b, False
         # The same edge may have been inferred for another reason, earlier.
-        same = self._row.get((a, b, relation)) == row
-        age = self._round[a, b, relation] if same else len(self.known.rounds)
-        return self._path(age, begin, end, seeing)
-
-    def _path(self, age: int, begin: int, end: int, seeing: bool) -> list[Row]:
-        """By which rows, known before round ``age``, begin commits before end, or is seen by it."""
-        if age == 0:  # a direct premise (RC, RA)
-            keys = ((begin, end, WR), (begin, end, SO))
-            return [self._row[key] for key in keys if key in self._row][:1]
-        commits, visible, rows = self._graphs_before(age)
-        if seeing and visible is not None:
-            path = _shortest(visible, begin, end)
-            if path is not None:
-                return [rows[i] for i in path if i >= 0]
-        goal = int(self.layout.view[end]) if seeing else end
-        path = _shortest(commits, begin, goal)
-        return [rows[i] for i in path if i >= 0] if path is not None else []
-
-    def _graphs_before(self, age: int) -> tuple[CommitGraph, CommitGraph | None, list[Row]]:
-        if age not in self._graphs:
-            rows = np.concatenate(self.known.rounds[:age])
-            rows = rows[rows[:, 1] >= 0]
-            visible = visibility_graph(self.layout, rows) if self.layout.by_session else None
-            self._graphs[age] = commit_graph(self.layout, rows), visible, [tuple(row) for row in rows.tolist()]
-        return self._graphs[age]
+        first = self.derivation.first(a, b, relation)
+        age = first[0] if first is not None and first[1] == row else len(self.derivation.ends)
+        return self.derivation.path(age, begin, end, seeing)
 
     def core(self) -> Core:
         """All that was used; of a session's past, those who do not count only had a place in it."""
@@ -118,44 +138,44 @@ class Reasons:
         return Core(tuple(t for t in sorted(self.transactions) if live[t]))
 
 
-def core_of_known(layout: Layout, known: Known, cycle: CommitCycle | None, limits: Limits) -> Core:
-    """Why the known rows contradict each other."""
-    reasons = Reasons(layout, known, limits)
-    if known.stale is not None:
-        reasons.use([tuple(known.stale.tolist())])
-    if cycle is not None:
-        reasons.use(cycle.rows)
-    return reasons.core()
+def cores_of_known(layout: Layout, known: Known, limits: Limits) -> tuple[Core, ...]:
+    """Why the known rows contradict each other; the smallest first."""
+    derivation = Derivation(layout, known)
+    cores = []
+    for rows in _contradictions(layout, known):
+        reasons = Reasons(derivation, limits)
+        reasons.use(tuple(row) for row in rows.tolist())
+        cores.append(reasons.core())
+    return tuple(sorted(cores, key=lambda core: len(core.transactions)))
+
+
+def _contradictions(layout: Layout, known: Known) -> list[Int32s]:
+    """Rows that cannot all hold: one that cannot by itself, or some cycles."""
+    if known.stale is not None or known.graph is None:
+        return [] if known.stale is None else [known.stale[None, :]]
+    # Every cycle has an inferred row. Those whose reason lies in one session come first: they are soon told.
+    inferred = known.rows[:, 2] >= WW
+    cycles = short_cycles(layout, known.graph, inferred & _in_one_session(layout, known.rows), inferred)
+    return [known.rows[rows] for rows in cycles[:CYCLES]]
+
+
+def _in_one_session(layout: Layout, rows: Int32s) -> Bools:
+    """By row: is it known by a read of the initial state, or by who comes before whom in one session?"""
+    easy = np.zeros(len(rows), np.bool_)
+    at = np.flatnonzero(rows[:, 4] >= 0)
+    a, b, relation, _, read = rows[at].T
+    t1, t3 = layout.read_source[read], layout.read_txn[read]
+    overwrites = (relation == RW) | (a == t3)  # see Reasons._why
+    begin, end = np.where(overwrites, t1, a), np.where(overwrites, b, t3)
+    easy[at] = (begin < 0) | layout.analysis.in_one_session(begin, end)
+    return easy
 
 
 def core_of_search(layout: Layout, known: Known, pairs: Pairs, cycles: list[CommitCycle], limits: Limits) -> Core:
     """Why all choices fail."""
-    reasons = Reasons(layout, known, limits)
+    reasons = Reasons(Derivation(layout, known), limits)
     used = sorted({abs(literal) for cycle in cycles for literal in cycle.literals})
     sides = [pairs.pair[v] for v in used]
     for cycle in cycles:
         reasons.use(cycle.rows, [*sides, *((b, a) for a, b in sides)])
     return reasons.core()
-
-
-def _shortest(graph: CommitGraph, begin: int, end: int) -> list[int] | None:
-    """The rows on a shortest path begin -> … -> end of at least one edge, or None."""
-    parent: dict[int, tuple[int, int]] = {}
-    queue = deque([begin])
-    while queue:
-        v = queue.popleft()
-        for e in graph.edges[graph.start[v] : graph.start[v + 1]].tolist():
-            w = int(graph.target[e])
-            if w in parent:
-                continue
-            parent[w] = (v, int(graph.row[e]))
-            if w == end:
-                path = []
-                while True:
-                    v, row = parent[w]
-                    path.append(row)
-                    if v == begin:
-                        return path[::-1]
-                    w = v
-            queue.append(w)
-    return None

@@ -10,11 +10,9 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.decide.answer import Decision
-from plume_py.checking.strong.decide.candidate import Candidate
 from plume_py.checking.strong.decide.columns import Layout
-from plume_py.checking.strong.decide.core import core_of_known, core_of_search
+from plume_py.checking.strong.decide.core import core_of_search, cores_of_known
 from plume_py.checking.strong.decide.inference import Inference
-from plume_py.checking.strong.decide.pairs import Pairs
 from plume_py.checking.strong.decide.search import OrderOrCycles, Search
 from plume_py.history.model import Int8s, Int32s
 from plume_py.levels import STRONG, sees, weaker_levels
@@ -31,8 +29,11 @@ class StrongEngine:
     No read may be wrong in itself, and causality must have no cycle: that is for the weak levels to find.
     """
 
-    def __init__(self, analysis: Analysis, level: str | Int8s, *, limits: Limits | None = None) -> None:
-        self.analysis, self.level = analysis, level
+    def __init__(
+        self, analysis: Analysis, level: str | Int8s, *, limits: Limits | None = None, rounds: int | None = None
+    ) -> None:
+        """With ``rounds``, it is undecided if so many rounds of inference lead to no contradiction."""
+        self.analysis, self.level, self.rounds = analysis, level, rounds
         self.limits = limits or Limits()
         self.seconds: dict[str, float] = {}
         self.stats: dict[str, float] = {}
@@ -53,19 +54,15 @@ class StrongEngine:
             layout = Layout(self.analysis, self.level)
             inference = Inference(layout, self.limits)
         with self._timed("infer"):
-            known = inference.run()
+            known = inference.run() if self.rounds is None else inference.run(self.rounds)
         self.stats |= {"edges": len(known.rows), "inference_rounds": len(known.rounds), "rounds": 0, "open_pairs": 0}
         sizes = np.diff(layout.key_start)
         self.stats["pairs"] = float(np.sum(sizes * (sizes - 1) // 2))
         self.stats["open_pairs"] = inference.open_pairs()
         if known.contradiction:
             with self._timed("core"):
-                cycle = None
-                if known.stale is None and known.graph is not None:
-                    candidate = Candidate(layout, known.rows, known.graph, Pairs(layout), [])
-                    cycle = min(candidate.cycles(), key=lambda cycle: len(cycle.rows))
-                core = core_of_known(layout, known, cycle, self.limits)
-            return Decision(False, core=core, stats=self._stats())
+                cores = cores_of_known(layout, known, self.limits)
+            return Decision(False, cores=cores, stats=self._stats())
         return self._search(layout, inference)
 
     def _search(self, layout: Layout, inference: Inference) -> Decision:
@@ -81,7 +78,7 @@ class StrongEngine:
             return Decision(True, order=outcome.order, stats=self._stats())
         with self._timed("core"):
             core = core_of_search(layout, inference.known, search.pairs, outcome.cycles, self.limits)
-        return Decision(False, core=core, stats=self._stats())
+        return Decision(False, cores=(core,), stats=self._stats())
 
     def _outcome(self, search: Search) -> OrderOrCycles:
         """What the search finds. Where much is left open, an order for a level with prefixes is easier to find."""

@@ -38,16 +38,17 @@ def last_below(writers, begin, end, bound):
 
 def seen_writers(
     sees, view, read_start, read_key, read_source, txn_session, session_start,
-    writers, key_group, group_start, group_session, low, clock, seen,
+    writers, key_group, group_start, group_session, changed, low, clock, seen,
 ):  # fmt: skip
     """WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be seen by t3.
 
-    Of the writers in one session the last one stands for all. A t1 of -1 (the initial state) is a contradiction.
+    Of the writers in one session the last one stands for all. A t1 of -1 (the initial state) is a contradiction. Looked
+    at are those t3 of whose view more is known than before: they are ``changed``.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for t3 in range(len(read_start) - 1):
-        if not sees[t3] & TRANSITIVE:
+        if not changed[t3] or not sees[t3] & TRANSITIVE:
             continue
         for r in range(read_start[t3], read_start[t3 + 1]):
             x, t1 = read_key[r], read_source[r]
@@ -78,17 +79,17 @@ def seen_writers(
 
 def earlier_writers(
     sees, view, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
-    low, clock, seen,
+    changed, low, clock, seen,
 ):  # fmt: skip
     """WW(a, b) where b sees all earlier writers of its keys: a, a writer of the same key, is known to commit before b.
 
-    Who sees EVERYTHING sees them anyway.
+    Who sees EVERYTHING sees them anyway. Looked at are those b before which more is known than before: ``changed``.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for i in range(len(key_writers)):
         b = key_writers[i]
-        if sees[b] & (WRITERS | EVERYTHING) != WRITERS:
+        if not changed[b] or sees[b] & (WRITERS | EVERYTHING) != WRITERS:
             continue
         x = writer_key[i]
         for g in range(key_group[x], key_group[x + 1]):
@@ -120,19 +121,58 @@ def first_after(t1, j, begin, end, first, writers, clock):
     return begin
 
 
+def changed_rows(before, clock):
+    """By row: is more known than before?"""
+    changed = np.zeros(len(clock), np.uint8)
+    for v in range(len(clock)):
+        for j in range(clock.shape[1]):
+            if before[v, j] != clock[v, j]:
+                changed[v] = 1
+                break
+    return changed
+
+
+def overtaken(
+    session_start, writers, writer_key, writer_version, key_group, group_start, group_session, before, clock, rows, out
+):  # fmt: skip
+    """out[v] := 1 for versions (t1, x) that some writer of x is known to commit after, and was not known to before.
+
+    Only of these the nearest overwriters may be others now. ``rows`` are those of ``clock`` that changed; both clocks
+    cover all sessions.
+    """
+    for i in range(len(writers)):
+        t2 = writers[i]
+        if not rows[t2]:
+            continue
+        x = writer_key[i]
+        for g in range(key_group[x], key_group[x + 1]):
+            s = group_session[g]
+            if before[t2, s] == clock[t2, s]:
+                continue
+            first = session_start[s]
+            begin = last_below(writers, group_start[g], group_start[g + 1], first + before[t2, s])
+            end = last_below(writers, begin, group_start[g + 1], first + clock[t2, s])
+            for k in range(begin, end):
+                if writer_version[k] >= 0:
+                    out[writer_version[k]] = 1
+
+
 def overwriters(
     sees, txn_session, session_start, version_start, version_txn, version_key, version_read,
-    read_txn, read_also_writes, writers, key_group, group_start, group_session, low, clock,
+    read_txn, read_also_writes, writers, key_group, group_start, group_session, changed, low, clock,
 ):  # fmt: skip
     """RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
 
     Of the writers in one session the first one stands for all, and writers behind another such one are left out. If t3
-    writes x as well and sees all earlier writers of x, it commits before t2: then the row is WW(t3, t2).
+    writes x as well and sees all earlier writers of x, it commits before t2: then the row is WW(t3, t2). Looked at are
+    those versions that are ``changed``, see ``overtaken``.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     found = np.empty(len(session_start), np.int32)
     for v in range(len(version_txn)):
+        if not changed[v]:
+            continue
         t1, x = version_txn[v], version_key[v]
         j = low if t1 < 0 else txn_session[t1]
         first = 0 if t1 < 0 else session_start[j]

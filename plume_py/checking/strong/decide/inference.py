@@ -1,22 +1,25 @@
 """What every commit order must obey: the known edges, inferred to a fixpoint, or a cycle of them.
 
-Rounds: from the edges so far follow clocks (who commits before whom, who sees whom), from these follow more edges. An
-edge knows its round, so why it holds can be told later from the edges of earlier rounds.
+Rounds: from the edges so far follow clocks (who commits before whom, who sees whom), from these follow more edges. From
+the second round on only those are derived that follow from what has changed in the clocks. An edge knows its round, so
+why it holds can be told later from the edges of earlier rounds.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from plume_py.base import accel
+from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph import order_kernels, realtime_kernels
 from plume_py.checking.graph.causal import CLOCK_BYTES
 from plume_py.checking.strong.decide import infer_kernels, node_kernels
 from plume_py.checking.strong.decide.arrays import among
 from plume_py.checking.strong.decide.columns import Layout
-from plume_py.history.model import Int32s, Int64s
+from plume_py.history.model import Bools, Int8s, Int32s, Int64s
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, TRANSITIVE, WRITERS
 
 SO, WR, WW, RW = range(4)
@@ -98,6 +101,14 @@ class Known:
         return self.stale is not None or not self.acyclic
 
 
+class Changes(NamedTuple):
+    """Of whom or what more is known than before: 1 by node that commits, by transaction that sees, by version."""
+
+    commits: Int8s
+    views: Int8s
+    versions: Int8s
+
+
 class Inference:
     """Derives ``Known``; ``clock`` and ``seen`` are of the last round."""
 
@@ -106,9 +117,11 @@ class Inference:
         self.known = Known()
         self.whole = False
         self.clock = np.empty((0, 0), np.int32)
+        self._before: tuple[Int32s, Int32s] | None = None  # clock and seen of the last round, if both find room
+        self._twice = False
 
-    def run(self) -> Known:
-        """To the fixpoint, or to the first contradiction."""
+    def run(self, rounds: int = 1 << 62) -> Known:
+        """To the fixpoint, or to the first contradiction; a LimitError if that takes more than so many ``rounds``."""
         layout, known = self.layout, self.known
         steps, wide = 40, min(layout.history.sessions, 20)  # steps: of some rounds, per session
         work = steps * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
@@ -116,7 +129,7 @@ class Inference:
         base = self._base_rows()
         kept, passing = base, np.empty((0, 5), np.int32)
         known.rounds.append(base)
-        while True:
+        while len(known.rounds) <= rounds:
             self.limits.check(self.progress)
             known.rows = np.concatenate((kept, passing))
             stale = np.flatnonzero(known.rows[:, 1] < 0)
@@ -128,19 +141,21 @@ class Inference:
             if len(order) < layout.nodes:
                 known.acyclic = False
                 return known
-            ordered, overwritten = self._round(known.graph, order)
+            ordered, overwritten, stays = self._round(known.graph, order)
             ordered = _once(ordered)
             known.rounds.append(np.concatenate((ordered, overwritten)))
-            # Overwriters are derived anew each round, since the nearest ones imply the others.
-            more = overwritten[overwritten[:, 2] == WW]
+            # Overwriters that are derived anew replace those of before, since the nearest ones imply the others.
+            ordered = _once(np.concatenate((ordered, overwritten[overwritten[:, 2] == WW])))
             overwritten = overwritten[overwritten[:, 2] == RW]
-            ordered = _once(np.concatenate((ordered, more)))
+            if stays is not None:
+                overwritten = np.concatenate((passing[stays[layout.read_version[passing[:, 4]]]], overwritten))
             if not self.whole:  # else what is known already is seen by the clocks
                 ordered = _without(ordered, kept)
             if not len(ordered) and len(overwritten) == len(passing) and bool(np.all(overwritten == passing)):
                 known.rounds.pop()
                 return known
             kept, passing = np.concatenate((kept, ordered)), overwritten
+        raise LimitError(f"stopped after {rounds} rounds of inference")
 
     def progress(self) -> str:
         """How far it came, for people."""
@@ -186,36 +201,63 @@ class Inference:
         t2, t1, r = edges[direct, 0], edges[direct, 1], r[direct]
         return _rows(t2, t1, WW, layout.read_key[r], r)
 
-    def _round(self, graph: CommitGraph, order: Int32s) -> tuple[Int32s, Int32s]:
-        """What follows from the graph: orders of writers, and overwriters of what was read."""
+    def _round(self, graph: CommitGraph, order: Int32s) -> tuple[Int32s, Int32s, Bools | None]:
+        """What follows from the graph: orders of writers, and overwriters of what was read.
+
+        Where the clocks of the round before are at hand, only what is new; then the last says of which versions the
+        overwriters are the same as before.
+        """
         layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
         by_key = groups.key_group, groups.group_start, groups.group_session
         ordered, overwritten = [np.empty((0, 5), np.int32)], [np.empty((0, 5), np.int32)]
         start, reads = layout.readers
         for low, clock, seen in self._clocks(graph, order):
             self.limits.check(self.progress)
+            new = self._changes(clock, seen)
             ordered.append(infer_kernels.seen_writers(
                 layout.sees, layout.view, layout.reads.read_start, layout.read_key, layout.read_source,
-                history.txn_session, history.session_start, layout.key_writers, *by_key, low, clock, seen,
+                history.txn_session, history.session_start, layout.key_writers, *by_key, new.views, low, clock, seen,
             ))  # fmt: skip
             if layout.has(WRITERS, without=EVERYTHING):
                 ordered.append(infer_kernels.earlier_writers(
                     layout.sees, layout.view, history.txn_session, history.session_start,
-                    layout.key_writers, layout.writer_key, *by_key, low, clock, seen,
+                    layout.key_writers, layout.writer_key, *by_key, new.commits, low, clock, seen,
                 ))  # fmt: skip
             overwritten.append(infer_kernels.overwriters(
                 layout.sees, history.txn_session, history.session_start, start, layout.version_txn,
-                layout.version_key, reads, layout.read_txn, layout.also_writes, layout.key_writers, *by_key, low, clock,
+                layout.version_key, reads, layout.read_txn, layout.also_writes, layout.key_writers, *by_key,
+                new.versions, low, clock,
             ))  # fmt: skip
-        return np.concatenate(ordered), np.concatenate(overwritten)
+        stays = None if self._before is None else new.versions == 0
+        self._before = (clock, seen) if self._twice else None
+        return np.concatenate(ordered), np.concatenate(overwritten), stays
+
+    def _changes(self, clock: Int32s, seen: Int32s) -> Changes:
+        """What more is known than in the round before; everything, if that is not at hand."""
+        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
+        if self._before is None:
+            everything = np.ones(max(layout.nodes, len(layout.versions)), np.uint8)
+            return Changes(everything, everything, everything)
+        before, seen_before = self._before
+        rows = infer_kernels.changed_rows(before, clock)
+        views = rows[layout.view]
+        if len(seen):
+            views |= infer_kernels.changed_rows(seen_before, seen)
+        versions = np.zeros(len(layout.versions), np.uint8)
+        infer_kernels.overtaken(
+            history.session_start, layout.key_writers, layout.writer_key, layout.writer_version,
+            groups.key_group, groups.group_start, groups.group_session, before, clock, rows, versions,
+        )  # fmt: skip
+        return Changes(rows, views, versions)
 
     def _clocks(self, graph: CommitGraph, order: Int32s) -> Iterator[tuple[int, Int32s, Int32s]]:
         """(low, clock, seen), a block of sessions at a time."""
         layout, history = self.layout, self.layout.history
         seeing = visibility_graph(layout, self.known.rows) if layout.by_session else None
         rows = layout.nodes + (layout.transactions if seeing is not None else 0)
-        width = max(1, min(history.sessions, self.limits.room(CLOCK_BYTES) // (4 * max(1, rows))))
-        self.whole = width >= history.sessions
+        room = self.limits.room(CLOCK_BYTES) // (4 * max(1, rows))
+        width = max(1, min(history.sessions, room))
+        self.whole, self._twice = width >= history.sessions, room >= 2 * history.sessions
         for low in range(0, max(1, history.sessions), width):
             size = min(width, history.sessions - low)
             self.limits.reserve(4 * rows * size, self.progress)
@@ -260,15 +302,15 @@ def _once(rows: Int32s) -> Int32s:
     """Each edge once."""
     if not len(rows):
         return rows
-    return rows[np.unique(_codes(rows), return_index=True)[1]]
+    return rows[np.unique(edge_codes(rows), return_index=True)[1]]
 
 
 def _without(rows: Int32s, known: Int32s) -> Int32s:
     """The rows whose edge is not known yet."""
-    return rows[~among(_codes(rows), np.sort(_codes(known)))]
+    return rows[~among(edge_codes(rows), np.sort(edge_codes(known)))]
 
 
-def _codes(rows: Int32s) -> Int64s:
+def edge_codes(rows: Int32s) -> Int64s:
     """A number for each edge."""
     source, target, relation = (rows[:, column].astype(np.int64) for column in range(3))
     codes: Int64s = np.left_shift(source, 34) | np.left_shift(target + 1, 2) | relation

@@ -8,7 +8,7 @@ from plume_py.base.text import key_text, txn_text
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step, Violation
-from plume_py.checking.strong.decide.answer import Decision
+from plume_py.checking.strong.decide.answer import Core, Decision
 from plume_py.checking.strong.explain.naming import broken_level, named
 from plume_py.checking.strong.explain.proof_steps import ProofWriter, chain
 from plume_py.checking.strong.small.argument import Levels, Refuter
@@ -21,6 +21,10 @@ from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_AN
 
 # Why the shape of the cycle is a contradiction.
 RULES = {name: level.rule for name, level in LEVELS.items()} | {DECLARED: "each by the level it runs at"}
+
+# So many violations are told of one decision; further ones only from cores with at most so many transactions.
+AT_ONCE = 4
+SMALL = 12
 
 
 @dataclass(frozen=True)
@@ -39,20 +43,32 @@ def explain(
     level: "str | Mapping[int, str] | Int8s",
     limits: Limits | None = None,
 ) -> list[Explained]:
-    """The violation that ``decision`` found, or none if the level holds, is undecided, or is broken by weak patterns.
+    """What ``decision`` found: nothing if the level holds, is undecided, or is broken by weak patterns.
 
+    The first violation comes from the smallest core, others from small cores that share no transaction with it or each
+    other.
     ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``. At ``limits``
     it ends with a LimitError.
     """
-    if decision.ok is not False or decision.core is None:
-        return []
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
+    told: list[Explained] = []
+    used: set[int] = set()
+    for core in decision.cores:
+        if len(told) == AT_ONCE:
+            break
+        if not told or (len(core.transactions) <= SMALL and used.isdisjoint(core.transactions)):
+            told.append(_from_core(analysis, core, levels, limits))
+            used.update(told[-1].transactions)
+    return told
+
+
+def _from_core(analysis: Analysis, core: Core, levels: Levels, limits: Limits | None) -> Explained:
     position = analysis.causal.position
 
     def refuter_at(level: Levels) -> Refuter:
         return Refuter(analysis.history, analysis.reads, level, position, limits, analysis.real_time)
 
-    facts, proof = refuter_at(levels).argue(decision.core.transactions)
+    facts, proof = refuter_at(levels).argue(core.transactions)
     for weaker in _weaker(levels):
         # What breaks a weaker level, too, is better told at that one.
         refuter = refuter_at(weaker)
@@ -61,8 +77,8 @@ def explain(
             levels = weaker
             break
     if proof is None:
-        return [_unexplained(analysis, facts, levels)]
-    return [_violation(analysis, facts, proof, levels)]
+        return _unexplained(analysis, facts, levels)
+    return _violation(analysis, facts, proof, levels)
 
 
 def _weaker(levels: Levels) -> list[str]:
