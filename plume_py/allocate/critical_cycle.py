@@ -21,7 +21,7 @@ class CriticalCycle:
     """A critical cycle at ``level``, the instances on it, and a run that is not serializable, if one was found."""
 
     level: str
-    workload: Workload  # the instances on the cycle, in its order from P1 on
+    workload: Workload  # the instances on the cycle and those that have to run before them, in session order
     levels: tuple[str, ...]  # of these instances
     cycle: Cycle  # numbers are those of ``workload``
     history: History | None
@@ -40,7 +40,7 @@ def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[
     """
     told: CriticalCycle | None = None
     for cycle in pivot_cycles(case.rules, pivot, level):
-        members = cycle.members
+        members = case.run_with(cycle.members)
         on_cycle = _distinctly_named(case.workload.restricted(members))
         at = [level if member == pivot else levels[member] for member in members]
         history, decided = search_history(on_cycle, at, limits)

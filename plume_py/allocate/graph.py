@@ -18,7 +18,7 @@ class ConflictGraph(NamedTuple):
 
     r_start: Int32s
     r_cell: Int32s
-    how: Int8s  # of reads: 0 in an update statement, 1 once, 2 by more than one statement
+    how: Int8s  # of reads: 0 in an update statement, 1 once, 2 by more than one statement, 3 locked by it
     w_start: Int32s
     w_cell: Int32s
     u_start: Int32s
@@ -35,6 +35,7 @@ class ConflictGraph(NamedTuple):
     read_block: Int32s  # of a read of a cell with a single other writer
     session_block: Int32s
     certain: Bools  # of a cell: whoever may write it surely does
+    many: Bools  # of a cell: it stands for more than one row
 
 
 def build(sets: Sets) -> ConflictGraph:
@@ -58,6 +59,7 @@ def build(sets: Sets) -> ConflictGraph:
         kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
         _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),
         np.bincount(sets.may.cell, minlength=sets.cells) == np.bincount(sets.must.cell, minlength=sets.cells),
+        sets.many,
     )  # fmt: skip
 
 

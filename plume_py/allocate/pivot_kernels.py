@@ -13,9 +13,10 @@ Levels come as what P2 ``sees``, bits of levels.table:
 - AT_COMMIT: P1 = P3 is not seen in part, so P1 = P3 enters by RW or WW only; with WRITERS, by RW only.
 - Not even AT_COMMIT, as engines keep it: each statement sees all that is committed, so also P3 when P1 is of P2's
   session. An update statement holds its row from reading to commit, so it is no RW edge out of P2, and one into P2 only
-  if P2 sees it.
+  if P2 sees it. A statement that only locks its row holds it, too, but whoever writes it later need not see that.
 - P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only without AT_COMMIT can
-  P2 have read x twice.
+  P2 have read x twice. Where x stands for many rows, P1 and P3 may have written two of them; without AT_COMMIT a
+  statement that only reads sees them all at one moment.
 - PREFIX and WRITERS: where P1 surely shares a written cell with P2, and its level looks out for WRITERS, too, one sees
   the other, so P1 -RW-> P2 is no way in.
 """
@@ -56,7 +57,7 @@ def pivot(g, p, sees, guarded, mark, cycle):
     for i in range(g.u_start[p], g.u_start[p + 1]):
         mark[g.u_cell[i]] = p
     for i in range(g.r_start[p], g.r_start[p + 1]):
-        if not sees & AT_COMMIT and g.how[i] == 0:
+        if not sees & AT_COMMIT and (g.how[i] == 0 or g.how[i] == 3):
             continue
         y = g.r_cell[i]
         if sees & WRITERS and g.certain[y] and mark[y] == p:  # every P3 surely writes it, and so does p
@@ -109,7 +110,7 @@ def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
         return False
     for i in range(g.r_start[p], g.r_start[p + 1]):
         x = g.r_cell[i]
-        if x == y and not (not sees & AT_COMMIT and g.how[i] == 2):
+        if x == y and not (g.many[x] if sees & AT_COMMIT else g.how[i] == 2):
             continue
         if g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block):
             continue

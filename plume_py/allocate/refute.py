@@ -5,10 +5,10 @@ histories; what it finds is a history that the mixed checker accepts and the ser
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 
-from plume_py.allocate.workload import Instance, Workload
+from plume_py.allocate.workload import EVERY, Access, Instance, Workload
 from plume_py.base.limits import Limits
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
@@ -67,11 +67,12 @@ def _outcomes(instances: Sequence[Instance]) -> Iterator[tuple[AccessSets, ...]]
 
 
 def _turnouts(instance: Instance) -> Iterator[AccessSets]:
-    maybe = [i for i, access in enumerate(instance.accesses) if access.conditional]
+    accesses = [row for access in instance.accesses for row in _rows(access)]
+    maybe = [i for i, access in enumerate(accesses) if access.conditional]
     for chosen in product((True, False), repeat=len(maybe)):
         left_out = {i for i, happens in zip(maybe, chosen, strict=True) if not happens}
         reads, writes = set[str](), set[str]()
-        for i, access in enumerate(instance.accesses):
+        for i, access in enumerate(accesses):
             if i in left_out:
                 continue
             if access.reads and access.cell not in writes:
@@ -79,6 +80,20 @@ def _turnouts(instance: Instance) -> Iterator[AccessSets]:
             if access.writes:
                 writes.add(access.cell)
         yield AccessSets(frozenset(reads), frozenset(writes))
+
+
+def _rows(access: Access) -> list[Access]:
+    """An access to every row as accesses to two rows: it looks at both, and may write any of them."""
+    if not access.whole_table:
+        return [access]
+    return [
+        replace(
+            access,
+            key=tuple(part + str(row) if part == EVERY else part for part in access.key),
+            conditional=access.conditional or access.writes,
+        )
+        for row in (1, 2)
+    ]
 
 
 def _search(

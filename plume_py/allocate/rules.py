@@ -24,13 +24,14 @@ SLICE = 256
 
 
 def simple_rules(sets: Sets, *, repaired: bool) -> list[str]:
-    """Theorem 6.18; ``repaired``: an instance that follows another in its session cannot count on reading one key only,
+    """Theorem 6.18; ``repaired``: an instance that follows another in its session cannot count on reading one row only,
     only certain writes protect, and instances of its own session do no harm."""
     writers = _writers(sets)
     levels = []
     for p in range(sets.instances):
         reads, writes = sets.reads.of(p), sets.may.of(p)
-        if not reads or (not writes and len(reads) == 1 and not (repaired and sets.place[p])):
+        one = len(reads) == 1 and not sets.many[min(reads)]
+        if not reads or (not writes and one and not (repaired and sets.place[p])):
             levels.append("RA")
         elif not writes:
             levels.append("PC")

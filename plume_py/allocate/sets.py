@@ -1,8 +1,9 @@
 """The read and write sets of all instances as columns, by instance and by cell.
 
 ``reads`` are external: a read of what the instance itself surely wrote before sees no other transaction. ``how`` says
-by which statements: IN_UPDATE only, ONCE by a statement that only reads, or AGAIN, by more than one statement. ``may``
-holds every possible write, ``must`` the certain ones.
+by which statements: IN_UPDATE only, ONCE by a statement that only reads, or AGAIN, by more than one statement; HELD by
+one that locks the row and leaves it as it is. ``may`` holds every possible write, ``must`` the certain ones. A cell
+that stands for ``many`` rows is never written for certain, nor held, nor read as one.
 """
 
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from plume_py.allocate.workload import UPDATE, Access, Instance, Workload
-from plume_py.history.model import Int8s, Int32s
+from plume_py.history.model import Bools, Int8s, Int32s
 
-IN_UPDATE, ONCE, AGAIN = range(3)
+IN_UPDATE, ONCE, AGAIN, HELD = range(4)
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Sets:
     how: Int8s  # of each entry of reads
     may: Rows
     must: Rows
+    many: Bools  # of a cell: does it stand for more than one row?
     session: Int32s
     place: Int32s  # within the session
 
@@ -77,7 +79,9 @@ def gather(workload: Workload) -> Sets:
         how += reads.values()
     reads_rows, may_rows, must_rows = map(_rows, lists)
     session, place = _sessions(workload)
-    return Sets(names, reads_rows, np.array(how, np.uint8), may_rows, must_rows, session, place)
+    many = np.zeros(len(names), np.bool_)
+    many[[numbers[identity] for identity in spread]] = True
+    return Sets(names, reads_rows, np.array(how, np.uint8), may_rows, must_rows, many, session, place)
 
 
 def _sets(
@@ -92,12 +96,23 @@ def _sets(
         certain = not access.conditional and access.identity not in spread
         for cell in cells:
             if access.reads and cell not in must:
-                reads[cell] = AGAIN if cell in reads else IN_UPDATE if access.kind == UPDATE else ONCE
+                reads[cell] = _how(reads.get(cell), access)
             if access.writes:
                 may[cell] = None
                 if certain:
                     must[cell] = None
     return reads, may, must
+
+
+def _how(before: int | None, access: Access) -> int:
+    """How a cell is read that was read so before: a row that is surely held does not change any more."""
+    if before == HELD:
+        return HELD
+    if before is not None:
+        return AGAIN
+    if access.kind == UPDATE:
+        return IN_UPDATE
+    return HELD if access.locks and not access.conditional and not access.whole_table else ONCE
 
 
 def _spread(instances: list[Instance], names: list[str]) -> dict[str, list[int]]:

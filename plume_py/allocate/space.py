@@ -36,9 +36,20 @@ class WorkloadCase:
     workload: Workload
     group: list[int]
     judged: list[int]
+    as_given: bool = True  # these instances and no others, so that none comes without those before it in its session
 
     def __post_init__(self) -> None:
         self.rules = Refined(gather(self.workload))
+
+    def run_with(self, chosen: Collection[int]) -> list[int]:
+        """These instances and what has to run before them, in the order of the sessions. All others may run later."""
+        if not self.as_given:
+            return sorted(chosen)
+        session, place = self.rules.sets.session.tolist(), self.rules.sets.place.tolist()
+        last: dict[int, int] = {}
+        for i in chosen:
+            last[session[i]] = max(last.get(session[i], 0), place[i])
+        return [i for i in range(len(session)) if place[i] <= last.get(session[i], -1)]
 
     def guards(self, levels: Sequence[str]) -> Int8s:
         """How the instances guard what they write when the groups run at ``levels``."""
@@ -188,7 +199,7 @@ def _neighbourhood(
             for _ in range(2):
                 rows.append((program(*_filled(program.params, chosen, taken)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
-    return WorkloadCase(workload, [row[1] for row in rows], [len(before)])
+    return WorkloadCase(workload, [row[1] for row in rows], [len(before)], as_given=False)
 
 
 def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:

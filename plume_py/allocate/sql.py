@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program
@@ -60,18 +61,31 @@ def programs(file: File) -> list[Program]:
     """One for each transaction."""
     for transaction in file.transactions:
         resolve(transaction, file)
-    found = [a for t in file.transactions for stmt in t.body for a in access.accesses(stmt, file)]
+    by_transaction = [[a for s in t.body for a in access.accesses(s, file)] for t in file.transactions]
+    found = list(chain.from_iterable(by_transaction))
     whole = _Whole(
         file,
-        {a.table.lower() for a in found if a.kind in ("insert", "delete") or (a.kind == "update" and _moves(a, file))},
+        _come(found, file) | _go(found, file),
+        _go(found, file),
+        set().union(*(_come(own, file) & _go(own, file) for own in by_transaction)),
         _doubtful({text for a in found for _, text in a.equal}),
     )
     return [_Translation(whole, transaction).program() for transaction in file.transactions]
 
 
+def _come(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
+    """The tables in which rows appear."""
+    return {a.table.lower() for a in accesses if a.kind == "insert" or _moves(a, file)}
+
+
+def _go(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
+    """The tables from which rows disappear."""
+    return {a.table.lower() for a in accesses if a.kind == "delete" or _moves(a, file)}
+
+
 def _moves(a: access.TableAccess, file: File) -> bool:
     """Does an update change the primary key, so that a row goes and another comes?"""
-    table = file.table(a.table)
+    table = file.table(a.table) if a.kind == "update" else None
     return table is not None and any(column in table.primary_key for column in a.columns)
 
 
@@ -96,6 +110,8 @@ class _Whole:
 
     file: File
     growing: set[str]  # tables whose rows come and go
+    shrinking: set[str]  # those whose rows go
+    replaced: set[str]  # those of which one transaction may delete a row and insert it again
     doubtful: set[str]  # constants that are not surely different
 
 
@@ -207,7 +223,8 @@ class _Translation:
                     None
                 )
             if a.kind == "read":
-                yield from self._reads(table, key, a.columns, a)
+                waits = bool(a.lock) or (isinstance(stmt, Change) and not _asks(stmt))
+                yield from self._reads(table, key, a.columns, a, waits)
             elif a.kind == "update":
                 yield from self._update(table, key, a)
             else:
@@ -233,13 +250,23 @@ class _Translation:
             self.notes[f"line {line}: this query is not looked into: every row of {', '.join(tables)} counts"] = None
 
     def _reads(
-        self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.TableAccess
+        self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.TableAccess, waits: bool
     ) -> Iterator[Access]:
-        """The columns, and whether the row is there; a condition on other columns reads those, too."""
+        """The columns, and whether the row is there; a condition on other columns reads those, too.
+
+        A statement that locks finds rows first and looks again once it has waited for them: so a scan reads twice, and
+        so does a search for one row that somebody deletes and inserts again. The columns of one row are read once it is
+        held; a condition may leave the row alone.
+        """
         # a lock that others can share, or that leaves rows out, keeps nobody away
         weak = a.lock in ("share", "skip")
-        for column in dict.fromkeys([ROW, *self._tested(table, key, a), *columns]):
-            yield Access(READ, f"{table}.{column}", key, weak, locks=bool(a.lock))
+        tested = self._tested(table, key, a)
+        for column in dict.fromkeys([ROW, *tested, *columns]):
+            looked_at = Access(READ, f"{table}.{column}", key, weak)
+            if waits and (EVERY in key or (column == ROW and table in self.whole.replaced)):
+                yield looked_at
+            held = waits and not weak and column not in (ROW, *tested)
+            yield replace(looked_at, locks=bool(a.lock) or held)
 
     def _tested(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> list[str]:
         """The columns that decide whether a row is meant; those of a key that is known tell nothing more."""
@@ -248,17 +275,21 @@ class _Translation:
         return [column for column in a.tested if column not in keys]
 
     def _row(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
-        """A row that comes or goes. Both look whether it is there, an INSERT at the newest version."""
+        """A row that comes or goes. Both look whether it is there, an INSERT at the newest version.
+
+        Two INSERTs of a key are a conflict only as long as the row stays: whoever waited for one that is gone again
+        inserts it on an old snapshot.
+        """
         if a.kind == "delete":
-            yield from self._reads(table, key, (), a)
-        sure = a.kind == "insert" and self._surely_there(key, a)
+            yield from self._reads(table, key, (), a, waits=True)
+        sure = a.kind == "insert" and self._surely_there(key, a) and table not in self.whole.shrinking
         yield Access(UPDATE if a.kind == "insert" and EVERY not in key else WRITE, f"{table}.{ROW}", key, not sure)
         for column in a.columns:
             yield Access(WRITE, f"{table}.{column}", key, not sure)
 
     def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
         if not a.sure:
-            yield from self._reads(table, key, (), a)
+            yield from self._reads(table, key, (), a, waits=True)
         if _moves(a, self.file):
             self.notes[f"line {a.line}: the primary key of {table} is changed: every row counts"] = None
             own = self.file.table(table)
@@ -325,6 +356,11 @@ def _made_up(text: str, table: str) -> str:
     """The parameter that stands for a key which the database makes up."""
     _, line, number, column = text.split(" ")
     return f"{table}_{column}_of_line_{line}" + (f"_{number}" if number != "0" else "")
+
+
+def _asks(stmt: Change) -> bool:
+    """Has it subqueries?"""
+    return stmt.tree.find(engine().exp.Select) is not None
 
 
 def _assigned(body: Sequence[Statement]) -> Iterator[str]:

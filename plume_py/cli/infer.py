@@ -11,7 +11,8 @@ from plume_py.base.exits import ExitCode
 from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
 
 if TYPE_CHECKING:
-    from plume_py.infer.driver import InferenceResult, InferOptions, Together
+    from plume_py.infer.driver import InferenceResult, InferOptions
+    from plume_py.infer.together import Together
 
 SERVERS = ("postgresql", "mariadb")
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
@@ -21,7 +22,11 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 @click.argument("app", metavar="APP")
 @click.option("--store", type=click.Choice(STORES), help="Whose levels [default: postgresql, or those of --run].")
 @click.option("--txn", "names", metavar="NAME", multiple=True, help="Only this transaction. Repeatable.")
-@click.option("--rows", type=click.IntRange(1, 6), default=2, show_default=True, help="Rows per table at the start.")
+@click.option(
+    "--rows",
+    type=click.IntRange(1, 12),
+    help="Rows per table at the start.  [default: as many as APP counts, from 3 to 8]",
+)
 @click.option("--steps", type=click.IntRange(0, 4), default=2, show_default=True, help="Commits of others in between.")
 @click.option("--prove", is_flag=True, help="Try to prove what no violation was found for, without bounds.")
 @click.option("--serializability", is_flag=True, help="Without invariant: the effect must equal a serial one.")
@@ -36,7 +41,7 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", "folder", metavar="DIR", help="Draw each counterexample into this folder.")
 @picture_option
-@click.option("--partners", is_flag=True, help="Then let others run at their own levels, not one after the other.")
+@click.option("--partners", is_flag=True, help="Tell how all fare together, each at its own level.")
 @click.option("--run", "server", type=click.Choice(SERVERS), help="Then run it on a private server, under contention.")
 @click.option("--all-vectors", "every", is_flag=True, help="With --run: every assignment of levels.")
 @click.option(
@@ -65,8 +70,9 @@ def command(
     APP is a SQL file, a Python file (which is executed), or the name of an example: courseware, tpcc, tpcc_lite, bank,
     withdrawal, savings, add_interest, doctors, unique_ids, counters.
 
-    Exit code: 0 every transaction has such a level, 1 some has none (or a run at these levels broke the invariant),
-    2 wrong usage, 3 undecided, 4 APP cannot be read.
+    Exit code: 0 every transaction has such a level, and with --prove it is proved; 1 some has none (or a run at these
+    levels broke the invariant), 2 wrong usage, 3 undecided, or with --prove some level is a candidate only, 4 APP
+    cannot be read.
 
     \b
     Examples:
@@ -88,9 +94,10 @@ def command(
     extra: dict[str, Any] = {}
     if style == "text":
         from plume_py.infer.report import text, together_text
+        from plume_py.infer.together import mixes_serializable
 
         click.echo(text(result, examples=not brief))
-        if together is not None:
+        if together is not None and (partners or together.raised or mixes_serializable(result)):
             click.echo(together_text(result, together, not brief))
     if folder:
         _draw(result, folder, formats)
@@ -126,19 +133,20 @@ def _print_json(result: "InferenceResult", together: "Together | None", extra: d
 
 
 def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
-    """Partners at their own levels: if wanted, and always where SERIALIZABLE beside weaker levels promises less."""
-    from plume_py.infer.driver import MISSING, check_together, has_solver, mixes_serializable
+    """Partners at their own levels, which is what they will have; the explorer and serial orders know no partners."""
+    from plume_py.infer.driver import MISSING, has_solver
+    from plume_py.infer.together import check_together, mixes_serializable
 
-    if not partners and (params["serializability"] or not mixes_serializable(result)):
+    if params["serializability"] and not partners:
         return None
     if not has_solver():
         if partners:
             raise IsocheckError(MISSING)
-        # The levels would look final, but here SERIALIZABLE beside weaker ones is less than was assumed.
-        note = "these levels were not checked together, which needs z3: SERIALIZABLE watches only its own kind"
-        click.echo(f"note: {note}", err=True)
+        # The levels would look final, but partners at weak levels do more than was assumed.
+        watched = ": SERIALIZABLE watches only its own kind" if mixes_serializable(result) else ""
+        click.echo(f"note: these levels were not checked together, which needs z3{watched}", err=True)
         return None
-    return check_together(result, replace(_options(params), engine="z3", prove=False))
+    return check_together(result, replace(_options(params), engine="z3"))
 
 
 def _run(
@@ -187,23 +195,28 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
 
         result: InferenceResult = infer_serial(program, CATALOGUE[store], names, options)
         return result
-    return infer(program, CATALOGUE[store], names, options)
+    return infer(program, CATALOGUE[store], names, options, with_others=True)
 
 
 def _options(params: dict[str, Any]) -> "InferOptions":
     """What to look for; who says how long all may take does not mind how long a question does."""
     from plume_py.infer.driver import InferOptions
 
-    options = InferOptions(params["rows"], params["steps"], params["engine"], params["prove"], limits=params["limits"])
+    options = InferOptions(
+        params["rows"] or 0, params["steps"], params["engine"], params["prove"], limits=params["limits"]
+    )
     return options if params["timeout"] is None else replace(options, seconds=params["timeout"])
 
 
 def _exit_code(result: "InferenceResult") -> ExitCode:
-    from plume_py.infer.driver import VIOLATED
+    from plume_py.infer.driver import PROVED, VIOLATED
 
     if any(all(verdict.answer == VIOLATED for verdict in txn.levels) for txn in result.transactions):
         return ExitCode.VIOLATION
-    return ExitCode.HOLDS if all(txn.weakest for txn in result.transactions) else ExitCode.UNDECIDED
+    headlines = [result.headline(txn) for txn in result.transactions]
+    if result.proves and any(verdict is None or verdict.answer != PROVED for verdict in headlines):
+        return ExitCode.UNDECIDED
+    return ExitCode.HOLDS if all(headlines) else ExitCode.UNDECIDED
 
 
 def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:

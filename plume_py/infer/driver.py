@@ -8,13 +8,17 @@ from time import monotonic
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.infer.language import ir
+from plume_py.infer.language.bounds import most_counted, rows_for
+from plume_py.infer.language.conflicts import takes_rows_at_once
 from plume_py.infer.run.explorer import Explorer
 from plume_py.infer.run.replay import Replay, replay
-from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
+from plume_py.infer.run.schedule import Counterexample, ReplayError
 from plume_py.infer.run.serial import CLAUSE
 from plume_py.infer.stores import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
+EXPLORED = 2  # rows per table for the explorer, which goes through all contents of them
+ROW_BY_ROW = "a scan that locks takes one row after the other here, while others change what it looks for"
 MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engine explore"
 
 
@@ -38,6 +42,11 @@ class LevelAnswer:
     is_empty: bool = False  # there was no state to begin with, so nothing was found out
 
 
+def is_safe(verdict: LevelAnswer) -> bool:
+    """Does it keep the invariant, as far as is known?"""
+    return verdict.answer in (PROVED, BOUNDED)
+
+
 @dataclass
 class TransactionVerdict:
     """All levels of a store for one transaction."""
@@ -47,8 +56,15 @@ class TransactionVerdict:
 
     @property
     def weakest(self) -> LevelAnswer | None:
-        """The first level of the store's list that keeps the invariant, as far as is known."""
-        return next((verdict for verdict in self.levels if verdict.answer in (PROVED, BOUNDED)), None)
+        """The first level of the store's list that keeps the invariant: proved, if a proof was asked for and some
+        level has one, else as far as is known."""
+        proved = (verdict for verdict in self.levels if verdict.answer == PROVED)
+        return next(proved, self.candidate)
+
+    @property
+    def candidate(self) -> LevelAnswer | None:
+        """The first level at which no violation was found."""
+        return next((verdict for verdict in self.levels if is_safe(verdict)), None)
 
 
 @dataclass
@@ -62,13 +78,20 @@ class InferenceResult:
     steps: int
     engine: str
     seconds: float = 0.0
+    others: list[TransactionVerdict] = field(default_factory=list)  # not asked for, but partners of those that were
+    proves: bool = False  # was a proof asked for?
+    settled: dict[str, LevelAnswer] = field(default_factory=dict)  # with partners at their own levels (``together``)
+
+    def headline(self, txn: TransactionVerdict) -> LevelAnswer | None:
+        """The answer to act on."""
+        return self.settled.get(txn.name, txn.weakest)
 
 
 @dataclass(frozen=True)
 class InferOptions:
     """What to look for, and how far."""
 
-    rows: int = 2
+    rows: int = 0  # per table at the start; 0: as many as the program counts, and some at least
     steps: int = 2
     engine: str = "auto"
     prove: bool = False
@@ -87,76 +110,37 @@ def infer(
     names: tuple[str, ...] = (),
     options: InferOptions = InferOptions(),
     progress: Callable[[str], None] = lambda _: None,
+    with_others: bool = False,
 ) -> InferenceResult:
-    """The weakest level of each transaction (of those named, or of all)."""
+    """The weakest level of each transaction (of those named, or of all).
+
+    ``with_others``: those that were not named are looked at, too, since they are partners of the others.
+    """
     engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
     if (engine == "z3" or options.prove) and not has_solver():
         raise IsocheckError(MISSING)
     begin = monotonic()
-    search = _Symbolic(program, options) if engine == "z3" else _Explicit(program, options)
+    rows = options.rows or (rows_for(program) if engine == "z3" else EXPLORED)
+    options = replace(options, rows=rows)
+    search = SymbolicSearch(program, options) if engine == "z3" else _Explicit(program, options)
     found = []
     for txn in program.transactions:
-        if names and txn.name not in names:
+        if names and txn.name not in names and not with_others:
             continue
         verdicts = []
         for level in store.levels:
             progress(f"{txn.name} at {level.name}")
             verdicts.append(_verdict(search, program, txn.name, level, options))
         found.append(TransactionVerdict(txn.name, verdicts))
-    return InferenceResult(program, store, found, options.rows, options.steps, engine, monotonic() - begin)
-
-
-@dataclass
-class Together:
-    """Levels at which all were checked with partners at their own levels, and what was wrong on the way."""
-
-    levels: dict[str, LevelModel]
-    raised: dict[str, str]  # transaction -> the level it would have alone
-    troubles: list[tuple[str, LevelAnswer]]  # what made us raise levels
-    verdicts: dict[str, LevelAnswer]
-
-
-def mixes_serializable(result: InferenceResult) -> bool:
-    """Is SERIALIZABLE used beside weaker levels, on a store where it then promises less?"""
-    levels = [txn.weakest.level for txn in result.transactions if txn.weakest is not None]
-    weaker = any(not level.is_serial for level in levels)
-    return weaker and any(level.is_serial and result.store.mixed(level) is not level for level in levels)
-
-
-def check_together(result: InferenceResult, options: InferOptions) -> Together:
-    """Each transaction at its inferred level, its partners at theirs; where that fails, all become serializable."""
-    levels = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
-    alone, troubles = dict(levels), list[tuple[str, LevelAnswer]]()
-    strongest = result.store.levels[-1]
-    while True:
-        verdicts = _with_partners(result, levels, options)
-        broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.examples]
-        partners = {
-            event.transaction
-            for name, verdict in broken
-            for found in verdict.examples.values()
-            for event in (*found.example.events, Commit(name, ()))
-            if event is not None
-        }
-        raised = {name for name in partners if levels.get(name, strongest) != strongest}
-        if not raised:
-            changed = {name: alone[name].name for name in levels if levels[name] != alone[name]}
-            return Together(levels, changed, troubles, verdicts)
-        troubles += broken
-        levels.update(dict.fromkeys(raised, strongest))
-
-
-def _with_partners(
-    result: InferenceResult, levels: dict[str, LevelModel], options: InferOptions
-) -> dict[str, LevelAnswer]:
-    all_serial = all(level.is_serial for level in levels.values())
-    mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
-    search = _Symbolic(result.program, options, mixed)
-    return {name: search.verdict(name, level) for name, level in mixed.items()}
+    asked = [txn for txn in found if not names or txn.name in names]
+    others = [txn for txn in found if txn not in asked]
+    return InferenceResult(
+        program, store, asked, rows, options.steps, engine, monotonic() - begin, others, options.prove
+    )
 
 
 def _verdict(
-    search: "_Symbolic | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
+    search: "SymbolicSearch | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
 ) -> LevelAnswer:
     """As far as the limits allow."""
     try:
@@ -164,16 +148,22 @@ def _verdict(
         verdict = search.verdict(name, level)
     except LimitError as error:
         return LevelAnswer(level, UNDECIDED, note=str(error))
+    counted = most_counted(program)
+    if verdict.answer == BOUNDED and not level.is_serial and options.rows < counted:
+        note = f"{verdict.note}; but {counted} rows are counted, so this says little; raise --rows, or use --prove"
+        verdict = replace(verdict, answer=UNDECIDED, note=note)
+    if verdict.answer == BOUNDED and level.row_by_row and not takes_rows_at_once(program.transaction(name), program):
+        return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
         try:
-            return _proved(verdict, program, name, options)
+            return proved(verdict, program, name, options)
         except LimitError as error:
             if verdict.answer == BOUNDED:
                 verdict.note += f"; not proved: {error}"
     return verdict
 
 
-def _proved(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
+def proved(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
     """The verdict, without bounds if that can be proved."""
     from plume_py.infer.proof.prove import prove
 
@@ -187,7 +177,7 @@ def _proved(verdict: LevelAnswer, program: ir.Application, name: str, options: I
     return verdict
 
 
-class _Symbolic:
+class SymbolicSearch:
     """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
 
     def __init__(
@@ -324,7 +314,8 @@ def _smaller(example: Counterexample) -> list[Counterexample]:
     found = []
     for place, event in enumerate(example.events):
         if event is not None:
-            found.append(replace(example, events=example.events[:place] + example.events[place + 1 :]))
+            fewer_events = example.events[:place] + example.events[place + 1 :]
+            found.append(replace(example, events=fewer_events, begun=example.begun - (place < example.begun)))
     for table, rows in enumerate(example.initial):
         for place in range(len(rows)):
             fewer = (*example.initial[:table], rows[:place] + rows[place + 1 :], *example.initial[table + 1 :])

@@ -15,13 +15,13 @@ from plume_py.infer.driver import (
     ConfirmedExample,
     InferenceResult,
     LevelAnswer,
-    Together,
     TransactionVerdict,
 )
 from plume_py.infer.language import ir
 from plume_py.infer.language.to_sql import Sql, literal, values_in
 from plume_py.infer.run.evaluate import State
 from plume_py.infer.run.schedule import Commit, Moment
+from plume_py.infer.together import Together
 
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
 
@@ -54,7 +54,7 @@ def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[st
 
 
 def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style: Style) -> Iterator[str]:
-    weakest = txn.weakest
+    weakest = result.headline(txn)
     name = f"  {display(txn.name):<{width}}  "
     if weakest is None:
         none = "no level keeps the invariant" if _always_violated(txn) else "undecided"
@@ -62,7 +62,7 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
     else:
         said = result.store.says.get(weakest.level.name, weakest.level.name)
         label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
-        yield name + style(label, bold=True)
+        yield from wrapped(name, style(label, bold=True) + _standing(result, txn, weakest), " " * (width + 4), 100)
     for verdict in txn.levels:
         lead = f"  {'':<{width}}    {verdict.level.name:<4} "
         detail = verdict.note
@@ -70,10 +70,25 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
         if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
             yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
         elif verdict.answer == VIOLATED:
-            yield f"{lead}{answer}: {', '.join(display(name) for name in verdict.examples)}"
+            beside = f", {display(detail, 200)}" if detail else ""
+            yield f"{lead}{answer}: {', '.join(display(name) for name in verdict.examples)}{beside}"
         else:
             colon = ":" if verdict.answer == UNDECIDED else ""
             yield from wrapped(f"{lead}{answer}{colon}", f" {detail}" if detail else "", " " * (width + 12), 100)
+
+
+def _standing(result: InferenceResult, txn: TransactionVerdict, headline: LevelAnswer) -> str:
+    """What a level rests on: a proof, if one was asked for; what was found for a weaker one is a candidate."""
+    told = ""
+    if txn.weakest is not None and headline.level.name != txn.weakest.level.name:
+        told += f" instead of {txn.weakest.level.name}: this store's SERIALIZABLE watches only its own kind"
+    if not result.proves:
+        return told
+    told += ", proved" if headline.answer == PROVED else ", a candidate only, not proved"
+    other = txn.candidate
+    if headline.answer == PROVED and other is not None and other.answer != PROVED:
+        told += f"; candidate: {other.level.name}, {other.note}"
+    return told
 
 
 def _always_violated(txn: TransactionVerdict) -> bool:
@@ -196,9 +211,10 @@ def data(result: InferenceResult) -> dict[str, Any]:
 
 
 def _transaction_data(result: InferenceResult, txn: TransactionVerdict) -> dict[str, Any]:
-    weakest = txn.weakest
+    weakest = result.headline(txn)
     return {
         "name": txn.name,
+        "candidate": txn.candidate.level.name if txn.candidate else None,
         "level": weakest.level.name if weakest else None,
         "answer": weakest.answer if weakest else VIOLATED if _always_violated(txn) else UNDECIDED,
         "levels": {

@@ -8,6 +8,7 @@ what must still be so at commit.
 from dataclasses import asdict, dataclass, replace
 
 from plume_py.infer.language import ir
+from plume_py.infer.language.conflicts import Locking, locks_rows, replaced, row_of
 from plume_py.levels import STRONGEST
 from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
 
@@ -74,9 +75,10 @@ STORES = {
 def under(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
     """The transaction as the level runs it.
 
-    PostgreSQL's UPDATE first finds rows, then locks those of them that still match; others may commit in between. Where
-    the condition fixes the primary key that is the same as an UPDATE when it finds, so only others are split. Its
-    subqueries are not asked again.
+    PostgreSQL's UPDATE, DELETE and FOR UPDATE first find rows, then lock those of them that still match and were not
+    deleted; others may commit in between. Where the condition fixes the primary key, and no row of it comes back after
+    it was deleted, that is the same as an UPDATE when it locks, so only others are split. Subqueries are not asked
+    again.
     """
     if not level.find_then_lock:
         return txn
@@ -86,14 +88,16 @@ def under(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application
 def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt, ...]:
     out: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, ir.Update | ir.Delete):
-            asked, stmt = _subqueries_before(stmt)
-            out += asked
-            if ir.pinned(stmt.where, stmt.var, program.table(stmt.table)):
+        if isinstance(stmt, Locking) and locks_rows(stmt):
+            if isinstance(stmt, ir.Update | ir.Delete):
+                asked, stmt = _subqueries_before(stmt)
+                out += asked
+            row = row_of(stmt)
+            if ir.pinned(stmt.where, row, program.table(stmt.table)) and not replaced(program, stmt.table):
                 out.append(stmt)
                 continue
-            found = f"found_{stmt.var}"
-            out.append(ir.SelectAll(stmt.line, found, stmt.table, stmt.var, stmt.where))
+            found = f"found_{row}"
+            out.append(ir.SelectAll(stmt.line, found, stmt.table, row, stmt.where))
             out.append(replace(stmt, within=found))
         elif isinstance(stmt, ir.If):
             out.append(replace(stmt, then=_split(stmt.then, program), otherwise=_split(stmt.otherwise, program)))

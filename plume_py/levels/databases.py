@@ -13,7 +13,9 @@ class Model:
     """How statements run, while others commit between them. A transaction's own writes stay with it, and it sees them.
 
     ``select`` and ``write`` are "current" or "snapshot": the state at the first statement, or, with ``late_snapshot``,
-    at the first that is a SELECT without FOR UPDATE.
+    at the first that is a SELECT without FOR UPDATE. A statement that locks takes the rows that match now; or
+    (``find_then_lock``) it finds rows first, and takes those of them that still match and were not deleted since; or
+    (``row_by_row``) it looks at each row when it comes to it, and keeps those that match.
     """
 
     title: str
@@ -24,6 +26,7 @@ class Model:
     first_committer_wins: bool = False
     is_serial: bool = False
     find_then_lock: bool = False
+    row_by_row: bool = False
     late_snapshot: bool = False
 
 
@@ -31,6 +34,7 @@ READ_COMMITTED = Model("read committed, with write locks")
 READ_COMMITTED_POSTGRESQL = Model(
     "read committed as in PostgreSQL: UPDATE finds rows, then locks those", find_then_lock=True
 )
+READ_COMMITTED_INNODB = Model("read committed as in InnoDB: UPDATE takes one row after the other", row_by_row=True)
 REPEATABLE_READ_INNODB = Model(
     "repeatable read as in InnoDB: SELECT sees a snapshot, UPDATE the present", select="snapshot", late_snapshot=True
 )
@@ -152,8 +156,9 @@ MYSQL = Database(
             "READ COMMITTED",
             "RC",
             "RC",
-            READ_COMMITTED,
-            "each statement reads from a snapshot of its own, and updates lock the newest version",
+            READ_COMMITTED_INNODB,
+            "each statement reads from a snapshot of its own, and updates lock the newest version of one row after the"
+            " other",
             _MYSQL,
         ),
         Setting(

@@ -148,7 +148,7 @@ def cells(tmp_path, body, params="x, y"):
         ("INSERT INTO u VALUES (:x, 1);", ["w(u.a_x)", "w(u.v_x)"]),
         ("IF :x > 0 THEN UPDATE u SET v = 1 WHERE a = :x; END IF;", ["w(u.v_x)?"]),
         ("IF :x > 0 THEN ROLLBACK; END IF; UPDATE u SET v = 1 WHERE a = :x;", ["w(u.v_x)"]),
-        ("SET z = :x; SET z = :y; UPDATE u SET v = 1 WHERE a = :z;", ["r(u.a_*)", "w(u.v_*)?"]),
+        ("SET z = :x; SET z = :y; UPDATE u SET v = 1 WHERE a = :z;", ["r(u.a_*)", "r(u.a_*)", "w(u.v_*)?"]),
         ("SET z = :x; UPDATE u SET v = 1 WHERE a = :z;", ["w(u.v_z)"]),
     ],
 )

@@ -116,6 +116,49 @@ def test_a_locking_read_is_no_snapshot_read_in_innodb(tmp_path) -> None:
         assert answer_allocation(workload, catalogue="mysql").levels[0] == level
 
 
+def levels(tmp_path, *bodies, engine="postgresql"):
+    return answer_allocation(Workload([], [], programs(tmp_path, *bodies)), catalogue=engine, explain=False).levels
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mysql", "sqlserver", "mixiso"])
+@pytest.mark.parametrize(
+    "gone", ["DELETE FROM n WHERE name = :x;", "DELETE FROM n;", "UPDATE n SET name = 'z' WHERE name = :x;"]
+)
+@pytest.mark.parametrize("by_others", [False, True])
+def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, tmp_path) -> None:
+    """Whoever waited for a row that is gone again inserts it, and goes on with its old snapshot."""
+    bodies = [
+        "INSERT INTO n VALUES (:x, 1);"
+        f" SELECT {mine} INTO q FROM u WHERE a = :x; UPDATE u SET {theirs} = :q WHERE a = :x;"
+        for mine, theirs in ("vw", "wv")
+    ]
+    assert levels(tmp_path, *bodies, engine="postgresql") == ["SI", "SI"]  # here it stays
+    bodies = [*bodies, gone] if by_others else [f"{body} {gone}" for body in bodies]
+    assert levels(tmp_path, *bodies, engine=engine)[:2] == ["SER", "SER"]
+
+
+def test_a_scan_that_locks_is_no_snapshot(tmp_path) -> None:
+    """It waits for one row and then sees it as it is now, and others as they were."""
+    raise_some = "UPDATE u SET v = v + 1 WHERE w = :x;"
+    scan = "SELECT SUM(v) INTO s FROM u"
+    assert levels(tmp_path, f"{scan};", raise_some)[0] == "RC"
+    assert levels(tmp_path, "FOR r IN SELECT v FROM u FOR UPDATE LOOP SET s = r.v; END LOOP;", raise_some)[0] != "RC"
+
+
+@pytest.mark.parametrize("statement", ["UPDATE u SET v = 1 WHERE a = :x;", "DELETE FROM u WHERE a = :x;"])
+def test_a_row_that_is_replaced_may_be_missed(statement, tmp_path) -> None:
+    """A statement that waited for a deleted row does not find the one that the same transaction has inserted."""
+    delete, insert = "DELETE FROM u WHERE a = :x;", "INSERT INTO u VALUES (:x, 1, 1);"
+    assert levels(tmp_path, f"{statement} UPDATE n SET v = 1 WHERE name = :y;", f"{delete} {insert}")[0] != "RC"
+
+
+def test_a_row_that_is_locked_is_read_once(tmp_path) -> None:
+    read = "SELECT v INTO q FROM u WHERE a = :x"
+    write = "UPDATE u SET v = :q + 1 WHERE a = :x;"
+    assert levels(tmp_path, f"{read}; {write}") == ["SI"]
+    assert levels(tmp_path, f"{read} FOR UPDATE; {write}") == ["RC"]
+
+
 def test_joins_are_told(tmp_path) -> None:
     (program,) = programs(tmp_path, "SELECT u.v INTO q FROM u LEFT JOIN t ON u.a = t.a WHERE u.a = :x;")
     assert [note for note in program.notes if "every row of t, u" in note]

@@ -206,7 +206,7 @@ def test_no_state_satisfies_the_invariant(tmp_path, engine):
         "CREATE TABLE b (y INT PRIMARY KEY);\n-- transaction: add(i)\nINSERT INTO b VALUES (:i);\n"
         "-- invariant: many: (SELECT COUNT(*) FROM b) >= 3\n"
     )
-    result = CliRunner().invoke(cli, ["infer", str(path), "--engine", engine, "--prove"])
+    result = CliRunner().invoke(cli, ["infer", str(path), "--engine", engine, "--prove", "--rows", "2"])
     assert result.exit_code == 3
     assert "undecided: no state of up to 2 rows per table satisfies the invariant; raise --rows" in result.output
     assert "proved" not in result.output

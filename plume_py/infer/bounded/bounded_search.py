@@ -129,6 +129,7 @@ class Bounded(Partners):
         )
 
     def _add(self, condition: Term) -> None:
+        self.limits.check()  # large formulas take their time
         if condition is not True:
             self.solver.add(condition)
 
@@ -193,6 +194,9 @@ class Bounded(Partners):
                 for t, slots in enumerate(after)
             )
         self.states.append(after)
+        if self.partners:  # who breaks it first is judged by itself
+            for clause in self.program.invariant:
+                self._add(self._clause(clause, after))
         return PartnerCommit(choice, frames, writes, after, runs, self._locked(choice, runs))
 
     def _locked(self, choice: Any, runs: list[Execution]) -> dict[tuple[int, int], Term]:
@@ -207,6 +211,7 @@ class Bounded(Partners):
 
     def _at(self, moment: Any, last: int) -> State:
         """The state after ``moment`` commits, a symbolic number of at most ``last``."""
+        self.limits.check()
         if isinstance(moment, int):
             return self.states[moment]
         result = self.states[last]
@@ -222,7 +227,9 @@ class Bounded(Partners):
         shape = TableShape(self.program).of_transaction(self.txn)
         self.frame = self._arguments(self.txn, shape)
         self._add(self._assumed(self.txn, shape, self.frame))
-        last: list[Any] = [0]
+        # Partners at their own levels may have begun before it; others come and go, and before it they change nothing.
+        self.begin: Any = self._moment(0, self.steps) if self.partners and self.steps else 0
+        last: list[Any] = [self.begin]
 
         snapshot = Snapshot(self._fresh("moment", "int"), self._add)
 
@@ -237,10 +244,9 @@ class Bounded(Partners):
             which = self.level.write if writing else self.level.select
             # A lock is taken now, even if what is seen is the snapshot.
             takes_lock = writing and which == "snapshot"
-            if self.steps == 0 or not (takes_lock or (which == "current" and run.points)):
-                return self.states[0], last[0]
-            last[0] = moment = self._moment(last[0], self.steps)
-            return (self.states[0] if takes_lock else self._at(moment, self.steps)), moment
+            if self.steps and (takes_lock or (which == "current" and run.points)):
+                last[0] = self._moment(last[0], self.steps)
+            return self._at(self.begin if which == "snapshot" else last[0], self.steps), last[0]
 
         run = Execution(
             Evaluator(shape, self.texts),
@@ -275,27 +281,20 @@ class Bounded(Partners):
                     for place, seen in point.reads.items():
                         self._add(not_(and_(before, point.guard, seen, step.claims(place))))
 
-    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: PartnerCommit) -> Term:
-        """Did a step write this row? Rows with equal primary keys are the same row."""
-        parts = [step.writes.get((table, number), False)]
-        if self.program.tables[table].key:
-            for (other, place), wrote in step.writes.items():
-                if other == table and place != number:
-                    parts.append(and_(wrote, run.key_equal(table, row.columns, step.after[table][place].columns)))
-        return or_(*parts)
-
     def _commit(self, run: Execution, end: State) -> None:
+        since = [(self.begin <= j, step) for j, step in enumerate(self.others)]
         if self.level.among_themselves:
-            for step in self.others:
-                self._add(not_(self._is_watched(step)))
+            for meanwhile, step in since:
+                self._add(not_(and_(meanwhile, self._is_watched(step))))
         if self.level.first_committer_wins:
             for (table, number), write in run.writes.items():
-                for step in self.others if (table, number) not in run.inserted else ():
-                    self._add(not_(and_(write.happened, self._clash(run, table, number, write.after, step))))
+                for meanwhile, step in since if (table, number) not in run.inserted else ():
+                    clash = self._clash(run, table, number, write.after, step)
+                    self._add(not_(and_(meanwhile, write.happened, clash)))
             for point in run.points:
                 if getattr(point.stmt, "lock", False):
                     for place, seen in point.reads.items():
-                        changed = or_(*(step.writes.get(place, False) for step in self.others))
+                        changed = or_(*(and_(now, step.writes.get(place, False)) for now, step in since))
                         self._add(not_(and_(point.guard, seen, changed)))
         self._add(self._keys_are_free(run, end))
         if run.looks_back and not self.level.locks_writes:  # with locks, a key that is free at the end was free before
@@ -373,7 +372,8 @@ class Bounded(Partners):
                 events.append(None)
         events += self._commits(value, done, self.steps)
         args = tuple(value.arguments(self.txn, self.frame).items())
-        return Counterexample(self.txn.name, self.level, args, tuple(initial), tuple(events), clause)
+        begun = self._real(value, value.of(self.begin, "int"))
+        return Counterexample(self.txn.name, self.level, args, tuple(initial), tuple(events), clause, begun)
 
     def _real(self, value: "ModelValues", moment: int) -> int:
         """A moment in numbers of real commits: steps in which nothing happened do not count."""

@@ -36,7 +36,6 @@ class Partners:
     _fresh: Callable[[str, str], Any]
     _add: Callable[[Term], None]
     _at: Callable[[Any, int], State]
-    _clash: Callable[[Execution, int, int, Slot, PartnerCommit], Term]
 
     def _moments(self, level: LevelModel, j: int) -> Base:
         """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
@@ -89,6 +88,15 @@ class Partners:
             if level.among_themselves:
                 parts.append(not_(and_(since, self._is_watched(step))))
         return and_(*parts, self._keys_are_free(run, self.states[j]))
+
+    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: PartnerCommit) -> Term:
+        """Did a step write this row? Rows with equal primary keys are the same row."""
+        parts = [step.writes.get((table, number), False)]
+        if self.program.tables[table].key:
+            for (other, place), wrote in step.writes.items():
+                if other == table and place != number:
+                    parts.append(and_(wrote, run.key_equal(table, row.columns, step.after[table][place].columns)))
+        return or_(*parts)
 
     def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
         """At commit nobody else has a primary key that was inserted; what it deleted itself is in nobody's way."""

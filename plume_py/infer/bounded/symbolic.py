@@ -257,7 +257,7 @@ def _matches(
 def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
     view, point = run.look(stmt, guard, writing=stmt.lock)
-    found = _matches(run, stmt, stmt.row, table, view, guard)
+    found = _restricted(run, stmt.within, _matches(run, stmt, stmt.row, table, view, guard))
     run.live = and_(run.live, or_(not_(guard), or_(*(match for match, _ in found))))
     if not found:
         nothing = tuple(False if sort == "bool" else 0 for _, sort in run.program.tables[table].columns)
@@ -278,7 +278,7 @@ def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
 def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
     view, point = run.look(stmt, guard, writing=stmt.lock)
-    found = _matches(run, stmt, stmt.var, table, view, guard)
+    found = _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard))
     point.reads.update({(table, bound.slot): match for match, bound in found})
     run.frame[stmt.rows] = Set(tuple(found))
 

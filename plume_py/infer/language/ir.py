@@ -102,6 +102,7 @@ class SelectOne(Stmt):
     table: str
     where: Expr
     lock: bool = False
+    within: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +114,7 @@ class SelectAll(Stmt):
     var: str
     where: Expr
     lock: bool = False
+    within: str = ""
 
 
 @dataclass(frozen=True)

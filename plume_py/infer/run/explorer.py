@@ -9,11 +9,11 @@ from plume_py.base.limits import Limits
 from plume_py.infer.language import ir
 from plume_py.infer.run.domains import Domains
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code, Machine, RollbackSignal, Writes
+from plume_py.infer.run.machine import Code, Machine, RollbackSignal
 from plume_py.infer.run.schedule import (
     Commit,
     Counterexample,
-    Places,
+    Effect,
     ScheduleRules,
     first_snapshot,
     may_commit_between,
@@ -61,7 +61,7 @@ class Explorer:
         everything = (stmt for txn in program.transactions for stmt in ir.statements(txn.body))
         self.has_locks = any(getattr(stmt, "lock", False) for stmt in everything)
         self._states: list[State] | None = None
-        self._others: dict[tuple[State, int], list[tuple[Commit, State, Writes, Places]]] = {}
+        self._others: dict[tuple[State, int], list[tuple[Commit, Effect]]] = {}
         self._broken: dict[State, list[str]] = {}
 
     @property
@@ -71,18 +71,17 @@ class Explorer:
             self._states = self.domains.some(self.domains.states(), MOST_STATES)
         return self._states
 
-    def others(self, state: State, number: int) -> list[tuple[Commit, State, Writes, Places]]:
+    def others(self, state: State, number: int) -> list[tuple[Commit, Effect]]:
         """Every other transaction that changes something if it commits now, one for each effect."""
         known = self._others.get((state, number))
         if known is not None:
             return known
-        found: dict[Any, tuple[Commit, State, Writes, Places]] = {}
+        found: dict[Any, tuple[Commit, Effect]] = {}
         for code, args in self.calls:
             result = serially(self.rules, code, args, state, number)
-            if result is not None and result[1]:
-                after, writes, locked = result
-                effect = after, frozenset(writes), locked
-                found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), after, writes, locked))
+            if result is not None and result.writes:
+                effect = result.after, frozenset(result.writes), result.locked, result.deleted
+                found.setdefault(effect, (Commit(code.txn.name, tuple(args.items())), result))
         self._others[state, number] = list(found.values())
         return self._others[state, number]
 
@@ -152,11 +151,13 @@ class _Search:
         go_on = self._end if machine.is_done else self._step
         found = go_on(machine, now, used, dirty)
         if used < self.steps and self._waits(machine) and not self.clauses <= found.keys():
-            for commit, after, writes, locked in self.explorer.others(now, used + 1):
-                if may_commit_between(machine, writes, locked):
-                    seen = dirty.union(writes) if self.level.first_committer_wins else dirty
+            for commit, other in self.explorer.others(now, used + 1):
+                if may_commit_between(machine, other.writes, other.locked):
+                    seen = dirty.union(other.writes) if self.level.first_committer_wins else dirty
                     self.past = (*self.past, commit) if self.asks_order else ()
-                    for clause, path in self._go(machine, after, used + 1, seen).items():
+                    left = machine.copy()
+                    left.meanwhile(other.deleted)
+                    for clause, path in self._go(left, other.after, used + 1, seen).items():
                         found.setdefault(clause, (commit, path))
                     self.past = self.past[:-1]
         return found

@@ -128,7 +128,9 @@ class RollbackSignal(Exception):  # noqa: N818
 class Machine:
     """A transaction in progress. Copies are cheap, so a search can branch."""
 
-    __slots__ = ("begun", "code", "frame", "inserted", "locked", "log", "pc", "reads", "snapshot", "writes")
+    __slots__ = (
+        "begun", "code", "frame", "gone", "inserted", "locked", "log", "pc", "reads", "replaced", "snapshot", "writes"
+    )  # fmt: skip
 
     def __init__(self, code: Code, args: Frame) -> None:
         self.code = code
@@ -138,6 +140,8 @@ class Machine:
         self.reads: frozenset[tuple[int, Any]] = frozenset()
         self.locked: frozenset[tuple[int, Any]] = frozenset()  # by FOR UPDATE
         self.inserted: frozenset[tuple[int, Any]] = frozenset()  # rows with a primary key that were not there before
+        self.replaced: frozenset[tuple[int, Any]] = frozenset()  # rows that it has deleted and inserted again
+        self.gone: frozenset[tuple[int, Any]] = frozenset()  # rows that others have deleted since it last found some
         self.snapshot: State | None = None
         self.begun = False
         self.log: Any = None
@@ -148,7 +152,7 @@ class Machine:
         twin = object.__new__(Machine)
         twin.code, twin.frame, twin.pc = self.code, dict(self.frame), self.pc
         twin.writes, twin.reads, twin.inserted = dict(self.writes), self.reads, self.inserted
-        twin.begun = self.begun
+        twin.begun, twin.replaced, twin.gone = self.begun, self.replaced, self.gone
         twin.snapshot, twin.locked, twin.log = self.snapshot, self.locked, None
         return twin
 
@@ -160,8 +164,17 @@ class Machine:
             tuple(sorted(self.writes.items(), key=lambda item: item[0])),
             self.reads,
             self.locked,
+            self.gone,
             self.snapshot,
         )
+
+    def deleted(self) -> frozenset[tuple[int, Any]]:
+        """The rows that are gone once it has committed, even if there are others with their keys."""
+        return self.replaced | {place for place, row in self.writes.items() if row is None}
+
+    def meanwhile(self, deleted: frozenset[tuple[int, Any]]) -> None:
+        """Another transaction has committed, and these rows are gone."""
+        self.gone |= deleted
 
     @property
     def is_done(self) -> bool:
@@ -223,7 +236,9 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectOne)
     table = machine.code.shape.index[stmt.table]
-    found = _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
+    found = _within(
+        machine, stmt.within, table, _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
+    )
     machine.log = found[:1]
     if not found:
         raise RollbackSignal(f"no such row in {stmt.table}")
@@ -235,7 +250,11 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.SelectAll)
     table = machine.code.shape.index[stmt.table]
-    found = _matching(machine, instruction.run, stmt.var, table, machine.look_up(stmt, now))
+    found = _within(
+        machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, machine.look_up(stmt, now))
+    )
+    if not stmt.lock:
+        machine.gone = frozenset()
     machine._see(table, found, stmt.lock)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
@@ -305,6 +324,8 @@ def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
         # A row that it has deleted itself is still there for others, but it holds the lock.
         if (index, key) not in machine.writes:
             machine.inserted |= {(index, key)}
+        elif (index, key) not in machine.inserted:
+            machine.replaced |= {(index, key)}
     else:
         key = OWN_ROWS + len(machine.writes)
     machine.writes[index, key] = row
@@ -317,7 +338,7 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     where, sets = instruction.run
-    found = _within(machine, stmt.within, _matching(machine, where, stmt.var, table, view))
+    found = _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view))
     frame, changed = dict(machine.frame), []
     for key, row in found:
         frame[stmt.var] = key, row
@@ -335,16 +356,17 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.Delete)
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
-    found = _within(machine, stmt.within, _matching(machine, instruction.run, stmt.var, table, view))
+    found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
     for key, _ in found:
         machine.writes[table, key] = None
     machine.log = found
 
 
-def _within(machine: Machine, name: str, rows: list[Row]) -> list[Row]:
+def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Row]:
+    """Of these rows those that were found before, if that was asked; one that was deleted since is another row."""
     if not name:
         return rows
-    keys = {key for key, _ in machine.frame[name]}
+    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.gone}
     return [row for row in rows if row[0] in keys]
 
 

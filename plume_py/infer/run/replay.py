@@ -5,10 +5,11 @@ from typing import Any
 
 from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code, Machine, RollbackSignal, Writes
+from plume_py.infer.run.machine import Code, Machine, RollbackSignal
 from plume_py.infer.run.schedule import (
     Commit,
     Counterexample,
+    Effect,
     Moment,
     ReplayError,
     ScheduleRules,
@@ -46,22 +47,27 @@ def replay(program: ir.Application, example: Counterexample) -> Replay:
     moments: list[Moment] = []
     try:
         machine = Machine(code, args)
-        machine.snapshot = first_snapshot(example.level, example.initial)
+        if not example.begun:
+            machine.snapshot = first_snapshot(example.level, example.initial)
         for event in example.events:
             if event is None:
-                if machine.is_done:
-                    raise ReplayError(f"{example.transaction} has no statement left")
+                if machine.is_done or commits < example.begun:
+                    raise ReplayError(f"{example.transaction} has no statement left, or has not begun")
                 stmt, frame = machine.next.stmt, dict(machine.frame)
                 machine.step(now)
                 moments.append(Moment(stmt, machine.log, frame, code.shape))
                 continue
             commits += 1
             if event.level is None:
-                now, writes, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
+                done, moment = _other(rules, serial[event.transaction], event, now, commits, machine)
             else:
-                now, writes, moment = _weak(rules, event, past, machine)
-            past.note(now, writes, event)
-            dirty = dirty.union(writes)
+                done, moment = _weak(rules, event, past, machine)
+            now = done.after
+            past.note(done, event)
+            machine.meanwhile(done.deleted)
+            dirty = dirty.union(done.writes) if commits > example.begun else dirty
+            if commits == example.begun:
+                machine.snapshot = first_snapshot(example.level, now)
             moments.append(moment)
     except RollbackSignal as reason:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
@@ -87,7 +93,7 @@ def _committed(
 ) -> State:
     if not machine.is_done:
         raise ReplayError(f"{example.transaction} has not reached its end")
-    if example.level.among_themselves and any(_watched(event) for event in example.events):
+    if example.level.among_themselves and any(_watched(event) for event in example.events[example.begun :]):
         raise ReplayError("two serializable transactions overlap")
     if example.level.is_serial and any(event is not None for event in example.events):
         raise ReplayError("nothing can commit in the middle of a serializable transaction")
@@ -99,7 +105,7 @@ def _committed(
 
 def _other(
     rules: ScheduleRules, code: Code, event: Commit, now: State, number: int, machine: Machine
-) -> tuple[State, Writes, Moment]:
+) -> tuple[Effect, Moment]:
     """Run another transaction, alone, and note what it does."""
     args, inner = dict(event.args), []
     if not all(condition((), args) for condition in code.assume):
@@ -114,21 +120,22 @@ def _other(
         raise ReplayError(f"{event.transaction} cannot commit")
     if not may_commit_between(machine, writes, other.locked):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
-    return after, writes, Moment(None, None, {}, code.shape, event, inner)
+    effect = Effect(after, writes, other.locked, other.deleted())
+    return effect, Moment(None, None, {}, code.shape, event, inner)
 
 
 @dataclass
 class _Past:
-    """The states so far, and what each commit wrote."""
+    """The states so far, and what each commit did."""
 
     states: list[State]
-    writes: list[Writes]
+    effects: list[Effect]
     events: list[Commit]
 
-    def note(self, state: State, writes: Writes, event: Commit) -> None:
+    def note(self, effect: Effect, event: Commit) -> None:
         """One more commit."""
-        self.states.append(state)
-        self.writes.append(writes)
+        self.states.append(effect.after)
+        self.effects.append(effect)
         self.events.append(event)
 
 
@@ -136,11 +143,11 @@ def _watched(event: Commit | None) -> bool:
     return event is not None and event.level is not None and event.level.among_themselves
 
 
-def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) -> tuple[State, Writes, Moment]:
+def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) -> tuple[Effect, Moment]:
     """A partner at its own level: its statements saw the states of their moments; now it commits."""
     assert event.level is not None
     code = Code(rules.program, rules.program.transaction(event.transaction), event.level)
-    args, inner, commits = dict(event.args), [], len(past.writes)
+    args, inner, commits, reached = dict(event.args), [], len(past.effects), 0
     if not all(condition((), args) for condition in code.assume):
         raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
     other = Machine(code, args)
@@ -149,6 +156,9 @@ def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) ->
         if other.is_done or not 0 <= moment <= commits:
             raise ReplayError(f"{event.transaction} has no statement left")
         stmt, frame = other.next.stmt, dict(other.frame)
+        for effect in past.effects[reached:moment]:
+            other.meanwhile(effect.deleted)
+        reached = max(reached, moment)
         other.step(past.states[moment])
         for place in [*other.writes, *other.locked, *other.reads]:
             locked.setdefault(place, moment)
@@ -160,7 +170,7 @@ def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) ->
         wins = event.level.first_committer_wins
         if any(
             locked.get(place, commits) <= i or (wins and place in locked and place not in other.inserted)
-            for place in past.writes[i]
+            for place in past.effects[i].writes
         ):
             raise ReplayError(f"{event.transaction} would have to wait for a lock, or to roll back")
         if event.level.among_themselves and _watched(past.events[i]):
@@ -172,4 +182,5 @@ def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) ->
         raise ReplayError(f"{event.transaction} cannot commit")
     if not may_commit_between(machine, writes, other.locked):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
-    return after, writes, Moment(None, None, {}, code.shape, event, inner)
+    effect = Effect(after, writes, other.locked, other.deleted())
+    return effect, Moment(None, None, {}, code.shape, event, inner)

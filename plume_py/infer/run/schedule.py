@@ -29,7 +29,10 @@ class Commit:
 
 @dataclass(frozen=True)
 class Counterexample:
-    """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last."""
+    """``events``: ``None`` is the next statement of the transaction in question; its commit comes after the last.
+
+    It begins after the first ``begun`` commits; only partners that had begun before, and commit later, can tell.
+    """
 
     transaction: str
     level: LevelModel
@@ -37,6 +40,7 @@ class Counterexample:
     initial: State
     events: tuple[Commit | None, ...]
     clause: str
+    begun: int = 0
 
 
 @dataclass
@@ -88,10 +92,18 @@ def installed(program: ir.Application, state: State, writes: Writes, number: int
 Places = frozenset[tuple[int, Any]]
 
 
-def serially(
-    rules: ScheduleRules, code: Code, args: Frame, state: State, number: int
-) -> tuple[State, Writes, Places] | None:
-    """Run a transaction alone: the state after it, its writes, and the rows it locked; nothing where it rolls back."""
+@dataclass(frozen=True)
+class Effect:
+    """What a transaction has done: the state after it, its writes, and the rows that it locked and deleted."""
+
+    after: State
+    writes: Writes
+    locked: Places
+    deleted: Places
+
+
+def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number: int) -> Effect | None:
+    """Run a transaction alone; nothing where it rolls back."""
     try:
         machine = Machine(code, args)
         while not machine.is_done:
@@ -99,7 +111,7 @@ def serially(
     except RollbackSignal:
         return None
     after, writes = installed(rules.program, state, machine.writes, number)
-    return None if rules.refused(after) else (after, writes, machine.locked)
+    return None if rules.refused(after) else Effect(after, writes, machine.locked, machine.deleted())
 
 
 def first_snapshot(level: LevelModel, initial: State) -> State | None:

@@ -31,7 +31,7 @@ def is_serial(program: ir.Application, example: Counterexample, final: State) ->
         state = example.initial
         for number, event in enumerate([*others[:place], own, *others[place:]], 1):
             result = serially(rules, codes[event.transaction], dict(event.args), state, number)
-            state = result[0] if result is not None else state
+            state = result.after if result is not None else state
         if content(program, state) == wanted:
             return True
     return False

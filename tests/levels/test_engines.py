@@ -1,0 +1,133 @@
+"""What allocate and infer rely on of real engines, sentence by sentence: two connections, stepped by hand."""
+
+import pytest
+from stepping import server
+
+RC, RR = "READ COMMITTED", "REPEATABLE READ"
+T = ("CREATE TABLE t (id INT PRIMARY KEY, g INT, v INT)", "INSERT INTO t VALUES (1, 0, 0), (2, 1, 0), (3, 1, 0)")
+M = ("CREATE TABLE m (id INT PRIMARY KEY)",)
+
+
+@pytest.fixture(scope="module", params=["postgresql", "mariadb"])
+def engine(request):
+    with server(request.param) as made:
+        yield made
+
+
+@pytest.fixture
+def begin(engine):
+    """A server with the tables, and a way to begin transactions on it."""
+    engine.tables(*T, *M)
+    yield engine.begin
+    engine.close_all()
+
+
+def is_postgresql(engine):
+    return engine.kind == "postgresql"
+
+
+STATEMENTS = {
+    "UPDATE t SET v = 9 WHERE id = 1": (0, 1),
+    "DELETE FROM t WHERE id = 1": (0, 1),
+    "SELECT v FROM t WHERE id = 1 FOR UPDATE": ([], [(5,)]),
+}
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_statement_that_waited_misses_a_row_that_was_replaced(statement, engine, begin) -> None:
+    """PostgreSQL follows the deleted version and finds nothing; InnoDB finds the row that has the key now."""
+    other, one = begin(RC), begin(RC)
+    other("DELETE FROM t WHERE id = 1"), other("INSERT INTO t VALUES (1, 0, 5)")
+    one.waits(statement)
+    other.commit()
+    assert one.result() == STATEMENTS[statement][0 if is_postgresql(engine) else 1]
+
+
+def test_a_replaced_row_is_a_conflict_at_repeatable_read(engine, begin) -> None:
+    """PostgreSQL's REPEATABLE READ fails there; InnoDB's goes on with the newest version."""
+    other, one = begin(RR), begin(RR)
+    one("SELECT COUNT(*) FROM t")
+    other("DELETE FROM t WHERE id = 1"), other("INSERT INTO t VALUES (1, 0, 5)")
+    one.waits("UPDATE t SET v = v + 1 WHERE id = 1")
+    other.commit()
+    assert one.result() == 1 if not is_postgresql(engine) else "serialize" in str(one.result())
+
+
+def test_an_insert_that_waited_goes_on_with_its_old_snapshot(engine, begin) -> None:
+    """The row that was in its way is gone again, so it fails nowhere; nor does it see what the other has written."""
+    other, one = begin(RR), begin(RR)
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other("INSERT INTO m VALUES (1)"), other("UPDATE t SET v = 1 WHERE id = 1"), other("DELETE FROM m WHERE id = 1")
+    one.waits("INSERT INTO m VALUES (1)")
+    other.commit()
+    assert one.result() == 1 and one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    one.commit()
+
+
+def test_an_insert_of_a_key_that_stays_fails(engine, begin) -> None:
+    other, one = begin(RR), begin(RR)
+    one("SELECT COUNT(*) FROM t")
+    other("INSERT INTO m VALUES (1)")
+    one.waits("INSERT INTO m VALUES (1)")
+    other.commit()
+    assert "uplicate" in str(one.result())
+
+
+SCANS = ["SELECT id, v FROM t WHERE g = 1 ORDER BY id FOR UPDATE", "UPDATE t SET v = v + 1 WHERE g = 1"]
+
+
+@pytest.mark.parametrize("scan", SCANS)
+def test_a_scan_that_locks_is_no_snapshot_at_read_committed(scan, engine, begin) -> None:
+    """It takes row 2 as the other has left it, but not row 1, which the other has put into the group as well."""
+    other, one = begin(RC), begin(RC)
+    other("UPDATE t SET v = 7 WHERE id = 2")
+    one.waits(scan)
+    assert other("UPDATE t SET g = 1 WHERE id = 1") == 1
+    other.commit()
+    if scan.startswith("SELECT"):
+        assert one.result() == [(2, 7), (3, 0)]
+        return
+    assert one.result() == 2
+    one.commit()
+    assert engine.ask("SELECT v FROM t ORDER BY id") == [(0,), (8,), (1,)]
+
+
+@pytest.mark.parametrize("scan", SCANS)
+def test_a_scan_that_locks_is_one_at_repeatable_read(scan, engine, begin) -> None:
+    """PostgreSQL's fails where a row has changed; InnoDB's keeps every row it went over: one of the two has to go."""
+    other, one = begin(RR), begin(RR)
+    other("UPDATE t SET v = 7 WHERE id = 2")
+    one.waits(scan)
+    first = other("UPDATE t SET g = 1 WHERE id = 1")
+    if is_postgresql(engine):
+        other.commit()
+    assert any(word in str(answer) for answer in (first, one.result()) for word in ("serialize", "Deadlock"))
+
+
+@pytest.mark.parametrize("level", [RC, RR])
+def test_a_row_that_is_locked_stays_and_the_lock_is_not_seen(level, engine, begin) -> None:
+    other, one = begin(level), begin(level)
+    one("SELECT COUNT(*) FROM m")
+    assert other("SELECT v FROM t WHERE id = 1 FOR UPDATE") == [(0,)]
+    one.waits("UPDATE t SET v = 3 WHERE id = 1")
+    assert other("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other.commit()
+    assert one.result() == 1
+    one.commit()
+
+
+def test_a_select_is_one_moment_at_read_committed(engine, begin) -> None:
+    """What is committed while it runs is not in it: here it waits in the middle, for a lock that is no row's."""
+    other, one = begin(RC), begin(RC)
+    if is_postgresql(engine):
+        other("SELECT pg_advisory_lock(1)")
+        pause = "(CASE WHEN pg_advisory_xact_lock_shared(1) IS NULL THEN 0 ELSE 1 END)"
+        one.waits(f"SELECT id, v FROM t WHERE {pause} >= 0 ORDER BY id")
+        other("UPDATE t SET v = 7"), other.commit(), other("SELECT pg_advisory_unlock(1)")
+        assert one.result() == [(1, 0), (2, 0), (3, 0)]
+    else:
+        assert one("SELECT SUM(v) FROM t") == [(0,)]
+        other("UPDATE t SET v = 7")
+        assert one("SELECT SUM(v) FROM t") == [(0,)]
+        other.commit()
+        assert one("SELECT SUM(v) FROM t") == [(21,)]
