@@ -235,11 +235,8 @@ class _Translation:
         """A variable that gets the key which the database made up."""
         if isinstance(stmt, Insert) and len(stmt.rows) == 1 and stmt.query is None and stmt.conflict is None:
             own = self.file.table(stmt.table)
-            made = (
-                [c.name for c in own.columns if c.generated and c.name not in (stmt.columns or own.names)]
-                if own
-                else []
-            )
+            given = stmt.columns or (own.names if own else ())
+            made = [c.name for c in self._columns(stmt.table) if c.generated and c.name not in given]
             for value, name in zip(stmt.returning, stmt.into, strict=False):
                 if value.name.lower() in made and name in self.steady:
                     self.same[name] = _made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)

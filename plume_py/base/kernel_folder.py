@@ -31,7 +31,10 @@ def folder_of(*modules: ModuleType) -> Path | None:
 
 def has_code(folder: Path) -> bool:
     """Has somebody compiled kernels of these modules before?"""
-    return any(name.endswith((".code", ".nbc")) for name in os.listdir(folder))
+    try:
+        return any(name.endswith((".code", ".nbc")) for name in os.listdir(folder))
+    except OSError:  # somebody has removed it
+        return False
 
 
 def add_to_tally(folder: Path, work: int) -> int:

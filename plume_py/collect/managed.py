@@ -27,7 +27,6 @@ from plume_py.collect.registry import adapter_class
 
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
 START, STOP, PREPARE = 60.0, 15.0, 120.0
-
 ATTEMPTS = 3
 DATABASE = USER = "isocheck"
 

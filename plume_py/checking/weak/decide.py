@@ -7,7 +7,7 @@ the causal order, form no cycle, and then any topological order is a witness.
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,14 +23,19 @@ from plume_py.levels.patterns import BASE
 
 T = TypeVar("T")
 
-# How often a trial order is mended, and how far it may look back per read, before the exact derivation takes over.
-ROUNDS = 8
-STEPS_PER_READ = 20
-# The same for RC and RA, whose exact derivation costs not much more than three rounds; and how many reads there must be
-# for each edge that contradicts the order at hand, or mending it would take more.
-DIRECT_ROUNDS = 3
-DIRECT_STEPS_PER_READ = 2
-READS_PER_EDGE = 2_000
+
+class Patience(NamedTuple):
+    """How long an order is looked for by trial before the exact derivation takes over."""
+
+    rounds: int  # of mending
+    steps_per_read: int  # of looking back, in each of them
+    reads_per_edge: int  # that contradicts the order at hand: with fewer, mending would take more
+
+
+# What RC and RA force is derived in little more than the time of three rounds.
+DIRECT = Patience(3, 2, 2_000)
+PATIENCE = {"RC": DIRECT, "RA": DIRECT, "TCC": Patience(8, 20, 1)}
+# Edges that are few in any history.
 FEW = 100
 
 # Below this many reads a second thread costs more than it saves.
@@ -136,8 +141,8 @@ class WeakLevels:
         """
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
         ordering, edges = analysis.version_ordering, reads.version_order
-        few = len(reads.read_op) if level == "TCC" else len(reads.read_op) // READS_PER_EDGE + FEW
-        for _ in range(ROUNDS if level == "TCC" else DIRECT_ROUNDS):
+        patience = PATIENCE[level]
+        for _ in range(patience.rounds):
             if not ordering.acyclic:
                 return None
             backward, gave_up = self._backward_edges(level, ordering)
@@ -145,7 +150,7 @@ class WeakLevels:
                 return None
             if not len(backward):
                 return ordering
-            if len(backward) > few:
+            if len(backward) > len(reads.read_op) // patience.reads_per_edge + FEW:
                 return None
             edges = np.concatenate((edges, backward))
             with analysis.timed("cycle"):
@@ -155,8 +160,7 @@ class WeakLevels:
     def _backward_edges(self, level: str, ordering: Ordering) -> tuple[Int32s, bool]:
         """What the level forces against ``ordering``, and whether looking for it was given up."""
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
-        steps = STEPS_PER_READ if level == "TCC" else DIRECT_STEPS_PER_READ
-        keys, budget = len(history.key_code), steps * len(reads.read_op) + 1000
+        keys, budget = len(history.key_code), PATIENCE[level].steps_per_read * len(reads.read_op) + 1000
         if level == "TCC":
             clocks = analysis.whole_clocks
             if clocks is None or not clocks.clock.size:  # single questions are dear without vectors

@@ -36,9 +36,10 @@ class Code:
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
-        self.shape = TableShape(program).of_transaction(under(txn, level, program))
+        as_run = under(txn, level, program)
+        self.shape = TableShape(program).of_transaction(as_run)
         self.instructions: list[Instruction] = []
-        self._block(under(txn, level, program).body)
+        self._block(as_run.body)
         self.assume = [compiled(condition, self.shape) for condition in txn.assume]
 
     def _block(self, body: tuple[ir.Stmt, ...]) -> None:
