@@ -85,7 +85,7 @@ class Versions:
 
     def after(self, t: int) -> Iterator[int]:
         """Who comes after ``t`` at once: in its session, by reading from it, by overwriting what it wrote or read."""
-        if t + 1 < self.history.transactions and self.history.txn_session[t + 1] == self.history.txn_session[t]:
+        if t + 1 < self.history.transactions and self.analysis.previous_in_session(t + 1) == t:
             yield t + 1
         for version in self.written(t):
             yield from self.readers(version)
@@ -95,15 +95,15 @@ class Versions:
 
     def before(self, t: int) -> Iterator[int]:
         """Who comes before ``t`` at once, in the same ways."""
-        if t and self.history.txn_session[t - 1] == self.history.txn_session[t]:
-            yield t - 1
+        if (previous := self.analysis.previous_in_session(t)) >= 0:
+            yield previous
         for version in self.read(t):
             yield from self._writer(version)
         for version in self.written(t):
-            previous = self.neighbour(version, -1)
-            yield from self._writer(previous)
-            if previous is not None:
-                yield from self.readers(previous)
+            older = self.neighbour(version, -1)
+            yield from self._writer(older)
+            if older is not None:
+                yield from self.readers(older)
 
     def _writer(self, version: int | None) -> Iterator[int]:
         if version is not None:
