@@ -133,6 +133,7 @@ MAY_NAME_A_LEVEL = {
     "levels.table": "what a level is",
     "levels.patterns": "which level a pattern breaks",
     "levels.databases": "what databases make of it",
+    "levels.stores": "what more databases make of it",
     "checking.weak.decide": "a kernel file per level",
     "checking.stream.judge_kernels": "a piece of kernel per level",
     "checking.stream.feed_kernels": "the first and the last of the stream's levels",

@@ -87,6 +87,8 @@ class ShownTransaction:
     nth: int = 0  # in its session, counted from 0
     start: float | None = None  # by the clock, in seconds, where its history says when it ran
     end: float | None = None
+    node: str = ""  # of several that its database has, the one it ran on, where that is known
+    during: str = ""  # the faults meanwhile, where they were recorded
     sql: tuple[str, ...] = ()  # all that it sent to its database, where that is known
 
 

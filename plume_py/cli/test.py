@@ -59,9 +59,10 @@ def command(
 ) -> None:
     """Run a workload on the database at URL, and check whether it keeps what it promises.
 
-    Without URL, SQLite is tested. Exit code: 0 it holds, 1 a violation, or the table does not agree with the history,
-    2 wrong usage, 3 undecided, nothing committed, or not brought to its end, 4 the database cannot be reached, 130
-    interrupted, and what was recorded up to there holds.
+    Without URL, SQLite is tested. Several URLs, or one with several hosts, are nodes of one database. Exit code: 0 it
+    holds, 1 a violation, or the table does not agree with the history, 2 wrong usage, 3 undecided, nothing committed,
+    or not brought to its end, 4 the database cannot be reached, 130 interrupted, and what was recorded up to there
+    holds.
 
     \b
     Examples:
@@ -70,7 +71,7 @@ def command(
       isocheck test --managed postgresql --faults kill-connection,restart
     """
     formats = picture_formats(pictures, out)
-    if params["url"] is None and params["managed"] is None:
+    if not params["urls"] and params["managed"] is None:
         params["managed"] = "sqlite"
     if history is not None and is_stream(history):
         raise click.UsageError("--history needs a file: it is read again, and standard output has the results")

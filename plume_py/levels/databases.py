@@ -241,7 +241,16 @@ SQLITE = Database(
             "SQLite, Isolation In SQLite",
             surprising=True,
         ),
+        Setting(
+            "IMMEDIATE",
+            "SER",
+            None,
+            None,
+            "BEGIN IMMEDIATE takes the lock of the only writer at once, so nobody has to give up half way",
+            "SQLite, Transaction",
+        ),
     ),
+    default="SERIALIZABLE",
 )
 
 BROKEN = Database(

@@ -89,6 +89,8 @@ def _violation(violation: Violation) -> dict[str, Any]:
             {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}
             | ({"level": t.level} if t.level else {})
             | ({"start": t.start, "end": t.end} if t.start is not None else {})
+            | ({"node": t.node} if t.node else {})
+            | ({"during": t.during} if t.during else {})
             | ({"sql": t.sql} if t.sql else {})
             for t in violation.transactions
         ],

@@ -114,11 +114,14 @@ def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
 def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[str]:
     ops = " ".join(operation(op) + (CULPRIT if at in culprits else "") for at, op in enumerate(transaction.ops))
     hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
-    place = f"session {display(transaction.session)}, {transaction.place}"
+    node = f" on {display(transaction.node)}" if transaction.node else ""
+    place = f"session {display(transaction.session)}{node}, {transaction.place}"
     level = f" at {transaction.level}" if transaction.level else ""
     yield from wrapped(f"    {txn_text(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
     if transaction.start is not None and transaction.end is not None and transaction.start > LONG_AGO:
         yield f"        {clock(transaction.start)} to {clock(transaction.end)}"
+    if transaction.during:
+        yield from wrapped("        during ", display(transaction.during), "        ")
     for statement in transaction.sql:
         yield f"        {one_line(statement)}"
 

@@ -1,7 +1,7 @@
 """Words that several reports share."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation, Worth
@@ -85,6 +85,12 @@ def argument(violation: Violation) -> str:
 def place(transaction: ShownTransaction) -> str:
     """Where it stands in its file, and its level if it was judged by one of its own."""
     return f"{transaction.place}, at {transaction.level}" if transaction.level else transaction.place
+
+
+def home(transactions: Iterable[ShownTransaction]) -> str:
+    """The node that all of them ran on, for the head of a session's lane; "" if there is none."""
+    nodes = {transaction.node for transaction in transactions}
+    return nodes.pop() if len(nodes) == 1 else ""
 
 
 def by_name(session: Id) -> list[tuple[int, str]]:
