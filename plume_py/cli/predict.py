@@ -1,12 +1,15 @@
 """``isocheck predict``: from one good run to the runs that could have been and go wrong."""
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
+from plume_py.cli.collect import sigterm_as_interrupt
+from plume_py.cli.confirm import Server, Trial, exit_of, make_case
 from plume_py.cli.contract import (
     assumed_level,
     bytes_of_memory,
@@ -23,6 +26,8 @@ from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
+    from plume_py.predict.confirm.confirmation import Confirmation
+    from plume_py.predict.prediction_files import About
     from plume_py.predict.predictor.predictor import PredictionResult
     from plume_py.predict.store.program import SeededProgram
     from plume_py.predict.store.replay import Validation
@@ -78,6 +83,8 @@ def workload_options(command: Any) -> Any:
 @click.option(
     "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided if it does not suffice."
 )
+@click.option("--confirm", metavar="URL", help="Try each prediction on this database, or: postgresql, mariadb, sqlite.")
+@click.option("--isolation", metavar="LEVEL", help="For --confirm, as the database calls it.  [default: what fits]")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False), help="Write predictions here, with traces and pictures beside.")
 @picture_option
@@ -106,6 +113,10 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
     if (params["assume"] or params["levels_file"]) and params["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
+    if params["isolation"] is not None and params["confirm"] is None:
+        raise click.UsageError("--isolation is for --confirm")
+    if params["sweep"] and params["confirm"]:
+        raise click.UsageError("--sweep prints a table; confirm level by level")
     if params["sweep"] and (params["out"] or params["output"] == "json"):
         raise click.UsageError("--sweep prints a table; ask for files level by level")
     if (
@@ -116,10 +127,12 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.predict.origin import origin
 
     params["limits"] = Limits(params["timeout"], params["max_memory"] or share_of_machine(1))
     with params["limits"].enforced():
         name, observed, workload = _observe(history, program, params)
+        params["origin"] = None if history is None else origin(history)
         keeps_target = params["even_if_broken"] or _keeps_target(name, observed, params)
     if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
@@ -185,20 +198,62 @@ def _predict(name: str, observed: "History", workload: "SeededProgram | None", p
 
     outcome = _run(observed, params["level"], params)
     validations = _replay(observed, workload, outcome)
-    if params["output"] == "json":
-        click.echo(encode(as_data(name, observed, outcome, validations)))
-    else:
-        for line in render(name, observed, outcome, validations):
-            click.echo(line)
-        if params["verbose"]:
-            click.echo(_figures(outcome))
+    told = _about(observed, outcome, validations, workload, params)
     if params["out"] is not None and outcome.predictions:
         from plume_py.predict.prediction_files import write_predictions
         from plume_py.report.wording import counted
 
-        tell(write_predictions(params["out"], observed, outcome, params["formats"]))
+        tell(write_predictions(params["out"], observed, outcome, params["formats"], told))
         tell_written(params["out"], counted(len(outcome.predictions), "prediction"))
+    confirmations = _confirm(outcome, told, workload, params)
+    if params["output"] == "json":
+        click.echo(encode(as_data(name, observed, outcome, validations, confirmations)))
+    else:
+        for line in render(name, observed, outcome, validations, confirmations):
+            click.echo(line)
+        if params["verbose"]:
+            click.echo(_figures(outcome))
+    if confirmations:
+        return combined(exit_of(found) for found in confirmations)
     return exit_code(outcome.ok, None)
+
+
+def _about(
+    observed: "History",
+    outcome: "PredictionResult",
+    validations: "list[Validation]",
+    workload: "SeededProgram | None",
+    params: dict[str, Any],
+) -> "list[About]":
+    """What is to be known of each prediction by those who want to see it come true."""
+    from plume_py.predict.prediction_files import about
+
+    replayed: list[Validation | None] = [*validations] or [None] * len(outcome.predictions)
+    return [
+        about(observed, outcome, prediction, validation, params["origin"], workload)
+        for prediction, validation in zip(outcome.predictions, replayed, strict=True)
+    ]
+
+
+def _confirm(
+    outcome: "PredictionResult", told: "list[About]", workload: "SeededProgram | None", params: dict[str, Any]
+) -> "list[Confirmation]":
+    """Try each prediction on the database that --confirm names."""
+    if params["confirm"] is None or not outcome.predictions:
+        return []
+    from plume_py.base.scratch import Scratch
+
+    cases = [make_case(p.history, about, workload) for p, about in zip(outcome.predictions, told, strict=True)]
+    with (
+        Scratch() as scratch,
+        sigterm_as_interrupt(),
+        Server(params["confirm"]).opened(cases[0].script.lists) as adapter,
+    ):
+        trial = Trial(adapter, scratch.path, params["limits"], params["isolation"])
+        found = [trial.of(case) for case in cases]
+        for confirmation in found:
+            confirmation.attempt.result = replace(confirmation.attempt.result, history=confirmation.database)
+    return found
 
 
 def _replay(observed: "History", workload: "SeededProgram | None", outcome: "PredictionResult") -> "list[Validation]":
