@@ -44,7 +44,10 @@ def _writes(txn, key, start=0, end=None):
 
 
 def runs(sessions, strict):
-    """Every run within a boundary, as sessions of committed transactions."""
+    """Every run within a boundary, as sessions of committed transactions, and the same with later writes.
+
+    Those are what a boundary transaction wrote behind its boundary in the observed run.
+    """
     plain = Plain(sessions)
     for ends in product(*plain.boundaries(strict)):
         inside = [_inside(events, end, strict) for events, end in zip(plain.events, ends, strict=True)]
@@ -88,32 +91,35 @@ def _run(plain, ends, inside, changed):
         return None
     cut = {(s, plain.events[s][end][0]) for s, end in enumerate(ends) if end is not END}
     late = {b for a, b in after if a in cut}
-    result = []
+    run, committed = [], []
     for s, session in enumerate(plain.sessions):
-        kept = [[] for _ in session]
-        for p in inside[s]:
-            t, _, kind, key, value = plain.events[s][p]
-            if (s, t) not in late:
+        kept, later = [[] for _ in session], [[] for _ in session]
+        for p, (t, _, kind, key, value) in enumerate(plain.events[s]):
+            if (s, t) in late:
+                continue
+            if p in inside[s]:
                 kept[t].append((kind, key, changed.get((s, p), value)))
-        result.append([("committed", ops) for ops in kept if ops])
-    return result
+            elif kind == "w" and kept[t]:
+                later[t].append((kind, key, value))
+        run.append([("committed", ops) for ops in kept if ops])
+        committed.append([("committed", ops + more) for ops, more in zip(kept, later, strict=True) if ops])
+    return run, committed
 
 
 def predictable(sessions, level, strict, target="SER", cache=None):
-    """Is there a run that keeps the level and breaks the target?"""
+    """Is there a run that keeps the level, later writes included, and breaks the target without them?"""
     cache = {} if cache is None else cache
-    for run in runs(sessions, strict):
-        name = repr(run)
-        facts = cache.get(name)
-        if facts is None:
-            facts = cache[name] = oracle.Facts(run, 0)
-            facts.verdicts = {}
-        if not _holds(facts, target) and _holds(facts, level):
-            return True
-    return False
+    return any(
+        not _holds(run, target, cache) and _holds(committed, level, cache) for run, committed in runs(sessions, strict)
+    )
 
 
-def _holds(facts, level):
+def _holds(run, level, cache):
+    name = repr(run)
+    facts = cache.get(name)
+    if facts is None:
+        facts = cache[name] = oracle.Facts(run, 0)
+        facts.verdicts = {}
     if level not in facts.verdicts:
         facts.verdicts[level] = oracle.satisfies(facts, level)
     return facts.verdicts[level]

@@ -58,7 +58,7 @@ class Observed:
     reads: list[Read] = field(default_factory=list)
     writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> its last write, the one that is seen
     first_writes: list[dict[int, int]] = field(default_factory=list)  # from which on a node that is cut writes the key
-    first_op: list[int] = field(default_factory=list)  # node -> its first operation that is kept
+    first_op: list[int] = field(default_factory=list)  # node -> its first event, kept or not
     live: list[int] = field(default_factory=list)  # transactions that count, nodes or not
     notes: list[str] = field(default_factory=list)
 
@@ -187,14 +187,14 @@ def _add_nodes(
     node_of: dict[int, int] = {}
     for t in observed.live:
         written = [(key, o) for key, o in writes[t] if key in keys]
-        ops = [*(o for _, o in written), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in keys)]
-        if ops:
+        reads = external.get(t, ())
+        if written or any(int(history.op_key[o]) in keys for o, _ in reads):
             node_of[t] = observed.size
             observed.sessions[int(history.txn_session[t])].append(observed.size)
             observed.txns.append(t)
             observed.writes.append(dict(written))
             observed.first_writes.append(dict(reversed(written)))
-            observed.first_op.append(min(ops))
+            observed.first_op.append(min([*(o for _, o in writes[t]), *(o for o, _ in reads)]))
     for t, node in node_of.items():
         for o, source in external.get(t, ()):
             key = int(history.op_key[o])

@@ -165,7 +165,7 @@ class Predictor:
         for read, writer, choice in self.runs.choices():
             if writer != INITIAL:
                 self._formula.require(-choice, order.before(writer, read.node))
-        for parts in contradictions(self.runs, self.levels, order):
+        for parts in contradictions(self.runs.as_committed(), self.levels, order):
             self._formula.require(*(-part for part in parts))
 
     @contextmanager
@@ -268,7 +268,8 @@ class Predictor:
             history = history_of(self.observed, run, by_txn)
             # Transactions that neither read nor write anything have no level.
             assume = WEAKEST if outcome.level == DECLARED else None
-            kept = check(history, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
+            committed = history_of(self.observed, run, by_txn, committed=True)
+            kept = check(committed, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
             result = check(history, outcome.target, name="prediction")
             problems = recheck(self.observed.history, run)
             if not kept.ok:

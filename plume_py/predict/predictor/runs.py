@@ -141,6 +141,32 @@ class Runs:
             for writer in read.writers:
                 yield read, writer, self.chooses(read, writer)
 
+    def as_committed(self) -> RunView:
+        """The same runs with all that their boundary transactions wrote, as a level has to accept them."""
+        return AsCommitted(self)
+
     def session_ends(self) -> list[int]:
         """In the last solution: session -> the number of its cut; NOBODY where it runs to its end."""
         return [next((i for i, lit in enumerate(past) if not self.formula.value(lit)), NOBODY) for past in self._past]
+
+
+class AsCommitted:
+    """Whoever takes part commits, and what it wrote behind a strict boundary when it was observed counts, too.
+
+    Nobody reads that, but a level may refuse it: at PSI and SI the second of two that write the same key.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self.observed, self.formula, self._runs = runs.observed, runs.formula, runs
+
+    def selects(self, read: Read, writer: int) -> Literal:
+        """Does the read take part and see ``writer``?"""
+        return self._runs.selects(read, writer)
+
+    def writes(self, node: int, key: int) -> Literal:
+        """Does the node, which wrote ``key``, take part?"""
+        return self._runs.takes_part(node) if key in self.observed.writes[node] else FALSE
+
+    def takes_part(self, node: int) -> Literal:
+        """Does the node take part?"""
+        return self._runs.takes_part(node)
