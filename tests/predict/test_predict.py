@@ -73,9 +73,10 @@ def test_micro_traces(name: str, exact: bool) -> None:
     assert found == expected
 
 
-def agree(rng, levels, target="SER", **shape) -> Counter:
+def agree(rng, levels, target="SER", unknown=0.0, **shape) -> Counter:
     """Compare with trying everything; counts what was found, and by whom."""
     sessions = predict_oracle.random_observed(rng, **shape)
+    sessions = [[("unknown" if rng.random() < unknown else status, ops) for status, ops in s] for s in sessions]
     history, counts = build(sessions), Counter()
     for boundary in ("strict", "relaxed"):
         cache: dict = {}
@@ -113,6 +114,12 @@ def test_agrees_with_trying_everything_on_many(part: int) -> None:
 def test_agrees_for_other_levels_and_targets(levels, target) -> None:
     rng = random.Random(f"{levels} {target}")
     counts = sum((agree(rng, levels, target, txns=(3, 5)) for _ in range(40)), Counter())
+    assert counts["predicted"]
+
+
+def test_agrees_where_outcomes_are_unknown() -> None:
+    rng = random.Random("unknown")
+    counts = sum((agree(rng, ["RC", "TCC", "SI"], unknown=0.3, txns=(3, 5)) for _ in range(40)), Counter())
     assert counts["predicted"]
 
 
@@ -268,6 +275,15 @@ def test_a_value_that_looks_like_a_replacement() -> None:
     builder.add("c", [("w", "y", "A#2")], id="C")
     builder.add("d", [("r", "y", "A#2")], id="D")
     assert predict(builder.build(), "TCC", boundary="relaxed").ok is False
+
+
+def test_the_reads_of_an_unknown_transaction_may_change() -> None:
+    """T2 was read, so it committed; at a weaker level it need not have seen T1, whatever it saw."""
+    sessions = [[[("r", "x", 0), ("w", "x", 1)]], [("unknown", [("r", "x", 1), ("w", "x", 2)])], [[("r", "x", 2)]]]
+    (prediction,) = predict(build(sessions), "TCC", boundary="relaxed").predictions
+    (change,) = prediction.changes
+    assert (change.txn, change.observed, change.predicted) == (1, None, -1)
+    assert prediction.violation.name == "LostUpdate"
 
 
 def test_failed_and_unknown_transactions() -> None:

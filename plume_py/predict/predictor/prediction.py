@@ -15,12 +15,15 @@ from plume_py.predict.predictor.runs import Runs
 
 @dataclass(frozen=True)
 class ReadChange:
-    """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL."""
+    """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL.
+
+    What a transaction of unknown outcome saw is not known (None).
+    """
 
     txn: int
     op: int
     key: int
-    observed: int
+    observed: int | None
     predicted: int
 
 
@@ -82,7 +85,7 @@ def changes(observed: Observed, run: Run) -> tuple[ReadChange, ...]:
     found = []
     for read in observed.reads:
         source = run.sources.get(read.op)
-        before = INITIAL if read.observed == INITIAL else observed.txns[read.observed]
+        before = read.observed if read.observed in (None, INITIAL) else observed.txns[read.observed]
         if source is not None and source != before:
             found.append(ReadChange(observed.txns[read.node], read.op, read.key, before, source))
     return tuple(found)

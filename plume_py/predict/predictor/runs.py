@@ -82,13 +82,16 @@ class Runs:
     def _require_choice(self, read: Read) -> None:
         formula, inside = self.formula, self.inside(read.node, read.op)
         choices = [self.chooses(read, writer) for writer in read.writers]
+        if read.observed is None:  # known only where it is free to choose
+            inside = formula.all_of((inside, -self.before_boundary(read)))
         formula.require(-inside, *choices)
         formula.at_most_one(choices)
         for choice, writer in zip(choices, read.writers, strict=True):
             formula.require(-choice, inside)
             if writer != INITIAL:
                 formula.require(-choice, self.inside(writer, self.observed.writes[writer][read.key]))
-        formula.require(-self.before_boundary(read), self.chooses(read, read.observed))
+        if read.observed is not None:
+            formula.require(-self.before_boundary(read), self.chooses(read, read.observed))
 
     def on_boundary(self, node: int) -> Literal:
         """Does the node's session end in this transaction?"""
@@ -130,7 +133,9 @@ class Runs:
         return self.formula.all_of((self.inside(node, self.observed.first_op[node]), -self.late(node)))
 
     def changes(self, read: Read) -> Literal:
-        """Does the read take part and see another writer than it did?"""
+        """Does the read take part and see another writer than it did, or one at all if that is not known?"""
+        if read.observed is None:
+            return self.formula.any_of(self.selects(read, writer) for writer in read.writers)
         return self.formula.all_of(
             (self.inside(read.node, read.op), -self.chooses(read, read.observed), -self.late(read.node))
         )
