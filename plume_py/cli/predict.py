@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from plume_py.predict.store.program import SeededProgram
     from plume_py.predict.store.replay import Validation
 
+# Predictions that a sweep replays at each level to find one that comes true.
+REPLAYED = 10
+
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
 
@@ -65,7 +68,10 @@ def workload_options(command: Any) -> Any:
     "--boundary", type=click.Choice(["strict", "relaxed"]), default="strict", show_default=True,
     help="What of a transaction with a changed read is kept: up to that read, or all.",
 )  # fmt: skip
-@click.option("--exact", is_flag=True, help="Miss nothing, not even where a sufficient condition does.")
+@click.option(
+    "--exact/--fast", default=True, show_default=True,
+    help="Miss nothing; or look for what a sufficient condition shows, which takes less where there is nothing.",
+)  # fmt: skip
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Different anomalies.")
 @click.option("--sweep", is_flag=True, help="Try every level: at which could this run have gone wrong?")
 @click.option("--even-if-broken", is_flag=True, help="Predict although the history breaks the target already.")
@@ -94,8 +100,8 @@ def workload_options(command: Any) -> Any:
 def command(ctx: click.Context, /, history: str | None, program: str | None, **params: Any) -> None:
     """From the run in HISTORY to one that could have been: it keeps the level, and breaks the target.
 
-    Exit code: 0 none predicted, 1 predicted (or the history breaks the target itself), 2 wrong usage, 3 undecided, 4
-    the input could not be read.
+    Exit code: 0 none predicted, or none that came true when replayed (--program); 1 predicted (or the history breaks
+    the target itself), 2 wrong usage, 3 undecided, 4 the input could not be read.
 
     \b
     Examples:
@@ -136,7 +142,8 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         keeps_target = params["even_if_broken"] or _keeps_target(name, observed, params)
     if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
-    ctx.exit(_sweep(name, observed, params) if params["sweep"] else _predict(name, observed, workload, params))
+    answer = _sweep if params["sweep"] else _predict
+    ctx.exit(answer(name, observed, workload, params))
 
 
 def _observe(
@@ -194,6 +201,7 @@ def _run(observed: "History", level: str, params: dict[str, Any]) -> "Prediction
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
     from plume_py.predict.report import as_data, render
+    from plume_py.predict.summary import comes_true
     from plume_py.report.json import encode
 
     outcome = _run(observed, params["level"], params)
@@ -215,6 +223,10 @@ def _predict(name: str, observed: "History", workload: "SeededProgram | None", p
             click.echo(_figures(outcome))
     if confirmations:
         return combined(exit_of(found) for found in confirmations)
+    if outcome.predictions and not comes_true(outcome, validations):
+        rest = "" if outcome.complete else "; there may be another one that does: --count 10"
+        tell([f"predicted, but it did not come true when the program was replayed{rest}"])
+        return ExitCode.HOLDS
     return exit_code(outcome.ok, None)
 
 
@@ -269,25 +281,40 @@ def _figures(outcome: "PredictionResult") -> str:
     return f"  {times}; " + ", ".join(f"{count:,} {what}" for what, count in outcome.sizes.items())
 
 
-def _sweep(name: str, observed: "History", params: dict[str, Any]) -> int:
-    from plume_py.base.text import display
+def _sweep(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
     from plume_py.predict.report import strategy
-    from plume_py.predict.summary import safe_levels
+    from plume_py.predict.summary import holds, safe_levels
 
     levels = [level for level in LEVELS if level != params["target"]]
-    outcomes = {}
+    answers: dict[str, bool | None] = {}
+    if workload is not None:  # the first one may not come true, and the second one may
+        params["count"] = max(params["count"], REPLAYED)
     click.echo(one_line(f"{name}: {observed.transactions:,} transactions observed; target {params['target']}"))
     for level in levels:
-        outcome = outcomes[level] = _run(observed, level, params)
-        found = ", ".join(dict.fromkeys(display(p.violation.name) for p in outcome.predictions))
-        says = {True: "none predicted", False: f"could go wrong: {found}", None: f"undecided: {outcome.reason}"}
-        click.echo(f"  {level:<4} {says[outcome.ok]}")
-    safe = safe_levels(outcomes)
-    undecided = any(outcome.ok is None for outcome in outcomes.values())
+        outcome = _run(observed, level, params)
+        validations = _replay(observed, workload, outcome)
+        answers[level] = holds(outcome, validations)
+        click.echo(f"  {level:<4} {_verdict(outcome, validations)}")
+    safe = safe_levels(answers)
+    undecided = any(answer is None for answer in answers.values())
+    which = f"for this run ({strategy(outcome)})"
     if safe and not undecided:
-        click.echo(
-            f"  cheapest level without a prediction for this run ({strategy(outcomes[safe[0]])}): {' or '.join(safe)}"
-        )
+        what = "a prediction" if workload is None else "a prediction that comes true"
+        click.echo(f"  cheapest level without {what} {which}: {' or '.join(safe)}")
     elif not undecided:
         click.echo(f"  no level below {params['target']} is safe for this run")
-    return combined(exit_code(outcome.ok, None) for outcome in outcomes.values())
+    return combined(exit_code(answer, None) for answer in answers.values())
+
+
+def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> str:
+    """Of one level, in a sweep."""
+    from plume_py.base.text import display
+    from plume_py.predict.summary import comes_true
+
+    if outcome.ok is not False:
+        return "none predicted" if outcome.ok else f"undecided: {outcome.reason}"
+    true = comes_true(outcome, validations)
+    if true:
+        return f"could go wrong: {', '.join(dict.fromkeys(display(p.violation.name) for p in true))}"
+    rest = "there is no other" if outcome.complete else "undecided: there may be more"
+    return f"{len(outcome.predictions)} predicted, none comes true; {rest}"

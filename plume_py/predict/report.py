@@ -86,9 +86,10 @@ def _prediction(
 
 def describe_change(observed: History, change: ReadChange) -> str:
     """T7's read of x: T5 instead of T6."""
+    before = "what it saw, which is not known" if change.observed is None else _writer(observed, change.observed)
     return (
         f"{txn_text(observed.txn_label[change.txn])}'s read of {key_text(observed.key(change.key))}: "
-        f"{_writer(observed, change.predicted)} instead of {_writer(observed, change.observed)}"
+        f"{_writer(observed, change.predicted)} instead of {before}"
     )
 
 
@@ -180,9 +181,9 @@ def _plain_prediction(observed: History, outcome: PredictionResult, prediction: 
             {
                 "transaction": labels[c.txn],
                 "key": observed.key(c.key),
-                "observed": None if c.observed == INITIAL else labels[c.observed],
                 "predicted": None if c.predicted == INITIAL else labels[c.predicted],
             }
+            | ({} if c.observed is None else {"observed": None if c.observed == INITIAL else labels[c.observed]})
             for c in prediction.changes
         ],
         "boundaries": [line.strip() for line in boundaries(observed, prediction)],

@@ -207,6 +207,17 @@ def test_predictions_come_true(name: str) -> None:
     assert found
 
 
+@pytest.mark.parametrize("level", ["PSI", "SI"])
+def test_no_prediction_is_refused_by_its_level(level: str) -> None:
+    """What a boundary transaction goes on to write counts, and what it goes on to read leaves its commit possible."""
+    for seed, boundary in product(range(10), ("strict", "relaxed")):
+        workload = SeededProgram(program("smallbank"), seed)
+        observed = observed_run(workload)
+        for prediction in predict(observed, level, boundary=boundary).predictions:
+            validation = replay(workload, observed, prediction, level)
+            assert validation.validated and not validation.diverged
+
+
 class Withdrawal:
     """Figure 9 of the paper: two deposits in one session, between them a withdrawal that needs the first one."""
 

@@ -17,7 +17,7 @@ from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, WEAKEST, levels_that_see, parse_level
 from plume_py.levels.table import EVERYTHING, WRITERS
 from plume_py.predict import LEVELS, TARGETS
-from plume_py.predict.predictor.approximate import Layers
+from plume_py.predict.predictor.approximate import ForcedCycle
 from plume_py.predict.predictor.axioms import contradictions
 from plume_py.predict.predictor.exact import RunRefuter
 from plume_py.predict.predictor.observed import Boundary, Observed, Read, observe
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
 # Levels at which it matters which transactions write the same keys.
 CONFLICTING = levels_that_see(WRITERS, without=EVERYTHING)
-
-# Layers of derived orders that the approximate search goes through; the last one only up to so many transactions, as it
-# takes the third power of their number.
-DEPTH, DEEPEST_SIZE = 3, 100
 
 # What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
 # the third power of that), and choices of a read times writers of its key.
@@ -73,7 +69,7 @@ def predict(
     *,
     target: str = STRONGEST,
     boundary: Boundary = "strict",
-    exact: bool = False,
+    exact: bool = True,
     count: int = 1,
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
@@ -120,7 +116,6 @@ class Predictor:
         self.outcome, self.limits = outcome, limits
         self._level_options = level_map, assume
         self._formula = Formula(limits)
-        self._goal: Literal | None = None
         self._refuter: RunRefuter | None = None
         with self._timed("generate"):
             conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED)
@@ -130,9 +125,7 @@ class Predictor:
             self.levels = self._levels(history)
             self.runs = Runs(self.observed, self._formula)
             self._require_level()
-            self._layers = Layers(self.runs, outcome.target, limits)
-            self._layers.deepen()
-            self._goal = self._layers.cycle()
+            self._forced_cycle = ForcedCycle(self.runs, outcome.target, limits).literal
 
     def __enter__(self) -> "Predictor":
         return self
@@ -165,7 +158,7 @@ class Predictor:
         for read, writer, choice in self.runs.choices():
             if writer != INITIAL:
                 self._formula.require(-choice, order.before(writer, read.node))
-        for parts in contradictions(self.runs, self.levels, order):
+        for parts in contradictions(self.runs.as_committed(), self.levels, order):
             self._formula.require(*(-part for part in parts))
 
     @contextmanager
@@ -199,24 +192,12 @@ class Predictor:
             with self._timed("solve"):
                 return self._refuter.find(assumptions)
         with self._timed("solve"):
-            found = self._formula.solve([*assumptions, self._cycle()])
-        if found or assumptions:
+            found = self._formula.solve([*assumptions, self._forced_cycle])
+        if found or assumptions or not self.outcome.exact:
             return found
-        deepest = DEPTH if self.observed.size <= DEEPEST_SIZE else DEPTH - 1
-        if self._layers.depth < deepest and not self.outcome.exact:
-            with self._timed("generate"):
-                self._layers.deepen()
-                self._goal = self._layers.cycle()
-            return self._find(assumptions)
-        if not self.outcome.exact:
-            return False
         with self._timed("generate"):
             self._refuter = RunRefuter(self.runs, self.outcome.target, self.limits)
         return self._find(assumptions)
-
-    def _cycle(self) -> Literal:
-        assert self._goal is not None
-        return self._goal
 
     def _simplify(self, simpler: "_Simpler") -> None:
         """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
@@ -268,7 +249,8 @@ class Predictor:
             history = history_of(self.observed, run, by_txn)
             # Transactions that neither read nor write anything have no level.
             assume = WEAKEST if outcome.level == DECLARED else None
-            kept = check(history, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
+            committed = history_of(self.observed, run, by_txn, committed=True)
+            kept = check(committed, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
             result = check(history, outcome.target, name="prediction")
             problems = recheck(self.observed.history, run)
             if not kept.ok:

@@ -8,6 +8,7 @@ from plume_py.checking.result import Result
 from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST
 from plume_py.predict.predictor.prediction import Prediction, running_order
+from plume_py.predict.store.foreseen import Foreseen, Planned, planned
 from plume_py.predict.store.program import SeededProgram, step_id
 from plume_py.predict.store.store import Conflict, ReadRequest, Store
 
@@ -33,28 +34,29 @@ class Validation:
 
 
 class Scripted:
-    """Gives each read its predicted writer if that is legal, else the newest legal one."""
+    """Gives each read its predicted writer if that is legal, else the newest legal one that spoils nothing to come."""
 
-    def __init__(self, script: dict[str, list[tuple[str, str | None]]]) -> None:
-        """``script``: transaction -> (key, id of the writer or None) of its external reads, in program order."""
-        self._script = script
+    def __init__(self, script: dict[str, Planned], level: str) -> None:
+        self._script, self._foreseen = script, Foreseen(script, level)
         self._next: Counter[str] = Counter()
         self.divergences: list[str] = []
 
     def choose(self, request: ReadRequest) -> int:
         """The predicted one; where the prediction ends, the newest."""
         name = request.txn.id
-        reads, at = self._script.get(name, []), self._next[name]
+        reads, at = self._script[name].reads, self._next[name]
         self._next[name] += 1
         if at < len(reads):
             key, writer = reads[at]
             chosen = self._follow(request, key, writer)
             if chosen is not None:
                 return chosen
-        for other in reversed(request.writers):
-            if request.allows(other):
-                return other
-        raise Conflict(f"no version of {request.key} is legal")
+        legal = [writer for writer in reversed(request.writers) if request.allows(writer)]
+        if not legal:
+            raise Conflict(f"no version of {request.key} is legal")
+        if len(legal) == 1 or self.divergences:
+            return legal[0]
+        return next((writer for writer in legal if self._foreseen.leaves_room(request, writer)), legal[0])
 
     def _follow(self, request: ReadRequest, key: str, writer: str | None) -> int | None:
         name = request.txn.id
@@ -73,7 +75,7 @@ class Scripted:
 
     def unread(self, name: str) -> int:
         """Predicted reads that the transaction did not come to."""
-        return max(0, len(self._script.get(name, [])) - self._next[name])
+        return max(0, len(self._script[name].reads) - self._next[name])
 
 
 def replay(
@@ -83,7 +85,7 @@ def replay(
 
     Boundary transactions run to their end. What aborted in the observed run is left out.
     """
-    policy = Scripted(_script(observed, prediction))
+    policy = Scripted(planned(observed, prediction.run), level)
     store = workload.store(level, policy)
     bodies = {
         step_id(s, i, step): (s + 1, step.body)
@@ -103,22 +105,6 @@ def replay(
     history = store.history()
     kept = check(history, level, max_examples=0).ok is True
     return Validation(history, kept, check(history, target, name="replay"), policy.divergences)
-
-
-def _script(observed: History, prediction: Prediction) -> dict[str, list[tuple[str, str | None]]]:
-    run = prediction.run
-    script: dict[str, list[tuple[str, str | None]]] = {}
-    for t, end in run.prefix.items():
-        wrote: set[int] = set()
-        reads = script.setdefault(str(observed.txn_label[t]), [])
-        for o in range(int(observed.txn_start[t]), end):
-            key = int(observed.op_key[o])
-            if observed.op_kind[o] & 1:
-                wrote.add(key)
-            elif key not in wrote:
-                source = run.sources.get(o, INITIAL)
-                reads.append((str(observed.key(key)), None if source == INITIAL else str(observed.txn_label[source])))
-    return script
 
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
