@@ -22,11 +22,14 @@ from plume_py.cli.contract import (
     tell_written,
 )
 from plume_py.levels import DEFAULT, STRONGEST, parse_level
+from plume_py.levels.databases import MYSQL, POSTGRESQL
 from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
     from plume_py.predict.confirm.confirmation import Confirmation
+    from plume_py.predict.confirm.discipline import Discipline
+    from plume_py.predict.origin import Origin
     from plume_py.predict.prediction_files import About
     from plume_py.predict.predictor.predictor import PredictionResult
     from plume_py.predict.store.program import SeededProgram
@@ -34,6 +37,10 @@ if TYPE_CHECKING:
 
 # Predictions that a sweep replays at each level to find one that comes true.
 REPLAYED = 10
+
+# Databases of which it is known how they run statements, by the names that --as takes.
+ENGINE_OF = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
+ENGINES = tuple(ENGINE_OF)
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
@@ -64,6 +71,10 @@ def workload_options(command: Any) -> Any:
     help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared.",
 )  # fmt: skip
 @click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
+@click.option(
+    "--as", "database", type=click.Choice((*ENGINES, "none")),
+    help="As this database runs the level, or as the level is defined.  [default: as where HISTORY was recorded]",
+)  # fmt: skip
 @click.option(
     "--boundary", type=click.Choice(["strict", "relaxed"]), default="strict", show_default=True,
     help="What of a transaction with a changed read is kept: up to that read, or all.",
@@ -139,6 +150,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
     with params["limits"].enforced():
         name, observed, workload = _observe(history, program, params)
         params["origin"] = None if history is None else origin(history)
+        _as_the_database_does(ctx, params)
         keeps_target = params["even_if_broken"] or _keeps_target(name, observed, params)
     if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
@@ -196,7 +208,38 @@ def _run(observed: "History", level: str, params: dict[str, Any]) -> "Prediction
             limits=params["limits"],
             level_map=None if params["levels_file"] is None else read_level_map(params["levels_file"]),
             assume=params["assume"],
+            engine=_engine(level, params),
         )
+
+
+def _as_the_database_does(ctx: click.Context, params: dict[str, Any]) -> None:
+    """A history that says where it was recorded is predicted from as it would be there, unless one says otherwise."""
+    recorded: Origin | None = params["origin"]
+    if recorded is not None and params["level"] != "declared":
+        if params["database"] is None:
+            params["database"] = next((name for name in ENGINES if recorded.engine is ENGINE_OF[name]), "none")
+        own = recorded.setting
+        is_default = ctx.get_parameter_source("level") is click.core.ParameterSource.DEFAULT
+        if own is not None and ENGINE_OF.get(params["database"]) is recorded.engine and is_default:
+            params["level"] = own.safe_as if own.safe_as in LEVELS and own.safe_as != params["target"] else DEFAULT
+    if params["database"] in ENGINES and params["level"] == "declared":
+        raise click.UsageError("--as is for one level; what each transaction declares may be several")
+
+
+def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
+    """How the database runs the level, if it is to be done as there."""
+    database = ENGINE_OF.get(params["database"])
+    if database is None:
+        return None
+    from plume_py.predict.confirm.discipline import discipline
+
+    recorded: Origin | None = params["origin"]
+    own = None if recorded is None else recorded.setting
+    if recorded is not None and own is not None and recorded.engine is database and own.safe_as == level:
+        return discipline(database, own.spelled, recorded.settings)
+    setting = database.runs(level)
+    assert setting is not None, "every level that is predicted from is at least what the weakest setting keeps"
+    return discipline(database, setting.spelled)
 
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:

@@ -17,6 +17,7 @@ from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, WEAKEST, levels_that_see, parse_level
 from plume_py.levels.table import EVERYTHING, WRITERS
 from plume_py.predict import LEVELS, TARGETS
+from plume_py.predict.confirm.discipline import Discipline
 from plume_py.predict.predictor.approximate import ForcedCycle
 from plume_py.predict.predictor.axioms import contradictions
 from plume_py.predict.predictor.exact import RunRefuter
@@ -24,6 +25,7 @@ from plume_py.predict.predictor.observed import Boundary, Observed, Read, observ
 from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode, history_of
 from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
 from plume_py.predict.predictor.runs import Runs
+from plume_py.predict.predictor.scheduled import Schedule, is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,18 +76,20 @@ def predict(
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
+    engine: Discipline | None = None,
 ) -> PredictionResult:
     """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
 
     ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
-    itself. docs/predict.md defines what a prediction is.
+    itself. With ``engine``, they are runs that a database could schedule so. docs/predict.md defines what a prediction
+    is.
     """
     name = parse_level(level) or level
     if name not in (*LEVELS, DECLARED) or target not in TARGETS or name == target:
         raise ValueError(f"cannot predict from {level} to {target}")
     outcome = PredictionResult(name, target, boundary, exact)
     try:
-        with Predictor(history, outcome, limits or Limits(), level_map, assume) as predictor:
+        with Predictor(history, outcome, limits or Limits(), level_map, assume, engine) as predictor:
             predictor.run(count)
     except LimitError as error:
         outcome.reason = str(error)
@@ -112,15 +116,17 @@ class Predictor:
         limits: Limits,
         level_map: LevelMap | None,
         assume: str | None,
+        engine: Discipline | None = None,
     ) -> None:
-        self.outcome, self.limits = outcome, limits
+        self.outcome, self.limits, self._engine = outcome, limits, engine
         self._level_options = level_map, assume
         self._formula = Formula(limits)
         self._refuter: RunRefuter | None = None
         with self._timed("generate"):
-            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED)
+            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
             self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
             outcome.notes += self.observed.notes
+            outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
             self._reject_large()
             self.levels = self._levels(history)
             self.runs = Runs(self.observed, self._formula)
@@ -160,6 +166,8 @@ class Predictor:
                 self._formula.require(-choice, order.before(writer, read.node))
         for parts in contradictions(self.runs.as_committed(), self.levels, order):
             self._formula.require(*(-part for part in parts))
+        if self._engine is not None:
+            Schedule(self.runs.as_committed(), self._engine).require()
 
     @contextmanager
     def _timed(self, phase: str) -> "Iterator[None]":
@@ -257,6 +265,9 @@ class Predictor:
                 problems.append(f"it does not keep {outcome.level}: {', '.join(kept.taps) or kept.reason}")
             if result.ok is not False:
                 problems.append(f"it does not break {outcome.target}")
+            engine = self._engine
+            if engine is not None and not is_scheduled(history, self.observed.history, run, engine, self.limits):
+                problems.append("no order of its statements does it")
             if problems:
                 raise PredictionDefectError("; ".join(problems))
             return Prediction(run, changes(self.observed, run), history, result)
