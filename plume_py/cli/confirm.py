@@ -167,7 +167,6 @@ class Trial:
 
     def of(self, case: Case) -> "Confirmation":
         """Try this one."""
-        from plume_py.predict.confirm.bodies import program_bodies
         from plume_py.predict.confirm.confirmation import Asked, confirm, fitting_isolation
 
         if self.isolation is None:
@@ -176,9 +175,7 @@ class Trial:
             isolation = chosen_isolations(self.adapter, self.isolation, {})[0].name
         target = self.target or case.about.target or STRONGEST
         asked = Asked(isolation, target, self.folder, self.attempts, self.limits)
-        workload = case.workload
-        bodies = None if workload is None else lambda: program_bodies(workload, case.script)
-        return confirm(self.adapter, case.script, asked, bodies)
+        return confirm(self.adapter, case.script, asked, case.workload)
 
 
 def _kept(found: "Confirmation", history: str | None) -> "Confirmation":

@@ -26,6 +26,8 @@ from plume_py.levels.databases import MYSQL, POSTGRESQL
 from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from plume_py.history.model import History
     from plume_py.predict.confirm.confirmation import Confirmation
     from plume_py.predict.confirm.discipline import Discipline
@@ -51,6 +53,14 @@ def level_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if name not in (*LEVELS, "declared"):
         raise click.BadParameter(f"{value!r} is not a level to predict from; use {' '.join(LEVELS)} or declared")
     return name
+
+
+def complete_programs(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """For the shell: the programs that are there, or a file."""
+    from click.shell_completion import CompletionItem
+
+    names = [name for name in PROGRAMS if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
 def workload_options(command: Any) -> Any:
@@ -86,7 +96,10 @@ def workload_options(command: Any) -> Any:
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Different anomalies.")
 @click.option("--sweep", is_flag=True, help="Try every level: at which could this run have gone wrong?")
 @click.option("--even-if-broken", is_flag=True, help="Predict although the history breaks the target already.")
-@click.option("--program", type=click.Choice(PROGRAMS), help="Observe a run of this program, and replay predictions.")
+@click.option(
+    "--program", metavar="APP", shell_complete=complete_programs,
+    help=f"Observe a run of {', '.join(PROGRAMS)}, or file.py:Class, and replay predictions.",
+)  # fmt: skip
 @workload_options
 @click.option(
     "--assume",

@@ -142,6 +142,8 @@ def _validation(validation: Validation, style: Style) -> Iterator[str]:
     yield f"  replayed: {verdict}; {how}"
     for line in validation.divergences[:5]:
         yield from wrapped("    ", one_line(line), "      ")
+    for line in validation.failures[:5]:
+        yield from wrapped("    assertion failed: ", one_line(line), "      ")
 
 
 def as_data(
@@ -162,7 +164,9 @@ def as_data(
         "reason": outcome.reason,
         "notes": outcome.notes,
         "predictions": [_plain_prediction(observed, outcome, p) for p in outcome.predictions],
-        "replayed": [{"validated": v.validated, "divergences": v.divergences} for v in validations],
+        "replayed": [
+            {"validated": v.validated, "divergences": v.divergences, "failures": v.failures} for v in validations
+        ],
         "confirmed": [confirmation_data(f"prediction {i}", found) for i, found in enumerate(confirmations, 1)],
         "dangerous_reads": [
             {"who": r.who, "key": r.key, "times": r.times, "anomalies": sorted(r.anomalies)}

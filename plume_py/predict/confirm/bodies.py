@@ -1,24 +1,38 @@
 """Transactions of a program on a real database, whose table has integers: each stands for what was written."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+from plume_py.collect.adapter import Value
 from plume_py.predict.confirm.script import Script
 from plume_py.predict.confirm.session import Body, Statements
-from plume_py.predict.store.program import SeededProgram, step_id
+from plume_py.predict.store.program import SeededProgram, assertions, step_id
 from plume_py.predict.store.store import Rollback
 
 
-def program_bodies(workload: SeededProgram, script: Script) -> dict[int, Body]:
-    """Transaction of the script -> what the program does in it."""
-    steps = {step_id(s, i, step): step for s, steps in enumerate(workload.plan()) for i, step in enumerate(steps)}
-    values = _Values(workload.program.initial)
-    return {
-        number: _ProgramBody(steps[txn.id].body, values, script.names)
-        for number, txn in enumerate(script.transactions)
-        if txn.id in steps
-    }
+class Cast:
+    """The transactions of a program, for one run."""
+
+    def __init__(self, workload: SeededProgram, script: Script) -> None:
+        self._workload, self._names = workload, script.names
+        steps = {step_id(s, i, step): step for s, steps in enumerate(workload.plan()) for i, step in enumerate(steps)}
+        self._values = _Values(workload.program.initial)
+        self.bodies: dict[int, Body] = {  # transaction of the script -> what the program does in it
+            number: _ProgramBody(steps[txn.id].body, self._values, script.names)
+            for number, txn in enumerate(script.transactions)
+            if txn.id in steps
+        }
+
+    def failures(self, contents: Mapping[str, Value], committed: Sequence[str]) -> list[str]:
+        """Of the program's assertions about the end, with what the table has then."""
+
+        def final(key: str) -> Any:
+            number = contents.get(self._names.get(key, ""), 0)
+            assert isinstance(number, int)
+            return self._values.value(key, number)
+
+        return assertions(self._workload, committed, final)
 
 
 class _Values:

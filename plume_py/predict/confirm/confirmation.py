@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,11 +20,13 @@ from plume_py.history.load import load
 from plume_py.history.model import INITIAL
 from plume_py.levels import LEVELS
 from plume_py.levels.databases import engine
+from plume_py.predict.confirm.bodies import Cast
 from plume_py.predict.confirm.discipline import Discipline, discipline
 from plume_py.predict.confirm.execution import Conductor, Done, Played
 from plume_py.predict.confirm.interleaving import Interleavings, Step
 from plume_py.predict.confirm.script import Script
-from plume_py.predict.confirm.session import READ, Body
+from plume_py.predict.confirm.session import READ
+from plume_py.predict.store.program import SeededProgram
 from plume_py.report.recorded import with_run
 
 CONFIRMED, REFUSED, DIVERGED, UNDECIDED = "confirmed", "refused", "diverged", "undecided"
@@ -91,14 +93,10 @@ class Asked:
     limits: Limits = field(default_factory=Limits)
 
 
-# Made anew for each attempt: the bodies of a program's transactions, by their numbers in the script.
-Bodies = Callable[[], dict[int, Body]]
-
-
-def confirm(adapter: Adapter, script: Script, asked: Asked, bodies: Bodies | None = None) -> Confirmation:
+def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProgram | None = None) -> Confirmation:
     """Send the script's statements to the database of ``adapter``, in orders that fit, until the target is broken.
 
-    With ``bodies`` the program itself runs, and the script only says in which order.
+    With ``workload`` the program itself runs, and the script only says in which order.
     """
     begin = time.monotonic()
     with _explained(adapter):
@@ -107,7 +105,7 @@ def confirm(adapter: Adapter, script: Script, asked: Asked, bodies: Bodies | Non
     found = Confirmation(database, asked.isolation, asked.target, script)
     how = discipline(engine(adapter.name), asked.isolation, settings)
     for number, steps in enumerate(_orders(found, how, asked.limits), 1):
-        found.attempts.append(_attempt(adapter, script, steps, asked, number, bodies))
+        found.attempts.append(_attempt(adapter, script, steps, asked, number, workload))
         if found.verdict == CONFIRMED or number == asked.attempts:
             break
     found.seconds = time.monotonic() - begin
@@ -147,7 +145,7 @@ def _orders(found: Confirmation, how: Discipline, limits: Limits) -> Iterator[li
 
 
 def _attempt(
-    adapter: Adapter, script: Script, steps: list[Step], asked: Asked, number: int, bodies: Bodies | None
+    adapter: Adapter, script: Script, steps: list[Step], asked: Asked, number: int, workload: SeededProgram | None
 ) -> Attempt:
     path = os.path.join(asked.folder, f"attempt-{number}.jsonl")
     try:
@@ -155,8 +153,11 @@ def _attempt(
             adapter.create(script.keys)
             recorder = Recorder(path, _header(adapter, script, asked), force=True)
         try:
-            acting = bodies() if bodies is not None else None
-            played = Conductor(adapter, script, asked.isolation, recorder, acting).play(steps)
+            cast = None if workload is None else Cast(workload, script)
+            bodies = None if cast is None else cast.bodies
+            played = Conductor(adapter, script, asked.isolation, recorder, bodies).play(steps)
+            if cast is not None:
+                played.failures += cast.failures(adapter.contents(), played.committed)
         finally:
             recorder.close()
         if recorder.problem:
@@ -187,7 +188,7 @@ def _header(adapter: Adapter, script: Script, asked: Asked) -> dict[str, Any]:
 
 def _deviations(script: Script, played: Played) -> Iterator[str]:
     """Where transactions did or saw something else than they should."""
-    for t, reason in (*played.gave_up, *played.failures):
+    for t, reason in played.gave_up:
         yield f"{script.transactions[t].id} rolled back: {reason}"
     for t, done in played.done.items():
         yield from _deviations_of(script, played, t, done)

@@ -63,7 +63,8 @@ class Played:
     done: dict[int, list[Done]] = field(default_factory=dict)  # transaction -> its statements
     refusals: list[Refusal] = field(default_factory=list)
     gave_up: list[tuple[int, str]] = field(default_factory=list)  # transactions that did not want to commit, and why
-    failures: list[tuple[int, str]] = field(default_factory=list)  # assertions of the program
+    failures: list[str] = field(default_factory=list)  # assertions of the program
+    committed: list[str] = field(default_factory=list)  # ids, in the order of their commits
     waited: list[int] = field(default_factory=list)  # transactions that waited for a lock
     writer: dict[int, int] = field(default_factory=dict)  # value -> the transaction that wrote it
 
@@ -233,7 +234,7 @@ class Conductor:
         """It wanted to; or it is a program with a defect."""
         reason, name = message.answer, self._script.transactions[t].id
         if isinstance(reason, AssertionError):
-            self.played.failures.append((t, str(reason) or "an assertion"))
+            self.played.failures.append(f"{name}: {reason}")
         elif isinstance(reason, Rollback):
             self.played.gave_up.append((t, str(reason)))
         elif isinstance(reason, IsocheckError):
@@ -245,6 +246,8 @@ class Conductor:
     def _is_over(self, session: int, status: str) -> None:
         t = self._current.pop(session)
         self._asked.pop(session, None)
+        if status == "committed":
+            self.played.committed.append(self._script.transactions[t].id)
         self._recorder.record({**self._lines[t], "status": status, "end": now()})
 
     def _end(self) -> None:

@@ -58,8 +58,7 @@ def _details(found: Confirmation) -> Iterator[str]:
     more = len(found.attempt.deviations) - TOLD
     if more > 0:
         yield f"and {more} more"
-    if found.attempt.played.failures:
-        yield f"assertions of the program failed: {len(found.attempt.played.failures)}"
+    yield from (f"assertion failed: {failure}" for failure in found.attempt.played.failures[:TOLD])
 
 
 def as_data(name: str, found: Confirmation) -> dict[str, Any]:
@@ -80,10 +79,7 @@ def as_data(name: str, found: Confirmation) -> dict[str, Any]:
             for r in attempt.played.refusals
         ],
         "deviations": attempt.deviations,
-        "failures": [
-            {"transaction": found.script.transactions[t].id, "assertion": reason}
-            for t, reason in attempt.played.failures
-        ],
+        "failures": attempt.played.failures,
         "order": _order(found, attempt),
         "seconds": round(found.seconds, 4),
         "result": plain(attempt.result),
