@@ -153,7 +153,8 @@ def main() -> None:
     with ExitStack() as stack:
         scratch = stack.enter_context(Scratch())
         adapters = {name: stack.enter_context(Server(name).opened(lists=False)) for name in DATABASES}
-        versions = [f"{adapter.name} {adapter.version()}" for adapter in adapters.values()]
+        said = {adapter: adapter.version() for adapter in adapters.values()}  # by which it learns its name
+        versions = [f"{adapter.name} {version.split()[0]}" for adapter, version in said.items()]
         trials = {name: Trial(adapter, scratch.path, Limits(), attempts=2) for name, adapter in adapters.items()}
         counts = measure(trials, names, list(LEVELS), seeds)
     text = page(counts, versions, seeds, time.monotonic() - begin)
