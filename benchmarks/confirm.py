@@ -155,7 +155,7 @@ def main() -> None:
         adapters = {name: stack.enter_context(Server(name).opened(lists=False)) for name in DATABASES}
         said = {adapter: adapter.version() for adapter in adapters.values()}  # by which it learns its name
         versions = [f"{adapter.name} {version.split()[0]}" for adapter, version in said.items()]
-        trials = {name: Trial(adapter, scratch.path, Limits(), attempts=2) for name, adapter in adapters.items()}
+        trials = {name: Trial(adapter, scratch.path, Limits(), attempts=1) for name, adapter in adapters.items()}
         counts = measure(trials, names, list(LEVELS), seeds)
     text = page(counts, versions, seeds, time.monotonic() - begin)
     if args.quick or args.only:
