@@ -1,6 +1,7 @@
 """``isocheck predict``: from one good run to the runs that could have been and go wrong."""
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +24,7 @@ from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from plume_py.history.model import History
-    from plume_py.predict.predictor.predictor import PredictionResult
+    from plume_py.predict.predictor.outcome import PredictionResult
     from plume_py.predict.store.program import SeededProgram
     from plume_py.predict.store.replay import Validation
 
@@ -68,6 +69,7 @@ def workload_options(command: Any) -> Any:
     help="Miss nothing; or look for what a sufficient condition shows, which takes less where there is nothing.",
 )  # fmt: skip
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Different anomalies.")
+@click.option("--window", metavar="N", type=click.IntRange(2, 300), help="Of a long history, N transactions at a time.")
 @click.option("--sweep", is_flag=True, help="Try every level: at which could this run have gone wrong?")
 @click.option("--even-if-broken", is_flag=True, help="Predict although the history breaks the target already.")
 @click.option("--program", type=click.Choice(PROGRAMS), help="Observe a run of this program, and replay predictions.")
@@ -100,6 +102,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
     Examples:
       isocheck predict history.json --level TCC
       isocheck predict history.json --sweep            at which levels?
+      isocheck predict long.jsonl --window 50          of thousands of transactions
       isocheck predict --program smallbank --out predicted.json
     """
     params["formats"] = picture_formats(params["pictures"], params["out"])
@@ -112,6 +115,8 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
     if (params["assume"] or params["levels_file"]) and params["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
+    if params["window"] is not None and params["even_if_broken"]:
+        raise click.UsageError("--window goes along an order that shows the target: not with --even-if-broken")
     if params["sweep"] and (params["out"] or params["output"] == "json"):
         raise click.UsageError("--sweep prints a table; ask for files level by level")
     if (
@@ -171,9 +176,10 @@ def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> boo
 def _run(observed: "History", level: str, params: dict[str, Any]) -> "PredictionResult":
     from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor.predictor import predict
+    from plume_py.predict.predictor.windows import predict_in_windows
 
     with params["limits"].enforced():
-        return predict(
+        return (predict if params["window"] is None else partial(predict_in_windows, size=params["window"]))(
             observed,
             level,
             target=params["target"],

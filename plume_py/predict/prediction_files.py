@@ -7,7 +7,7 @@ from pathlib import Path
 from plume_py.base.files import is_stream, write_atomically
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.model import History
-from plume_py.predict.predictor.predictor import PredictionResult
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.trace import trace
 from plume_py.report.dot import write_pictures
 from plume_py.report.graphviz import Album

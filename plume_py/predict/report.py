@@ -8,8 +8,8 @@ import click
 from plume_py.base.terminal import Style
 from plume_py.base.text import display, key_text, one_line, txn_text, wrapped
 from plume_py.history.model import INITIAL, NOBODY, History
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.predictor.prediction import Prediction, ReadChange
-from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.store.replay import Validation
 from plume_py.predict.summary import dangerous_reads
 from plume_py.report.json import plain
@@ -23,7 +23,8 @@ def strategy(outcome: PredictionResult) -> str:
 
 def headline(outcome: PredictionResult) -> str:
     """The answer in one line."""
-    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)})"
+    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)}"
+    what += ")" if outcome.window is None else f", {outcome.window} transactions in a row)"
     if outcome.predictions:
         found = len(outcome.predictions)
         rest = "there is no other" if outcome.complete else "there may be more"
@@ -142,6 +143,7 @@ def as_data(name: str, observed: History, outcome: PredictionResult, validations
         "strategy": strategy(outcome),
         "predicted": None if outcome.ok is None else not outcome.ok,
         "complete": outcome.complete,
+        "window": outcome.window,
         "reason": outcome.reason,
         "notes": outcome.notes,
         "predictions": [_plain_prediction(observed, outcome, p) for p in outcome.predictions],
