@@ -7,6 +7,8 @@ see more than a SELECT (``infer``). Some of these are no databases: theories, an
 
 from dataclasses import dataclass
 
+from plume_py.levels.table import LEVELS
+
 
 @dataclass(frozen=True)
 class Model:
@@ -80,6 +82,15 @@ class Database:
     def __getitem__(self, spelled: str) -> Setting:
         """The setting that is spelled so."""
         return next(setting for setting in self.settings if setting.spelled == spelled)
+
+    def spelled(self, isolation: str) -> Setting | None:
+        """The setting that is meant, in whatever case; None if it has none."""
+        return next((setting for setting in self.settings if setting.spelled.lower() == isolation.lower()), None)
+
+    def runs(self, level: str) -> Setting | None:
+        """The strongest setting that may be no more than ``level``; None if all of them are."""
+        allowed = [s for s in self.settings if s.safe_as is not None and LEVELS[level].implies(LEVELS[s.safe_as])]
+        return max(allowed, key=lambda s: LEVELS[str(s.safe_as)].sees or 0, default=None)
 
 
 _MIXISO = "Xiong et al., On Mixing Database Isolation Levels"
@@ -296,3 +307,11 @@ DATABASES: dict[str, Database] = {
     database.name: database
     for database in (MIXISO, POSTGRESQL, MYSQL, SQLSERVER, ORACLE, SQLITE, BROKEN, ANSI, PRINTED)
 }
+
+# By the names that servers go by.
+_ENGINES = {"PostgreSQL": POSTGRESQL, "MySQL": MYSQL, "MariaDB": MYSQL, "SQLite": SQLITE}
+
+
+def engine(name: str) -> Database | None:
+    """What is known of a server that calls itself so."""
+    return _ENGINES.get(name)

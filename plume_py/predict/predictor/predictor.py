@@ -15,6 +15,7 @@ from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, trans
 from plume_py.history.model import INITIAL, NOBODY, History, Int8s
 from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see
 from plume_py.levels.table import EVERYTHING, WRITERS
+from plume_py.predict.confirm.discipline import Discipline
 from plume_py.predict.predictor.approximate import ForcedCycle
 from plume_py.predict.predictor.axioms import contradictions
 from plume_py.predict.predictor.exact import RunRefuter
@@ -24,6 +25,7 @@ from plume_py.predict.predictor.outcome import PredictionResult, new_outcome
 from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode
 from plume_py.predict.predictor.recheck import PredictionDefectError
 from plume_py.predict.predictor.runs import Runs
+from plume_py.predict.predictor.scheduled import Schedule, is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,14 +52,17 @@ def predict(
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
+    engine: Discipline | None = None,
 ) -> PredictionResult:
     """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
 
     ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
-    itself. docs/predict.md defines what a prediction is.
+    itself. With ``engine``, they are runs that a database could schedule so. docs/predict.md defines what a prediction
+    is.
     """
     outcome = new_outcome(level, target, boundary, exact)
-    with outcome.ended_by_limits(), Predictor(history, outcome, limits or Limits(), level_map, assume) as predictor:
+    limits = limits or Limits()
+    with outcome.ended_by_limits(), Predictor(history, outcome, limits, level_map, assume, engine) as predictor:
         predictor.run(count)
     return outcome
 
@@ -80,15 +85,17 @@ class Predictor:
         limits: Limits,
         level_map: LevelMap | None,
         assume: str | None,
+        engine: Discipline | None = None,
     ) -> None:
-        self.outcome, self.limits = outcome, limits
+        self.outcome, self.limits, self._engine = outcome, limits, engine
         self._level_options = level_map, assume
         self._formula = Formula(limits)
         self._refuter: RunRefuter | None = None
         with self._timed("generate"):
-            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED)
+            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
             self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
             outcome.notes += self.observed.notes
+            outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
             self._reject_large()
             self.levels = self._levels(history)
             self.runs = Runs(self.observed, self._formula)
@@ -129,6 +136,8 @@ class Predictor:
                 self._formula.require(-choice, order.before(writer, read.node))
         for parts in contradictions(self.runs.as_committed(), self.levels, order):
             self._formula.require(*(-part for part in parts))
+        if self._engine is not None:
+            Schedule(self.runs.as_committed(), self._engine).require()
 
     @contextmanager
     def _timed(self, phase: str) -> "Iterator[None]":
@@ -213,6 +222,9 @@ class Predictor:
         with self._timed("check"):
             levels = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
             prediction, problems = judge(self.observed, run, self.outcome, levels)
+            engine, history = self._engine, prediction.history
+            if engine is not None and not is_scheduled(history, self.observed.history, run, engine, self.limits):
+                problems.append("no order of its statements does it")
             if problems:
                 raise PredictionDefectError("; ".join(problems))
             return prediction

@@ -15,6 +15,7 @@ from plume_py.checking.witness import commit_order
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL, NOBODY, STATUS_NAMES, UNKNOWN, History
 from plume_py.levels import NAMES, STRONGEST
+from plume_py.predict.confirm.discipline import Discipline
 from plume_py.predict.predictor.judge import judge
 from plume_py.predict.predictor.observed import Boundary, Observed, observe
 from plume_py.predict.predictor.outcome import PredictionResult, new_outcome
@@ -128,6 +129,7 @@ def predict_in_windows(
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
+    engine: Discipline | None = None,
 ) -> PredictionResult:
     """As ``predict``, of anomalies within ``size`` transactions in a row; the history must keep the target."""
     outcome = new_outcome(level, target, boundary, exact)
@@ -138,7 +140,7 @@ def predict_in_windows(
         outcome.notes += whole.observed.notes
         levels = _declared_levels(history, level_map, assume, whole.observed) if outcome.level == DECLARED else {}
         for first, window in whole.windows(size, levels):
-            for run in _predicted(window, outcome, count - len(outcome.predictions), limits):
+            for run in _predicted(window, outcome, count - len(outcome.predictions), limits, engine):
                 prediction, problems = judge(
                     whole.observed, whole.put_back(run, window, first), outcome, levels, limits
                 )
@@ -152,11 +154,13 @@ def predict_in_windows(
     return outcome
 
 
-def _predicted(window: Window, outcome: PredictionResult, count: int, limits: Limits) -> list[Run]:
+def _predicted(
+    window: Window, outcome: PredictionResult, count: int, limits: Limits, engine: Discipline | None
+) -> list[Run]:
     """The runs that are predicted within the window."""
     mine = new_outcome(outcome.level, outcome.target, outcome.boundary, outcome.exact)
     try:
-        with Predictor(window.history, mine, limits, None, None) as predictor:
+        with Predictor(window.history, mine, limits, None, None, engine) as predictor:
             predictor.run(count)
     finally:
         outcome.add_effort(mine)

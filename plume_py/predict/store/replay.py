@@ -9,7 +9,7 @@ from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST
 from plume_py.predict.predictor.prediction import Prediction, running_order
 from plume_py.predict.store.foreseen import Foreseen, Planned, planned
-from plume_py.predict.store.program import SeededProgram, step_id
+from plume_py.predict.store.program import SeededProgram, failures, step_id
 from plume_py.predict.store.store import Conflict, ReadRequest, Store
 
 
@@ -21,6 +21,7 @@ class Validation:
     keeps_level: bool
     result: Result  # of checking the replayed history for the target
     divergences: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # assertions of the program that failed in it
 
     @property
     def validated(self) -> bool:
@@ -102,9 +103,9 @@ def replay(
             policy.divergences.append(f"{name} ends {policy.unread(name)} reads early")
         else:
             _compare_writes(observed, prediction, t, store, policy)
-    history = store.history()
+    history, failed = store.history(), failures(workload, store)
     kept = check(history, level, max_examples=0).ok is True
-    return Validation(history, kept, check(history, target, name="replay"), policy.divergences)
+    return Validation(history, kept, check(history, target, name="replay"), policy.divergences, failed)
 
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
