@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from plume_py.predict.confirm.discipline import Discipline
     from plume_py.predict.origin import Origin
     from plume_py.predict.prediction_files import About
-    from plume_py.predict.predictor.predictor import PredictionResult
+    from plume_py.predict.predictor.outcome import PredictionResult
     from plume_py.predict.store.program import SeededProgram
     from plume_py.predict.store.replay import Validation
 
@@ -94,6 +95,7 @@ def workload_options(command: Any) -> Any:
     help="Miss nothing; or look for what a sufficient condition shows, which takes less where there is nothing.",
 )  # fmt: skip
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Different anomalies.")
+@click.option("--window", metavar="N", type=click.IntRange(2, 300), help="Of a long history, N transactions at a time.")
 @click.option("--sweep", is_flag=True, help="Try every level: at which could this run have gone wrong?")
 @click.option("--even-if-broken", is_flag=True, help="Predict although the history breaks the target already.")
 @click.option(
@@ -131,6 +133,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
     Examples:
       isocheck predict history.json --level TCC
       isocheck predict history.json --sweep            at which levels?
+      isocheck predict long.jsonl --window 50          of thousands of transactions
       isocheck predict --program smallbank --out predicted.json
     """
     params["formats"] = picture_formats(params["pictures"], params["out"])
@@ -143,6 +146,8 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
     if (params["assume"] or params["levels_file"]) and params["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
+    if params["window"] is not None and params["even_if_broken"]:
+        raise click.UsageError("--window goes along an order that shows the target: not with --even-if-broken")
     if params["isolation"] is not None and params["confirm"] is None:
         raise click.UsageError("--isolation is for --confirm")
     if params["sweep"] and params["confirm"]:
@@ -209,9 +214,10 @@ def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> boo
 def _run(observed: "History", level: str, params: dict[str, Any]) -> "PredictionResult":
     from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor.predictor import predict
+    from plume_py.predict.predictor.windows import predict_in_windows
 
     with params["limits"].enforced():
-        return predict(
+        return (predict if params["window"] is None else partial(predict_in_windows, size=params["window"]))(
             observed,
             level,
             target=params["target"],

@@ -22,8 +22,8 @@ from plume_py.levels import parse_level
 from plume_py.predict import TARGETS
 from plume_py.predict.confirm.script import rest_of, rest_of_replay
 from plume_py.predict.origin import Origin
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.predictor.prediction import Prediction
-from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.store.program import SeededProgram
 from plume_py.predict.store.replay import Validation
 from plume_py.predict.trace import trace

@@ -11,8 +11,8 @@ from plume_py.history.model import INITIAL, NOBODY, History
 from plume_py.predict.confirm.confirmation import Confirmation
 from plume_py.predict.confirm.report import as_data as confirmation_data
 from plume_py.predict.confirm.report import render as render_confirmation
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.predictor.prediction import Prediction, ReadChange
-from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.store.replay import Validation
 from plume_py.predict.summary import dangerous_reads
 from plume_py.report.json import plain
@@ -26,7 +26,8 @@ def strategy(outcome: PredictionResult) -> str:
 
 def headline(outcome: PredictionResult) -> str:
     """The answer in one line."""
-    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)})"
+    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)}"
+    what += ")" if outcome.window is None else f", {outcome.window} transactions in a row)"
     if outcome.predictions:
         found = len(outcome.predictions)
         rest = "there is no other" if outcome.complete else "there may be more"
@@ -161,6 +162,7 @@ def as_data(
         "strategy": strategy(outcome),
         "predicted": None if outcome.ok is None else not outcome.ok,
         "complete": outcome.complete,
+        "window": outcome.window,
         "reason": outcome.reason,
         "notes": outcome.notes,
         "predictions": [_plain_prediction(observed, outcome, p) for p in outcome.predictions],

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from plume_py.history.model import History
 from plume_py.levels import weaker_levels
 from plume_py.predict import LEVELS
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.predictor.prediction import Prediction
-from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.store.replay import Validation
 
 # "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.

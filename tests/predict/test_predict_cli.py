@@ -53,6 +53,12 @@ def test_a_history_that_breaks_the_target_is_shown(tmp_path) -> None:
     assert done.exit_code == 1 and "no read changes" in done.output
 
 
+def test_window() -> None:
+    done = isocheck("predict", DEPOSITS, "--window", "2", "--boundary", "relaxed")
+    assert done.exit_code == 1 and "(exact-relaxed, 2 transactions in a row): 1 predicted" in done.output
+    assert isocheck("predict", DEPOSITS, "--window", "2", "--even-if-broken").exit_code == 2
+
+
 def test_sweep() -> None:
     done = isocheck("predict", DEPOSITS, "--sweep", "--boundary", "relaxed")
     assert done.exit_code == 1 and done.output.rstrip().endswith(": PSI")

@@ -1,6 +1,6 @@
 """A predicted run, as plain data, and the history that it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -123,7 +123,7 @@ def running_order(history: History, run: Run) -> list[int]:
 
 
 def history_of(
-    observed: Observed, run: Run, levels: dict[int, str] | None = None, *, committed: bool = False
+    observed: Observed, run: Run, levels: Mapping[int, str] | None = None, *, committed: bool = False
 ) -> History:
     """The predicted run as a history; ``levels`` of transactions that do not carry their own.
 

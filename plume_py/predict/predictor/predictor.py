@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,19 +11,19 @@ import numpy as np
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import Formula, Literal, TotalOrder
-from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.history.model import INITIAL, NOBODY, History, Int8s
-from plume_py.levels import DEFAULT, NAMES, STRONGEST, WEAKEST, levels_that_see, parse_level
+from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see
 from plume_py.levels.table import EVERYTHING, WRITERS
-from plume_py.predict import LEVELS, TARGETS
 from plume_py.predict.confirm.discipline import Discipline
 from plume_py.predict.predictor.approximate import ForcedCycle
 from plume_py.predict.predictor.axioms import contradictions
 from plume_py.predict.predictor.exact import RunRefuter
+from plume_py.predict.predictor.judge import judge
 from plume_py.predict.predictor.observed import Boundary, Observed, Read, observe
-from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode, history_of
-from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
+from plume_py.predict.predictor.outcome import PredictionResult, new_outcome
+from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode
+from plume_py.predict.predictor.recheck import PredictionDefectError
 from plume_py.predict.predictor.runs import Runs
 from plume_py.predict.predictor.scheduled import Schedule, is_scheduled
 
@@ -39,30 +39,6 @@ MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
 
 # Solutions tried to make a prediction change fewer reads.
 ATTEMPTS = 30
-
-
-@dataclass
-class PredictionResult:
-    """What was predicted; ``ok`` is True if nothing can be, False if something was, None if undecided."""
-
-    level: str
-    target: str
-    boundary: Boundary
-    exact: bool
-    predictions: list[Prediction] = field(default_factory=list)
-    complete: bool = False  # nothing else is to be found, by the strategy chosen
-    reason: str | None = None  # why it is undecided
-    notes: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
-    cpu_seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
-    sizes: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def ok(self) -> bool | None:
-        """True: none predicted. False: predicted. None: undecided."""
-        if self.predictions:
-            return False
-        return True if self.complete else None
 
 
 def predict(
@@ -84,17 +60,10 @@ def predict(
     itself. With ``engine``, they are runs that a database could schedule so. docs/predict.md defines what a prediction
     is.
     """
-    name = parse_level(level) or level
-    if name not in (*LEVELS, DECLARED) or target not in TARGETS or name == target:
-        raise ValueError(f"cannot predict from {level} to {target}")
-    outcome = PredictionResult(name, target, boundary, exact)
-    try:
-        with Predictor(history, outcome, limits or Limits(), level_map, assume, engine) as predictor:
-            predictor.run(count)
-    except LimitError as error:
-        outcome.reason = str(error)
-    except MemoryError:
-        outcome.reason = "stopped: no more memory to be had"
+    outcome = new_outcome(level, target, boundary, exact)
+    limits = limits or Limits()
+    with outcome.ended_by_limits(), Predictor(history, outcome, limits, level_map, assume, engine) as predictor:
+        predictor.run(count)
     return outcome
 
 
@@ -157,7 +126,8 @@ class Predictor:
         self.limits.check()
         if size > MAX_TRANSACTIONS or choices > MAX_CHOICES:
             what = f"{size:,} transactions and {choices:,} choices matter"
-            raise LimitError(f"too large to predict from: {what} (at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,})")
+            most = f"at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,}"
+            raise LimitError(f"too large to predict from at once: {what} ({most}); --window 50 goes part by part")
 
     def _require_level(self) -> None:
         order = TotalOrder(self._formula, self.observed.size)
@@ -250,27 +220,14 @@ class Predictor:
     def _confirmed(self, run: Run) -> Prediction:
         """The prediction, judged by the ordinary checker and by the rules of the boundary."""
         with self._timed("check"):
-            outcome = self.outcome
-            by_txn = None
-            if outcome.level == DECLARED:
-                by_txn = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
-            history = history_of(self.observed, run, by_txn)
-            # Transactions that neither read nor write anything have no level.
-            assume = WEAKEST if outcome.level == DECLARED else None
-            committed = history_of(self.observed, run, by_txn, committed=True)
-            kept = check(committed, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
-            result = check(history, outcome.target, name="prediction")
-            problems = recheck(self.observed.history, run)
-            if not kept.ok:
-                problems.append(f"it does not keep {outcome.level}: {', '.join(kept.taps) or kept.reason}")
-            if result.ok is not False:
-                problems.append(f"it does not break {outcome.target}")
-            engine = self._engine
+            levels = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
+            prediction, problems = judge(self.observed, run, self.outcome, levels)
+            engine, history = self._engine, prediction.history
             if engine is not None and not is_scheduled(history, self.observed.history, run, engine, self.limits):
                 problems.append("no order of its statements does it")
             if problems:
                 raise PredictionDefectError("; ".join(problems))
-            return Prediction(run, changes(self.observed, run), history, result)
+            return prediction
 
     def _forbid(self, prediction: Prediction) -> None:
         """No further prediction may show the same anomaly: these transactions reading all that from each other."""
