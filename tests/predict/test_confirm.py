@@ -236,5 +236,6 @@ def test_the_isolation_that_fits_on_a_server(postgresql) -> None:
     adapter = open_adapter(Setup(postgresql.url))
     assert fitting_isolation(adapter, "TCC") == "read committed"
     assert fitting_isolation(adapter, "SI") == "repeatable read"
-    assert fitting_isolation(adapter, "RC", "PostgreSQL", "serializable") == "serializable"
+    assert fitting_isolation(adapter, "RC", "PostgreSQL", "serializable") == "read committed"
+    assert fitting_isolation(adapter, "SI", "PostgreSQL", "read committed") == "read committed"
     assert fitting_isolation(adapter, "RC", "MariaDB", "serializable") == "read committed"
