@@ -144,7 +144,7 @@ def read_case(path: str, program: str | None) -> Case:
         if program is not None:
             raise click.UsageError("--program is for the predictions of a program, and this is none")
         if run is not None:
-            tell([f"only what was recorded is sent; to run the program itself: --program file.py:{run.name[:40]}"])
+            tell([f"only what was recorded is sent; to run the program itself: --program {run.name[:80]}"])
         workload = None
     else:
         workload = SeededProgram(find(program or run.name), run.seed, run.sessions, run.transactions)

@@ -22,6 +22,7 @@ class Validation:
     result: Result  # of checking the replayed history for the target
     divergences: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)  # assertions of the program that failed in it
+    refused: bool = False  # by the level: a read that it does not allow, or a commit
 
     @property
     def validated(self) -> bool:
@@ -41,6 +42,7 @@ class Scripted:
         self._script, self._foreseen = script, Foreseen(script, level)
         self._next: Counter[str] = Counter()
         self.divergences: list[str] = []
+        self.refused = False  # did the level not allow what was predicted?
 
     def choose(self, request: ReadRequest) -> int:
         """The predicted one; where the prediction ends, the newest."""
@@ -70,6 +72,7 @@ class Scripted:
             self.divergences.append(f"{name} reads {key}, but {writer} has not written it")
         elif not request.allows(number):
             self.divergences.append(f"{name} may not read {key} from {writer or 'the initial state'}")
+            self.refused = True
         else:
             return number
         return None
@@ -93,19 +96,23 @@ def replay(
         for s, steps in enumerate(workload.plan())
         for i, step in enumerate(steps)
     }
+    refused = False
     for t in running_order(observed, prediction.run):
         name = str(observed.txn_label[t])
         session, body = bodies[name]
         record = store.run(session, body, name)
         if not record.committed:
-            policy.divergences.append(f"{name} aborts")
+            policy.divergences.append(f"{name} {'is refused by the level' if record.refused else 'aborts'}")
+            refused = refused or record.refused
         elif policy.unread(name):
             policy.divergences.append(f"{name} ends {policy.unread(name)} reads early")
         else:
             _compare_writes(observed, prediction, t, store, policy)
     history, failed = store.history(), failures(workload, store)
     kept = check(history, level, max_examples=0).ok is True
-    return Validation(history, kept, check(history, target, name="replay"), policy.divergences, failed)
+    return Validation(
+        history, kept, check(history, target, name="replay"), policy.divergences, failed, refused or policy.refused
+    )
 
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:

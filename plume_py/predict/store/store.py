@@ -13,7 +13,6 @@ one, among those that are legal at the level, is for a policy to say: the newest
 
 import random
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
@@ -142,9 +141,12 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        self.record.refused = kind is not None and issubclass(kind, Conflict)
         if kind is None and not self._over:
-            with suppress(Conflict):
+            try:
                 self.commit()
+            except Conflict:
+                self.record.refused = True
         if not self.record.committed:
             self.rollback()
         return kind is not None and issubclass(kind, Rollback)
