@@ -77,7 +77,8 @@ def test_micro_traces(name: str, exact: bool) -> None:
 def agree(rng, levels, target="SER", unknown=0.0, **shape) -> Counter:
     """Compare with trying everything; counts what was found, and by whom."""
     sessions = predict_oracle.random_observed(rng, **shape)
-    sessions = [[("unknown" if rng.random() < unknown else status, ops) for status, ops in s] for s in sessions]
+    if unknown:
+        sessions = [[("unknown" if rng.random() < unknown else status, ops) for status, ops in s] for s in sessions]
     history, counts = build(sessions), Counter()
     for boundary in ("strict", "relaxed"):
         cache: dict = {}

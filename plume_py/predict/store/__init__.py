@@ -1,6 +1,6 @@
 """A store with controlled reads, and applications that run on it."""
 
-from plume_py.predict.store.program import PlannedTransaction
+from plume_py.predict.store.application import PlannedTransaction
 from plume_py.predict.store.store import Conflict, Latest, RandomLegal, ReadRequest, Rollback, Store, Transaction
 
 __all__ = [

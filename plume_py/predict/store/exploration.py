@@ -10,7 +10,8 @@ from plume_py.checking.check import check
 from plume_py.checking.result import NOT_EXPLAINED, Result
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
-from plume_py.predict.store.program import Program, SeededProgram, failures, run
+from plume_py.predict.store.application import Program
+from plume_py.predict.store.program import SeededProgram, failures, run
 from plume_py.predict.store.store import RandomLegal, ReadRequest
 
 

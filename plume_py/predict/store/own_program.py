@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.predict.store.program import Asserting, Plan, PlannedTransaction, Program
+from plume_py.predict.store.application import Asserting, Plan, PlannedTransaction, Program
 from plume_py.predict.store.store import Rollback, Transaction
 
 _NEEDS = "it needs initial(key) and plan(seed, sessions, transactions)"

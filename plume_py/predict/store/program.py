@@ -4,50 +4,15 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
-from plume_py.predict.store.store import Latest, Policy, Store, Transaction
+from plume_py.predict.store.application import Asserting, Plan, PlannedTransaction, Program
+from plume_py.predict.store.store import Latest, Policy, Store
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
-
-
-@dataclass(frozen=True)
-class PlannedTransaction:
-    """One transaction of the plan: its parameters are fixed, what it does depends on what it reads alone."""
-
-    name: str
-    body: Callable[[Transaction], None]
-    parameters: Any = None  # for the program's own assertions
-
-
-Plan = Sequence[Sequence[PlannedTransaction]]
-
-
-@runtime_checkable
-class Program(Protocol):
-    """An application. ``Asserting`` ones say, too, what should be true in the end."""
-
-    name: str
-
-    def initial(self, key: str) -> Any:
-        """The value of a key before all transactions."""
-        ...
-
-    def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """The transactions of each session, the same for the same arguments."""
-        ...
-
-
-@runtime_checkable
-class Asserting(Protocol):
-    """A program that knows what should be true after every run."""
-
-    def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
-        """Assert it, of the final value of each key and the transactions that committed."""
-        ...
 
 
 def program(name: str) -> Program:

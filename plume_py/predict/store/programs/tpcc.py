@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from plume_py.predict.store.program import Plan, PlannedTransaction
+from plume_py.predict.store.application import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 DISTRICTS, CUSTOMERS, ITEMS = 2, 4, 100
