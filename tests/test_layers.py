@@ -23,7 +23,7 @@ LAYERS = {
     "collect": {"base", "levels", "history"},
     "report": {"base", "levels", "history", "checking"},
     "synth": {"base", "levels", "history", "checking", "verify", "report"},
-    "predict": {"base", "levels", "history", "checking", "verify", "report", "synth"},
+    "predict": {"base", "levels", "history", "checking", "collect", "report", "synth"},
     "allocate": {"base", "levels", "history", "checking", "verify", "report", "synth"},
     "infer": {"base", "levels", "history", "checking", "collect", "report", "synth"},
     "scan": {"base", "levels", "history", "checking", "report"},

@@ -39,6 +39,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "relate": "Compare two levels: which histories tell them apart?",
         "hierarchy": "Order levels by strength, each step with a history.",
         "predict": "From one good run, predict runs that could have gone wrong.",
+        "confirm": "Does a prediction come true on a real database?",
         "explore": "Run a program with random legal reads, and see what goes wrong.",
         "infer": "Find the weakest level per transaction that keeps an application's invariant.",
         "allocate": "The weakest safe isolation level for each transaction of a workload.",
