@@ -11,7 +11,7 @@ import click
 from plume_py.base.errors import InputError
 from plume_py.base.exits import ExitCode
 from plume_py.base.scratch import Scratch
-from plume_py.cli.collect import MANAGED, chosen_isolations, setting_pairs, sigterm_as_interrupt
+from plume_py.cli.collect import chosen_isolations, setting_pairs, sigterm_as_interrupt
 from plume_py.cli.contract import picture_formats, picture_option, seconds, tell, tell_written
 from plume_py.levels import STRONGEST
 from plume_py.predict import TARGETS
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from plume_py.predict.confirm.script import Script
     from plume_py.predict.prediction_files import About
     from plume_py.predict.store.program import SeededProgram
+
+
+# One server: a prediction says nothing about nodes.
+MANAGED = ("postgresql", "mariadb", "sqlite")
 
 
 @click.command("confirm")
@@ -77,7 +81,7 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
     server = Server(url or str(managed), params["operation_timeout"], params["settings"])
     with Scratch() as scratch, sigterm_as_interrupt(), server.opened(case.script.lists) as adapter, limits.enforced():
         trial = Trial(adapter, scratch.path, limits, params["isolation"], params["attempts"], params["target"])
-        found = _kept(trial.of(case), params["history"])
+        found = _kept(trial.of(case), prediction, params["history"])
     if params["output"] == "json":
         click.echo(encode(as_data(prediction, found)))
     else:
@@ -178,14 +182,14 @@ class Trial:
         return confirm(self.adapter, case.script, asked, case.workload)
 
 
-def _kept(found: "Confirmation", history: str | None) -> "Confirmation":
-    """What happened, in the user's file if one is named; its report says where it is."""
+def _kept(found: "Confirmation", prediction: str, history: str | None) -> "Confirmation":
+    """What happened, in the user's file if one is named, reports and pictures are called so, or as the prediction."""
     from pathlib import Path
 
     from plume_py.base.files import write_atomically
 
     attempt = found.attempt
-    name = found.database
+    name = Path(prediction).stem
     if history is not None:
         write_atomically(history, [Path(attempt.path).read_bytes()])
         tell_written(history)

@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Run databases": {
         "test": "Run a workload on a database, and check what it promises.",
         "collect": "Run a workload on a database, and record what its clients saw.",
+        "matrix": "Databases, their isolation levels and workloads: what each keeps.",
     },
     "Reason about levels and programs": {
         "synth": "Find a history that some levels allow and others forbid.",

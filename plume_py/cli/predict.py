@@ -126,8 +126,8 @@ def workload_options(command: Any) -> Any:
 def command(ctx: click.Context, /, history: str | None, program: str | None, **params: Any) -> None:
     """From the run in HISTORY to one that could have been: it keeps the level, and breaks the target.
 
-    Exit code: 0 none predicted, or none that came true when replayed (--program); 1 predicted (or the history breaks
-    the target itself), 2 wrong usage, 3 undecided, 4 the input could not be read.
+    Exit code: 0 none predicted, or none that came true when replayed (--program) or tried (--confirm); 1 predicted (or
+    the history breaks the target itself), 2 wrong usage, 3 undecided, 4 the input could not be read.
 
     \b
     Examples:
@@ -284,7 +284,9 @@ def _predict(name: str, observed: "History", workload: "SeededProgram | None", p
         if params["verbose"]:
             click.echo(_figures(outcome))
     if confirmations:
-        return combined(exit_of(found) for found in confirmations)
+        code = combined(exit_of(found) for found in confirmations)
+        tell(["predicted, but the database did not do it"] if code == ExitCode.HOLDS else [])
+        return code
     if outcome.predictions and not comes_true(outcome, validations):
         rest = "" if outcome.complete else "; there may be another one that does: --count 10"
         tell([f"predicted, but it did not come true when the program was replayed{rest}"])

@@ -67,6 +67,10 @@ class Setting:
     readers_only: bool = False  # safe_as is so for transactions that neither write nor lock
     beside_weaker: str = ""  # the setting that it is no more than, where others run at weaker ones
 
+    def allows(self, level: str) -> bool:
+        """May its runs be no more than ``level``?"""
+        return self.safe_as is not None and LEVELS[level].implies(LEVELS[self.safe_as])
+
 
 @dataclass(frozen=True)
 class Database:
@@ -89,7 +93,7 @@ class Database:
 
     def runs(self, level: str) -> Setting | None:
         """The strongest setting that may be no more than ``level``; None if all of them are."""
-        allowed = [s for s in self.settings if s.safe_as is not None and LEVELS[level].implies(LEVELS[s.safe_as])]
+        allowed = [setting for setting in self.settings if setting.allows(level)]
         return max(allowed, key=lambda s: LEVELS[str(s.safe_as)].sees or 0, default=None)
 
 
@@ -252,7 +256,16 @@ SQLITE = Database(
             "SQLite, Isolation In SQLite",
             surprising=True,
         ),
+        Setting(
+            "IMMEDIATE",
+            "SER",
+            None,
+            None,
+            "BEGIN IMMEDIATE takes the lock of the only writer at once, so nobody has to give up half way",
+            "SQLite, Transaction",
+        ),
     ),
+    default="SERIALIZABLE",
 )
 
 BROKEN = Database(

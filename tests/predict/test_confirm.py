@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from click.testing import CliRunner
+from paths import ROOT
 
 from plume_py import HistoryBuilder, check, load
 from plume_py.base.errors import InputError
@@ -201,6 +202,63 @@ def test_predicted_and_confirmed_at_once(tmp_path) -> None:
     assert isocheck("predict", str(file), "--isolation", "SER").exit_code == 2
 
 
+def test_a_store_with_a_bug_does_it_and_one_without_does_not(tmp_path) -> None:
+    file = tmp_path / "h.json"
+    file.write_text(ROW % SKEW)
+    pictures = tmp_path / "pictures"
+    done = isocheck("confirm", str(file), "broken:?bug=lost-update", "--out", str(pictures))
+    assert done.exit_code == 1 and "confirmed: the database breaks SER, as predicted" in done.output
+    assert (pictures / "h-lost-update-1.dot").exists()
+    done = isocheck("confirm", str(file), "broken:?bug=none")
+    assert done.exit_code == 0 and "refused: the database refuses COMMIT of" in done.output
+
+
+def recorded(tmp_path, isolation, database="PostgreSQL"):
+    """Two deposits, one after the other, as ``collect`` records them."""
+    lines = [
+        {"initial": 0, "ticks_per_second": 1, "collected": {"database": database, "isolation": [isolation]}},
+        {"id": "a", "session": 0, "ops": [["r", "x", 0], ["w", "x", 1]]},
+        {"id": "b", "session": 1, "ops": [["r", "x", 1], ["w", "x", 2]]},
+    ]
+    file = tmp_path / "run.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(file)
+
+
+def test_where_a_history_was_recorded_says_how_it_is_predicted_from(tmp_path) -> None:
+    def asked(isolation, *options, database="PostgreSQL"):
+        file = recorded(tmp_path, isolation, database)
+        done = isocheck("predict", file, "--boundary", "relaxed", "--format", "json", *options)
+        data = json.loads(done.stdout)
+        return data["level"], data["predicted"], bool(data["notes"])
+
+    assert asked("read committed") == ("RC", True, True)
+    assert asked("repeatable read") == ("SI", False, True)
+    assert asked("repeatable read", database="MariaDB") == ("PC", True, True)
+    assert asked("serializable") == ("TCC", True, True)
+    assert asked("read committed", "--level", "PC", "--as", "none") == ("PC", True, False)
+    assert asked("serializable", database="something") == ("TCC", True, False)
+
+
+def test_from_a_recorded_run_to_a_confirmed_lost_update(tmp_path, postgresql) -> None:
+    out = str(tmp_path / "predicted.json")
+    done = isocheck("predict", recorded(tmp_path, "read committed"), "--boundary", "relaxed", "--out", out)
+    assert done.exit_code == 1
+    done = isocheck("confirm", out, postgresql.url)
+    assert done.exit_code == 1 and "LostUpdate" in done.output and "BEGIN ISOLATION LEVEL READ COMMITTED" in done.output
+    done = isocheck("confirm", out, postgresql.url, "--isolation", "repeatable read")
+    assert done.exit_code == 0 and "40001" in done.output
+
+
+def test_a_program_of_ones_own_is_run_only_if_asked_for(tmp_path) -> None:
+    theatre, out = f"{ROOT / 'docs/examples/theatre.py'}:Theatre", str(tmp_path / "p.json")
+    isocheck("predict", "--program", theatre, "--seed", "1", "--boundary", "relaxed", "--out", out)
+    done = isocheck("confirm", out, "broken:?bug=lost-update")
+    assert done.exit_code == 1 and "only what was recorded is sent" in done.output
+    done = isocheck("confirm", out, "broken:?bug=lost-update", "--program", theatre)
+    assert done.exit_code == 1 and "assertion failed: 2 tickets sold" in done.output
+
+
 @pytest.mark.parametrize(
     ("about", "told"),
     [
@@ -236,5 +294,6 @@ def test_the_isolation_that_fits_on_a_server(postgresql) -> None:
     adapter = open_adapter(Setup(postgresql.url))
     assert fitting_isolation(adapter, "TCC") == "read committed"
     assert fitting_isolation(adapter, "SI") == "repeatable read"
-    assert fitting_isolation(adapter, "RC", "PostgreSQL", "serializable") == "serializable"
+    assert fitting_isolation(adapter, "RC", "PostgreSQL", "serializable") == "read committed"
+    assert fitting_isolation(adapter, "SI", "PostgreSQL", "read committed") == "read committed"
     assert fitting_isolation(adapter, "RC", "MariaDB", "serializable") == "read committed"

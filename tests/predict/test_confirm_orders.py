@@ -92,7 +92,7 @@ def random_script(rng):
             if statement.kind == "w":
                 own.add(statement.key)
             elif statement.key not in own:
-                writers = [INITIAL, *(w for w in made.writers(statement.key) if w != t)]
+                writers = [INITIAL, *(w for w in made.writers.get(statement.key, ()) if w != t)]
                 txn.expected[number] = Expected(rng.choice(writers))
     return made
 

@@ -115,14 +115,16 @@ def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProg
 def fitting_isolation(adapter: Adapter, level: str, database: str = "", isolation: str = "") -> str:
     """The isolation at which a run of this level, observed on this database, could happen.
 
-    The observed one on the same kind of database; else the strongest that is no more than the level; else the default.
+    The observed one, on the same kind of database and if it is no more than the level; else the strongest that is not;
+    else the default.
     """
     with _explained(adapter):
         adapter.version()  # by which some adapters learn their name
     known = engine(adapter.name)
-    if known is not None and known is engine(database) and isolation in adapter.isolations:
-        return isolation
-    setting = known.runs(level) if known is not None and level in LEVELS else None
+    if known is None or level not in LEVELS:
+        return isolation if isolation in adapter.isolations else next(iter(adapter.isolations))
+    own = known.spelled(isolation) if known is engine(database) else None
+    setting = own if own is not None and own.allows(level) else known.runs(level)
     return next(iter(adapter.isolations)) if setting is None else setting.spelled.lower()
 
 

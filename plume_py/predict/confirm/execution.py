@@ -35,7 +35,7 @@ from plume_py.predict.store.store import Rollback
 
 # Seconds between looks at a statement that has not been answered; and, of a database that cannot be asked whether it
 # waits for a lock, after which it is taken to. Beyond the database's own limit, GRACE, and then it is given up.
-LOOK, PATIENCE, GRACE = 0.01, 1.0, 5.0
+LOOK, PATIENCE, GRACE = 0.01, 3.0, 5.0
 
 
 @dataclass(frozen=True)

@@ -62,16 +62,13 @@ class Interleavings:
         return self._event[Step(t, COMMITS)]
 
     def _write(self, t: int, key: str) -> int:
-        number = self.script.transactions[t].first("w", key)
-        assert number is not None
-        return self._event[Step(t, number)]
+        return self._event[Step(t, self.script.transactions[t].writes[key])]
 
     def _snapshot(self, t: int) -> int:
         """The event at which its snapshot is taken; its commit if it never is."""
-        late = self.discipline.late_snapshot
-        number = self.script.transactions[t].first("r") if late else 0
-        has_any = number is not None and self.script.transactions[t].statements
-        return self._event[Step(t, number)] if has_any and number is not None else self._commit(t)
+        txn = self.script.transactions[t]
+        number = txn.first_read if self.discipline.late_snapshot else 0
+        return self._commit(t) if number is None or not txn.statements else self._event[Step(t, number)]
 
     def _keep_sessions(self) -> None:
         for members in self.script.sessions:
@@ -82,7 +79,7 @@ class Interleavings:
     def _keep_reads(self) -> None:
         for t, txn in enumerate(self.script.transactions):
             for number, expected in txn.expected.items():
-                writers = [w for w in self.script.writers(txn.statements[number].key) if w != t]
+                writers = [w for w in self.script.writers.get(txn.statements[number].key, ()) if w != t]
                 if not writers:
                     continue  # nobody can have changed it
                 guard = self._formula.variable()
@@ -102,15 +99,15 @@ class Interleavings:
             yield self._before(self._commit(other), self._commit(source))
 
     def _keep_writes(self) -> None:
-        for key in self.script.keys:
-            for a, b in combinations(self.script.writers(key), 2):
+        for key, writers in self.script.writers.items():
+            for a, b in combinations(writers, 2):
                 self._one_of(self._commit(a), self._write(b, key), self._commit(b), self._write(a, key))
         if self.discipline.first_committer_wins:
             for a, b in self._conflicts():
                 self._one_of(self._commit(a), self._snapshot(b), self._commit(b), self._snapshot(a))
 
     def _conflicts(self) -> Iterator[tuple[int, int]]:
-        written = [set(txn.written) for txn in self.script.transactions]
+        written = [txn.writes.keys() for txn in self.script.transactions]
         for a, b in combinations(range(len(written)), 2):
             if written[a] & written[b] or (self.discipline.one_writer and written[a] and written[b]):
                 yield a, b
@@ -119,7 +116,7 @@ class Interleavings:
         for t, txn in enumerate(self.script.transactions):
             for number, statement in enumerate(txn.statements):
                 if statement.kind == "r":
-                    for other in self.script.writers(statement.key):
+                    for other in self.script.writers.get(statement.key, ()):
                         if other != t:
                             read = self._event[Step(t, number)]
                             self._one_of(self._commit(other), read, self._commit(t), self._write(other, statement.key))

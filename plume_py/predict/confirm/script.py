@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import count
 from typing import Any
 
@@ -55,17 +56,19 @@ class ScriptedTransaction:
     statements: list[Statement] = field(default_factory=list)
     expected: dict[int, Expected] = field(default_factory=dict)
 
-    def first(self, kind: str, key: str | None = None) -> int | None:
-        """The number of its first read ("r") or its first change ("w"), of this key or any."""
-        for number, statement in enumerate(self.statements):
-            if (statement.kind == "r") == (kind == "r") and key in (None, statement.key):
-                return number
-        return None
-
     @property
-    def written(self) -> list[str]:
-        """The keys that it changes, in the order in which it comes to them."""
-        return list(dict.fromkeys(s.key for s in self.statements if s.kind != "r"))
+    def first_read(self) -> int | None:
+        """The number of its first read."""
+        return next((number for number, statement in enumerate(self.statements) if statement.kind == "r"), None)
+
+    @cached_property
+    def writes(self) -> dict[str, int]:
+        """Key -> the number of the first statement that changes it."""
+        found: dict[str, int] = {}
+        for number, statement in enumerate(self.statements):
+            if statement.kind != "r":
+                found.setdefault(statement.key, number)
+        return found
 
 
 @dataclass
@@ -87,9 +90,14 @@ class Script:
         """How many there are, without BEGIN and COMMIT."""
         return sum(len(txn.statements) for txn in self.transactions)
 
-    def writers(self, key: str) -> list[int]:
-        """The transactions that change the key."""
-        return [number for number, txn in enumerate(self.transactions) if txn.first("w", key) is not None]
+    @cached_property
+    def writers(self) -> dict[str, list[int]]:
+        """Key -> the transactions that change it, if any do."""
+        found: dict[str, list[int]] = {}
+        for number, txn in enumerate(self.transactions):
+            for key in txn.writes:
+                found.setdefault(key, []).append(number)
+        return found
 
 
 def script(history: History, rest: Rest | None = None, *, lists: bool = False, keys: Iterable[Any] = ()) -> Script:
