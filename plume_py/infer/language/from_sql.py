@@ -10,7 +10,7 @@ from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.inserts import Inserting
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
-from plume_py.infer.language.joins import is_join, join
+from plume_py.infer.language.joins import is_join, join, some_row
 from plume_py.infer.language.sql_constraints import enforced, table_of
 from plume_py.infer.language.sql_expressions import Aggregates, Translator, is_aggregate
 
@@ -200,13 +200,13 @@ class Body:
             return [ir.Let(stmt.line, names, values)]
         if not stmt.into:
             return [ir.SelectAll(stmt.line, below.fresh("rows"), rows.table, rows.var, rows.where, bool(stmt.lock))]
-        read = ir.SelectOne(stmt.line, rows.var, rows.table, rows.where, bool(stmt.lock))
-        if stmt.tree.is_star:
+        seen = None if stmt.tree.is_star else tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
+        read = some_row(self, rows, seen, bool(stmt.lock), stmt.line)
+        if seen is None:
             self.record(stmt.into, rows.var, self.table(rows.table, stmt.line), stmt.line)
             return [read]
-        values = tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
         self.learn(stmt.into, stmt.line)
-        return [read, ir.Let(stmt.line, stmt.into, values)]
+        return [read, ir.Let(stmt.line, stmt.into, seen)]
 
     def glance(self, stmt: sql.Select) -> list[ir.Stmt]:
         """A query of any form whose rows nobody uses: a statement that reads, of which no row matters."""
