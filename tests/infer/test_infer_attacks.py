@@ -363,3 +363,23 @@ IF :c >= 1 THEN UPDATE u SET w = -1 WHERE id = 1; END IF;
 """,
     )
     assert set(levels.values()) == {"violated"}
+
+
+def test_a_loop_takes_its_rows_in_any_order(tmp_path):
+    levels = told(
+        tmp_path,
+        "postgresql",
+        "climb",
+        """CREATE TABLE t (id INT PRIMARY KEY);
+CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL, down INT NOT NULL);
+-- transaction: climb()
+UPDATE u SET w = 0 WHERE id = 1;
+FOR r IN SELECT id FROM t WHERE id > 0 LOOP
+  UPDATE u SET down = 1 WHERE id = 1 AND w > r.id;
+  UPDATE u SET w = r.id WHERE id = 1;
+END LOOP;
+-- invariant: upwards
+(SELECT COUNT(*) FROM u WHERE down = 1) = 0;
+""",
+    )
+    assert set(levels.values()) == {"violated"}

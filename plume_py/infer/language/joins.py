@@ -1,9 +1,10 @@
-"""SELECT … INTO: over several tables, and which of several rows it means.
+"""SELECT over several tables, and which of several rows it means, or in which order.
 
 A join is row after row, each by its primary key. One statement becomes several. Between them others may commit, so
 more can happen than with one statement, never less.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from plume_py.base import sql
@@ -86,6 +87,23 @@ def some_row(
         same = [(ir.Field(rows.var, name), body.unknown(f"some_{name}", sort, line)) for name, sort in picked]
         where = ir.conjunction([where, *(ir.Operation("=", pair) for pair in same)])
     return ir.SelectOne(line, rows.var, rows.table, where, locks)
+
+
+def in_any_order(loop: ir.ForEach, table: sql.SqlTable, below: Translator, made_up: list[ir.Param]) -> ir.ForEach:
+    """The rows of a loop come in whatever order the scan meets them: an argument says from which end.
+
+    Unless each round is about a row of its own.
+    """
+    (stmt, *more) = loop.body or (ir.Stmt(loop.line),)
+    asks = more or any(isinstance(node, ir.Query) for node in ir.walk(stmt))
+    own = {ir.Field(loop.var, column) for column in table.primary_key}
+    if not asks and (
+        isinstance(stmt, ir.Insert)
+        or (isinstance(stmt, ir.Update | ir.Delete) and own and own <= {*ir.fixed(stmt.where, stmt.var).values()})
+    ):
+        return loop
+    made_up.append(ir.Param(below.fresh("backwards"), "bool"))
+    return replace(loop, backwards=made_up[-1].name)
 
 
 def is_join(tree: Any) -> bool:
