@@ -43,6 +43,20 @@ def tree(pid: int) -> list[int]:
     return found
 
 
+def calls_from(port: int, pid: int) -> bool:
+    """Is a connection from this port of the loopback held by the process or one below it (Linux; elsewhere never)?"""
+    with suppress(OSError):
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        sockets = {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port}
+        for each in tree(pid):
+            with suppress(OSError):
+                for handle in Path(f"/proc/{each}/fd").iterdir():
+                    with suppress(OSError):  # closed meanwhile
+                        if os.readlink(handle) in sockets:
+                            return True
+    return False
+
+
 def is_running(process: "subprocess.Popen[bytes]") -> bool:
     """Has it not ended yet?"""
     return process.poll() is None
