@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 MANAGED = ("postgresql", "mariadb", "sqlite")
 
 
+# Servers that can be started; of one with several nodes, no order of statements says what is seen.
+MANAGED = ("postgresql", "mariadb", "sqlite")
+
+
 @click.command("confirm")
 @click.argument("prediction", type=click.Path(exists=True, dir_okay=False))
 @click.argument("url", required=False, metavar="[URL]")

@@ -7,7 +7,7 @@ and what its transactions did after the boundary. Other readers of the native fo
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -34,12 +34,12 @@ Key = int | str
 
 
 class SeededRun(msgspec.Struct, omit_defaults=True):
-    """The run of a program that was observed."""
+    """The run of a program that was observed; of a size that ``predict --program`` takes."""
 
     name: str
     seed: int
-    sessions: int
-    transactions: int
+    sessions: Annotated[int, msgspec.Meta(ge=1, le=100)]
+    transactions: Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class About(msgspec.Struct, omit_defaults=True):
@@ -107,8 +107,8 @@ def _reject_nonsense(told: About, path: str) -> None:
         for op in ops:
             if not (len(op) in (2, 3) and op[0] == "r") and not (len(op) == 3 and op[0] in ("w", "append")):
                 raise InputError(f"not an operation: {op!r:.60}", where="prediction.rest").in_source(path)
-            if isinstance(op[1], list) or op[1] is None:
-                raise InputError(f"not a key: {op[1]!r:.60}", where="prediction.rest").in_source(path)
+            if isinstance(op[1], list) or op[1] is None or (op[0] == "r" and isinstance(op[-1], list)):
+                raise InputError(f"not a key: {op[1:]!r:.60}", where="prediction.rest").in_source(path)
 
 
 def _chunks(history: History, told: About) -> Iterator[bytes]:

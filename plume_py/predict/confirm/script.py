@@ -26,6 +26,9 @@ Rest = Mapping[str, Sequence[Sequence[Any]]]
 # What an adapter stores: a value that is no integer of this size, and not above the initial 0, gets a number instead.
 LARGEST = 1 << 62
 
+# Orders are looked for among all pairs of writers; and what has more transactions is no prediction.
+MAX_TRANSACTIONS = 2_000
+
 # Keys that every database tells apart as we do.
 _PLAIN = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?")
 
@@ -112,6 +115,11 @@ def script(history: History, rest: Rest | None = None, *, lists: bool = False, k
             f"a read of this history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="no order of statements can make it happen; isocheck check shows it",
         )
+    live = int(resolved.live.sum())
+    if not 0 < live <= MAX_TRANSACTIONS:
+        raise InputError(
+            f"{live:,} transactions to send", hint=f"confirm takes from 1 to {MAX_TRANSACTIONS:,} that have committed"
+        )
     return _Builder(history, resolved, rest or {}, lists or history.lists is not None).built(keys)
 
 
@@ -151,7 +159,8 @@ class _Builder:
         for i, (kind, key, _) in enumerate(self._ops[t]):
             made.statements.append(Statement("r" if kind == "r" else change, names[key], self._values.get((t, i), 0)))
         if history.txn_status[t] == COMMITTED:
-            made.expected = {i: source for i, source in self._expected(t) if not self._is_own(t, i)}
+            own = self._own_reads(t)
+            made.expected = {i: source for i, source in self._expected(t) if i not in own}
         return made
 
     def _expected(self, t: int) -> Iterator[tuple[int, Expected]]:
@@ -166,9 +175,15 @@ class _Builder:
                 source = INITIAL if writer[0] is None else self._number[self._by_id[writer[0]]]
                 yield i, Expected(source, firm=False)
 
-    def _is_own(self, t: int, i: int) -> bool:
-        """Does it read what it has written itself? A list that ends in own appends is such a read, too."""
-        return any(kind != "r" and key == self._ops[t][i][1] for kind, key, _ in self._ops[t][:i])
+    def _own_reads(self, t: int) -> set[int]:
+        """Statements that read what it has written itself; a list that ends in own appends is read so, too."""
+        written, own = set(), set()
+        for i, (kind, key, _) in enumerate(self._ops[t]):
+            if kind != "r":
+                written.add(key)
+            elif key in written:
+                own.add(i)
+        return own
 
 
 def _values(written: dict[tuple[int, int], Any]) -> dict[tuple[int, int], int]:
