@@ -81,6 +81,7 @@ bench-allocate: $(VENV)/.core
 bench-predict: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.predict $(BENCH)
+	$(if $(BENCH),,for what in levels none windows brute; do $(BIN)/python -m benchmarks.predict_cases $$what; done)
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

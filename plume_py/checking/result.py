@@ -177,6 +177,7 @@ class LevelVerdict:
     reason: str | None = None
     order: str = DEFAULT_ORDER  # between transactions: one of levels.orders
     holds_in: str | None = None  # of a broken level: an order that asks for less, and in which it holds
+    because: tuple[str, ...] = ()  # of a level that was judged by its definition: the witness, or the argument
 
 
 @dataclass(frozen=True)

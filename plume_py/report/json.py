@@ -73,7 +73,14 @@ def _worth(worth: Worth) -> dict[str, Any]:
 
 
 def _verdict(verdict: LevelVerdict) -> dict[str, Any]:
-    plain_verdict = {"ok": verdict.ok, "taps": list(verdict.taps), "reason": verdict.reason, "order": verdict.order}
+    plain_verdict: dict[str, Any] = {
+        "ok": verdict.ok,
+        "taps": list(verdict.taps),
+        "reason": verdict.reason,
+        "order": verdict.order,
+    }
+    if verdict.because:
+        plain_verdict["because"] = list(verdict.because)
     return plain_verdict | ({"holds_in": verdict.holds_in} if verdict.holds_in is not None else {})
 
 

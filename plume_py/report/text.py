@@ -88,6 +88,8 @@ def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Sty
         taps += f"; {weaker}" if weaker is not None else ""
         verb = style("found" if single else "violated", fg="red", bold=True)
         yield from wrapped(f"{lead}{verb}{order_of(names[0], verdict)}: ", taps, "       ")
+    for words in verdict.because:
+        yield from wrapped("       ", words, "          ")
 
 
 def _tap(tap: str, result: Result) -> str:

@@ -77,6 +77,7 @@ def test_passwords_are_shown_nowhere():
 
 def test_sqlite_keeps_what_it_promises_and_is_not_run_twice(tmp_path):
     few = ("--workload", "register", "--transactions", 5, "--sessions", 2, "--pause", 0, "--out", tmp_path / "m")
+    few = ("--isolation", "serializable", *few)
     first = matrix("sqlite", *few, "--format", "json")
     assert first.exit_code == 0, first.output
     (row,) = json.loads(first.stdout)["rows"]
