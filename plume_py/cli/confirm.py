@@ -137,7 +137,8 @@ def make_case(history: "History", about: "About", workload: "SeededProgram | Non
     if workload is not None:
         observed = observed_run(workload)
         keys = [observed.key(key) for key in range(len(observed.key_code))]
-    return Case(script(history, about.rest, lists=about.lists, keys=keys), about, workload)
+    made = script(history, about.rest, lists=about.lists, keys=keys, late=about.changed)
+    return Case(made, about, workload)
 
 
 def read_case(path: str, program: str | None) -> Case:

@@ -50,6 +50,7 @@ class About(msgspec.Struct, omit_defaults=True):
     database: str = ""
     isolation: str = ""
     lists: bool = False  # its writes were appends
+    changed: list[str] = []  # ids of transactions with reads that see something else than they did
     program: SeededRun | None = None
     rest: dict[str, list[list[Key | list[Key] | None]]] = {}
 
@@ -73,7 +74,8 @@ def about(
     rest: Any = rest_of(observed, prediction.run)
     if validation is not None and validation.validated and not validation.diverged:
         rest = rest_of_replay(observed, prediction.run, validation.history)
-    told = About(outcome.level, outcome.target, lists=observed.lists is not None, rest=rest)
+    changed = [str(observed.txn_label[t]) for t in sorted({change.txn for change in prediction.changes})]
+    told = About(outcome.level, outcome.target, lists=observed.lists is not None, changed=changed, rest=rest)
     if origin is not None:
         told.database, told.isolation = origin.database, origin.isolation
     if workload is not None:

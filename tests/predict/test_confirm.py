@@ -154,6 +154,14 @@ def test_what_is_predicted_as_postgresql_runs_it_is_confirmed_there(postgresql, 
     assert confirmed
 
 
+def test_a_program_may_come_to_keys_that_nobody_had_come_to(tmp_path) -> None:
+    """A second vote is for somebody for whom nobody had voted."""
+    done = isocheck("predict", "--program", "voter", "--level", "RC", "--boundary", "relaxed", "--format", "json",
+                    "--as", "postgresql", "--confirm", "broken:?bug=stale-reads")  # fmt: skip
+    (found,) = json.loads(done.stdout)["confirmed"]
+    assert not any("not in the table" in line for line in found["deviations"])
+
+
 # --- Trouble
 
 

@@ -7,7 +7,7 @@ stands for its write: it is an integer of its own, the recorded one where that w
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -57,6 +57,7 @@ class ScriptedTransaction:
     id: str
     session: int
     statements: list[Statement] = field(default_factory=list)
+    is_late: bool = False  # it may do more than is known, so it goes on when the others cannot
     expected: dict[int, Expected] = field(default_factory=dict)
 
     @property
@@ -88,6 +89,14 @@ class Script:
         """Every key, as the table has it."""
         return list(self.names.values())
 
+    def add_keys(self, keys: Iterable[Any]) -> None:
+        """Have these in the table as well."""
+        taken = {name.lower() for name in self.names.values()}
+        for key in keys:
+            own = str(key) if _PLAIN.fullmatch(str(key)) and str(key).lower() not in taken else None
+            self.names[key] = own or next(_free(taken))
+            taken.add(self.names[key].lower())
+
     @property
     def statements(self) -> int:
         """How many there are, without BEGIN and COMMIT."""
@@ -103,10 +112,18 @@ class Script:
         return found
 
 
-def script(history: History, rest: Rest | None = None, *, lists: bool = False, keys: Iterable[Any] = ()) -> Script:
+def script(
+    history: History,
+    rest: Rest | None = None,
+    *,
+    lists: bool = False,
+    keys: Iterable[Any] = (),
+    late: Collection[str] = (),
+) -> Script:
     """What to send to have ``history`` happen.
 
-    ``lists``: its writes were appends, which it says no more. ``keys`` are to be in the table, too.
+    ``lists``: its writes were appends, which it says no more. ``keys`` are to be in the table, too. ``late``: the ids
+    of those that read something else than they did when they were observed.
     """
     resolved = resolve_reads(history)
     wrong = [pattern for pattern in resolved.counts if pattern in BASE]
@@ -120,7 +137,10 @@ def script(history: History, rest: Rest | None = None, *, lists: bool = False, k
         raise InputError(
             f"{live:,} transactions to send", hint=f"confirm takes from 1 to {MAX_TRANSACTIONS:,} that have committed"
         )
-    return _Builder(history, resolved, rest or {}, lists or history.lists is not None).built(keys)
+    made = _Builder(history, resolved, rest or {}, lists or history.lists is not None).built(keys)
+    for txn in made.transactions:
+        txn.is_late = txn.id in late
+    return made
 
 
 class _Builder:
@@ -199,9 +219,13 @@ def _names(keys: Iterable[Any]) -> dict[Any, str]:
     distinct = list(dict.fromkeys(keys))
     times = Counter(str(key).lower() for key in distinct)
     plain = {key: str(key) for key in distinct if _PLAIN.fullmatch(str(key)) and times[str(key).lower()] == 1}
-    taken = {name.lower() for name in plain.values()}
-    free = (name for number in count(1) if (name := f"k{number}") not in taken)
+    free = _free({name.lower() for name in plain.values()})
     return {key: plain.get(key) or next(free) for key in distinct}
+
+
+def _free(taken: Collection[str]) -> Iterator[str]:
+    """Names that are not taken."""
+    return (name for number in count(1) if (name := f"k{number}") not in taken)
 
 
 def rest_of(observed: History, run: Run) -> dict[str, list[list[Any]]]:
