@@ -44,7 +44,7 @@ EVERY_QUESTION = [
 NONE = {
     "SQLite, 60 transactions, SI relaxed": ("sqlite", ("--level", "SI", "--boundary", "relaxed")),
     "Voter 3 x 32, TCC": ("voter", ("--level", "TCC")),
-    "SmallBank 3 x 32, SI": ("smallbank", ("--level", "SI")),
+    "SmallBank 3 x 8, SI": ("smallbank", ("--level", "SI")),
     "Wikipedia 3 x 8, TCC": ("wikipedia", ("--level", "TCC")),
 }
 
@@ -67,8 +67,9 @@ def level_rows(label: str, seeds: int) -> Iterator[Row]:
                 validation = replay(workload, observed, prediction, level)
                 counts["validated"] += validation.validated
                 counts["diverged"] += validation.diverged
+                counts["refused"] += getattr(validation, "refused", False) and not validation.validated
                 counts["failed"] += validation.validated and bool(getattr(validation, "failures", ()))
-        names = ("undecided", "none", "predicted", "validated", "diverged", "failed")
+        names = ("undecided", "none", "predicted", "validated", "diverged", "refused", "failed")
         yield {
             "label": label,
             "boundary": boundary,
@@ -99,7 +100,7 @@ def _history(folder: Path, source: str) -> Path:
     if source == "sqlite":
         shutil.copy(ROOT / "benchmarks" / "sqlite-60.jsonl", path)
     else:
-        size = 8 if source == "wikipedia" else 32
+        size = 32 if source == "voter" else 8
         _write(path, observed_run(SeededProgram(program(source), 0, 3, size)))
     return path
 
