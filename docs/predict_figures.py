@@ -146,7 +146,7 @@ def windows_table(rows: Rows) -> str:
     for name, level in dict.fromkeys((r["program"], r["level"]) for r in rows):
         mine = {r["transactions"]: r for r in rows if (r["program"], r["level"]) == (name, level)}
         cells = [f"{mine[s]['answer']}, {seconds(mine[s]['cpu s'])} s, {float(mine[s]['MB']):,.0f} MB" for s in sizes]
-        lines.append([f"{TITLES[name]}, {level}", *cells])
+        lines.append([f"{TITLES.get(name, 'Ten counters')}, {level}", *cells])
     return table(["", *(f"{int(size):,}" for size in sizes)], lines)
 
 
