@@ -4,7 +4,7 @@
 #   make test        the tests, without the large runs        make test-full   all of them
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
 #   make bench-strong  the strong levels: what is left open, the time of each stage, and how it grows (BENCH="--quick")
-#   make bench-peers   the weak levels beside AWDIT=… and OLD=… (another checkout); writes docs/performance.md
+#   make bench-peers   beside AWDIT=… PLUME=… VERISTRONG=… POLYSI=… and OLD=… (another checkout); writes docs/performance.md
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
@@ -17,8 +17,8 @@
 
 PYTHON ?= python3
 BENCH ?=
-AWDIT ?=
-OLD ?=
+# Programs of others and another checkout, to run beside ours.
+export AWDIT PLUME VERISTRONG POLYSI OLD
 FUZZ ?= 600
 SOAK ?= 300
 VENV := .venv
@@ -65,7 +65,10 @@ bench-strong: $(VENV)/.core
 
 bench-peers: $(VENV)/.core
 	$(BYTECODE)
-	AWDIT=$(AWDIT) OLD=$(OLD) $(BIN)/python -m benchmarks.peers $(BENCH)
+	$(BIN)/python -m benchmarks.peers $(BENCH)
+	$(BIN)/python -m benchmarks.before_after $(BENCH)
+	$(BIN)/python -m benchmarks.strong_peers $(BENCH)
+	$(BIN)/python -m benchmarks.performance
 
 bench-synth: $(VENV)/.core
 	$(BYTECODE)

@@ -67,7 +67,8 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str | None) -> di
     return levels
 
 
-def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def setting_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE, each once."""
     if any("=" not in value for value in values):
         raise click.BadParameter("write settings like --set innodb_snapshot_isolation=ON")
     return {name.strip(): text.strip() for name, _, text in (value.partition("=") for value in values)}
@@ -110,7 +111,7 @@ _OPTIONS = (
     click.option("--faults", callback=_faults, metavar="KIND,...", help=f"While it runs: {', '.join(FAULTS)}."),
     click.option("--fault-interval", type=click.FloatRange(0.01, 3600), default=1.0, show_default=True,
                  callback=seconds, help="Seconds between faults, on average."),
-    click.option("--set", "settings", multiple=True, callback=_settings, metavar="NAME=VALUE",
+    click.option("--set", "settings", multiple=True, callback=setting_pairs, metavar="NAME=VALUE",
                  help="A setting of every connection."),
     click.option("--keep-table", is_flag=True, help="Leave the table in the database."),
     click.option("--force", is_flag=True, help="Overwrite a history that was recorded before."),
@@ -166,7 +167,7 @@ def run(
     if not params["force"]:  # better now than after a server has been started
         reject_record(out)
     shape = Shape(**{name: params[name] for name in _OF_SHAPE})
-    with _sigterm_as_interrupt(), _database(params, shape) as (adapter, server):
+    with sigterm_as_interrupt(), _database(params, shape) as (adapter, server):
         isolations = chosen_isolations(adapter, params["isolation"], params["mix"])
         by_kind = _by_kind(adapter, shape, params["levels"])
         everyone = _with_variants(adapter, [*isolations, *by_kind.values()])
@@ -294,7 +295,7 @@ def _isolation(adapter: "Adapter", spelling: str) -> str:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """A polite end is an interrupt, too: the history is finished, a server of ours is stopped."""
 
     def interrupt(*_: object) -> None:

@@ -9,7 +9,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import PICTURE_FORMATS, complete_levels, tell, tell_written
-from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
@@ -35,7 +35,7 @@ def command(
     """Order levels by strength, as far as the histories of up to the scope can tell.
 
     Between neighbours, a smallest history is shown that only the weaker one allows. Levels are named as for synth;
-    without any, the usual ones are compared.
+    without any, the usual ones are compared, and those of --define.
 
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
 
@@ -52,7 +52,8 @@ def command(
 
     if out is not None and Path(out).suffix not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
-    (levels,) = chosen(files, names or (USUAL_IN_ORDERS if orders else USUAL))
+    defined = defined_in(files)
+    (levels,) = chosen(defined, names or (*(USUAL_IN_ORDERS if orders else USUAL), *defined))
     if orders:
         levels = in_all_orders(levels)
     try:

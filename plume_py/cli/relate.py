@@ -8,7 +8,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import complete_levels
-from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 
 @click.command("relate")
@@ -48,7 +48,7 @@ def command(
     for name in (a, b):
         if "," in name:
             raise click.UsageError(f"{name!r} is not one level; relate compares two, hierarchy several")
-    (first,), (second,) = chosen(files, (a,), (b,))
+    (first,), (second,) = chosen(defined_in(files), (a,), (b,))
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():

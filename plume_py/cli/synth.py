@@ -10,7 +10,7 @@ from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import complete_levels, picture_formats, picture_option, tell, tell_written
-from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
     from plume_py.synth import Program, SeparatingHistory, SynthesisResult
@@ -88,7 +88,7 @@ def command(
     from plume_py.synth import SynthesisResult, synthesize
     from plume_py.synth.report import plain, text
 
-    allowed, forbidden = chosen(files, allow, forbid)
+    allowed, forbidden = chosen(defined_in(files), allow, forbid)
     programs = None
     if levels is not None:
         if all(level.level != "declared" for level in (*allowed, *forbidden)):

@@ -124,13 +124,16 @@ def _check(path: str, levels: list[str], order: str, timeout: float | None) -> "
     from plume_py.base.memory import share_of_machine
     from plume_py.checking.check import check
     from plume_py.checking.result import LevelVerdict, Result
+    from plume_py.cli.worth import with_worth
     from plume_py.history.load import load
     from plume_py.report.recorded import with_run
 
     limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():
-            return with_run(check(load(path, init_txn="none"), levels, order=order, name=path, limits=limits), path)
+            history = load(path, init_txn="none")
+            result = with_worth(check(history, levels, order=order, name=path, limits=limits), history, order, limits)
+            return with_run(result, path)
     except LimitError as error:
         return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 

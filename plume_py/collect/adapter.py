@@ -165,6 +165,10 @@ class Adapter(ABC):
         """Have the server end a connection (``can_kill``)."""
         raise NotImplementedError
 
+    def is_waiting(self, connection: Connection) -> bool | None:
+        """Does the statement that it has sent wait for a lock? None if the database cannot be asked."""
+        return None
+
     def settle(self) -> None:
         """Wait until nothing that the collector left behind is still at work in the database."""
         return

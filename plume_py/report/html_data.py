@@ -1,6 +1,6 @@
 """What the HTML page draws, as plain JSON: texts made harmless, edges tied to the operations they belong to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from plume_py.levels.patterns import PATTERNS
 from plume_py.report.aliases import aliases
 from plume_py.report.evidence import visible_evidence
 from plume_py.report.looks import LOOKS
-from plume_py.report.wording import by_name, clock, forbidden, home, place, weaker_order
+from plume_py.report.wording import by_name, clock, forbidden, home, place, weaker_order, worth_of
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -79,6 +79,11 @@ class _Texts:
         return text if len(raw) <= limit else f"{text}… (cut here: {len(raw):,} characters in all)"
 
 
+def _evidence(result: Result) -> Iterator[str]:
+    if result.worth is not None:
+        yield from worth_of(result.worth)
+
+
 def _sentence(words: str) -> str:
     return shorten(one_line(words[:SENTENCE]), SENTENCE)
 
@@ -110,7 +115,7 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
         },
         "counts": result.counts,
         "exact": result.counts_exact,
-        "notes": [_sentence(note) for note in result.notes],
+        "notes": [_sentence(note) for note in (*result.notes, *_evidence(result))],
         "seconds": {phase: round(seconds, 4) for phase, seconds in result.seconds.items()},
         "error": None if result.error is None else _sentence(result.error),
         "run": [[name, _sentence(words)] for name, words in result.run.items()],

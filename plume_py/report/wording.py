@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation, Worth
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.orders import DEFAULT_ORDER, IF, level_of, order_in
 from plume_py.levels.patterns import Kind
@@ -107,3 +107,20 @@ def clock(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
     except (ValueError, OverflowError, OSError):
         return f"{seconds:g}"
+
+
+def worth_of(worth: Worth) -> Iterator[str]:
+    """What a pass is worth, a sentence each."""
+    if worth.tried:
+        shares = ", ".join(f"{level} {100 * n // worth.tried} %" for level, n in worth.noticed.items())
+        yield (
+            f"had one read been one version stale, at least these would have noticed: {shares} "
+            f"({counted(worth.tried, 'read')} tried, seed {worth.seed})"
+        )
+    else:
+        yield "no read saw a version that had overwritten another: nothing stale could have been noticed"
+    if worth.conflicts is not None:
+        number = f"{'' if worth.conflicts_exact else 'at least '}{counted(worth.conflicts, 'pair')}"
+        yield f"{number} of overlapping transactions touched the same key, one of them writing"
+    if worth.unseen:
+        yield "it could not have shown: " + "; ".join(f"{name} ({advice})" for name, advice in worth.unseen)

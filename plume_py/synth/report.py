@@ -1,6 +1,6 @@
 """What a synthesis found, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -57,7 +57,11 @@ def _reasons(separating: SeparatingHistory, outcome: SynthesisResult, style: Sty
 
 
 def _order(separating: SeparatingHistory, witness: ConcreteWitness) -> str:
-    name = separating.concrete.name
+    return order_of(witness, separating.concrete.name)
+
+
+def order_of(witness: ConcreteWitness, name: Callable[[int], str]) -> str:
+    """A witness in words."""
     order = " < ".join(map(name, witness.order))
     if witness.sees is None:
         return f"by the commit order {order}"

@@ -14,6 +14,7 @@ from plume_py.synth.definition import Definition
 from plume_py.synth.problem import ConcreteWitness, Problem, Tricks
 from plume_py.synth.recheck import Rechecked, recheck
 from plume_py.synth.registry import definitions
+from plume_py.synth.renaming import require_equal_treatment
 from plume_py.synth.scope import Program, Scope, check_programs
 
 
@@ -71,6 +72,8 @@ def synthesize(
     start = time.perf_counter()
     scope, tricks = scope or Scope(), tricks or Tricks()
     allowed, forbidden = definitions(allow), definitions(forbid)
+    for level in (*allowed, *forbidden):
+        require_equal_treatment(level)
     if fixed is not None:
         check_programs(fixed, scope)
     if not tricks.incremental and (minimal or count > 1):

@@ -159,6 +159,27 @@ def test_a_row_that_is_locked_is_read_once(tmp_path) -> None:
     assert levels(tmp_path, f"{read} FOR UPDATE; {write}") == ["RC"]
 
 
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [
+            f"SELECT v INTO q FROM {one} WHERE {a} = :x FOR UPDATE; IF q IS NULL THEN INSERT INTO {two} (v, {b}) "
+            "VALUES (1, :x); END IF;"
+            for one, a, two, b in (("u", "a", "n", "name"), ("n", "name", "u", "a"))
+        ],
+        [
+            "SELECT v INTO q FROM u WHERE a = :x AND w = 0 FOR UPDATE;"
+            " IF q IS NULL THEN UPDATE n SET v = 1 WHERE name = :x; END IF;",
+            "SELECT v INTO q FROM n WHERE name = :x FOR UPDATE; IF q = 0 THEN UPDATE u SET w = 0 WHERE a = :x; END IF;",
+        ],
+    ],
+)
+def test_who_finds_no_row_to_lock_holds_nothing(bodies, engine, tmp_path) -> None:
+    """Two look for what the other is about to bring: a row, or one that matches."""
+    assert levels(tmp_path, *bodies, engine=engine)[0] == "SER"
+
+
 def test_joins_are_told(tmp_path) -> None:
     (program,) = programs(tmp_path, "SELECT u.v INTO q FROM u LEFT JOIN t ON u.a = t.a WHERE u.a = :x;")
     assert [note for note in program.notes if "every row of t, u" in note]

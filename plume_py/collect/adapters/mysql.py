@@ -90,6 +90,12 @@ class MysqlAdapter(SqlAdapter):
         assert isinstance(connection, _Connection)
         self._end_thread(connection.thread)
 
+    def is_waiting(self, connection: Connection) -> bool:
+        """By InnoDB's table of transactions."""
+        assert isinstance(connection, _Connection)
+        waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = %s AND trx_state = 'LOCK WAIT'"
+        return bool(self.ask(waits, [connection.thread]))
+
     def end_leftovers(self) -> bool:
         """By the server's list of processes."""
         left = self._ours() & {int(row[0]) for row in self.ask("SHOW PROCESSLIST")}

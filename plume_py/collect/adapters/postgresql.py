@@ -87,6 +87,11 @@ class PostgresAdapter(SqlAdapter):
         with suppress(psycopg.Error):  # it is gone already
             self.ask("SELECT pg_terminate_backend(%s)", [connection.backend])
 
+    def is_waiting(self, connection: Connection) -> bool:
+        """``pg_blocking_pids``."""
+        assert isinstance(connection, _Connection)
+        return bool(self.ask("SELECT cardinality(pg_blocking_pids(%s)) > 0", [connection.backend])[0][0])
+
     def end_leftovers(self) -> bool:
         """The backends whose clients have gone."""
         others = "FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"

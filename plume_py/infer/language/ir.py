@@ -107,7 +107,7 @@ class SelectOne(Stmt):
 
 @dataclass(frozen=True)
 class SelectAll(Stmt):
-    """Bind ``rows`` to the set of rows that satisfy ``where``."""
+    """Bind ``rows`` to the set of rows that satisfy ``where``; ``newest``: of now, also where there is a snapshot."""
 
     rows: str
     table: str
@@ -115,6 +115,7 @@ class SelectAll(Stmt):
     where: Expr
     lock: bool = False
     within: str = ""
+    newest: bool = False
 
 
 @dataclass(frozen=True)
