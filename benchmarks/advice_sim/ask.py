@@ -35,7 +35,11 @@ def inferred(path, store, seconds):
         limits = Limits(seconds)
         options = InferOptions(prove=True, seconds=seconds, limits=limits)
         with limits.enforced():
-            result = infer(load(str(path)), STORES[store], options=options)
+            program = load(str(path))
+            if not program.invariant:
+                found.open = "no invariant"
+                return found
+            result = infer(program, STORES[store], options=options)
             if not all(txn.candidate for txn in result.transactions):
                 found.open = "a transaction has no level"
                 return found
