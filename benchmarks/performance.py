@@ -45,7 +45,8 @@ STRONG = """## Strong levels
 
 CPU seconds of whole commands by number of transactions (10 operations each, 20 sessions, 10,000 keys), on histories
 made at one level and judged at another; one that was made at a weaker level breaks the stronger one. Empty: not within
-120 CPU seconds and 8 GB (6 GB for PolySI), or not asked after failing at a smaller size; PolySI judges SI alone.
+120 CPU seconds and 8 GB (6 GB for PolySI), or not asked: others beyond 20,000, whoever failed at a smaller size, and at
+SER PolySI, which judges SI alone.
 "growth" is the exponent from the last size but one to the last: 1 is linear.
 
 {table}

@@ -21,6 +21,8 @@ from benchmarks.tables import Cell, Row, progress, save, show
 LIMIT = 120  # CPU seconds of one run
 MEMORY = 8 << 30
 OTHERS_AT = ("SI",)  # PolySI knows no other level
+OTHERS_UP_TO = 20_000  # transactions: beyond, those that answer at all take minutes
+OURS = ("isocheck", "before")
 ENDED = (-9, -24, 137, 152)  # by the limit, or for lack of memory
 
 Asked = Callable[[Case, int], Run | None]
@@ -86,9 +88,11 @@ def _rows(case: Case, who: Mapping[str, Asked], sizes: tuple[int, ...], runs: in
     found: dict[str, dict[int, list[Run]]] = {each: {} for each in who}
     active = [each for each in who if each != "PolySI" or case[2] in OTHERS_AT]
     for size in sizes:
+        if size > OTHERS_UP_TO:
+            active = [each for each in active if each in OURS]
         for turn in range(runs):
             for each in list(active):
-                one = who[each](case, size) if turn == 0 or each in ("isocheck", "before") else None
+                one = who[each](case, size) if turn == 0 or each in OURS else None
                 if one is not None:
                     found[each].setdefault(size, []).append(one)
                 elif turn == 0:

@@ -19,9 +19,9 @@ SECTION = """## Measured
 This section is written by `docs/predict_figures.py` from `benchmarks/results/predict*.csv`, which `make bench-predict`
 writes: CPU seconds of two cores that are shared and busy.
 
-**What comes true.** Of {runs} runs of each program at each level (half of them 3 x 4 transactions, half 3 x 8), one
-prediction each: predicted / came true / diverged. Before the arrow stands what it was while the later writes did not
-count and the approximate strategy was the default.
+**What comes true.** Of {runs} runs of each program at each level ({seeds} seeds, {size} transactions), one prediction
+each: predicted / came true / diverged. Before the arrow stands what it was while the later writes did not count and the
+approximate strategy was the default.
 
 {levels}
 
@@ -146,7 +146,7 @@ def windows_table(rows: Rows) -> str:
     for name, level in dict.fromkeys((r["program"], r["level"]) for r in rows):
         mine = {r["transactions"]: r for r in rows if (r["program"], r["level"]) == (name, level)}
         cells = [f"{mine[s]['answer']}, {seconds(mine[s]['cpu s'])} s, {float(mine[s]['MB']):,.0f} MB" for s in sizes]
-        lines.append([f"{TITLES[name]}, {level}", *cells])
+        lines.append([f"{TITLES.get(name, 'Ten counters')}, {level}", *cells])
     return table(["", *(f"{int(size):,}" for size in sizes)], lines)
 
 
@@ -186,6 +186,8 @@ def section() -> str:
     first = [r for r in after if (r["boundary"], r["level"], r["program"]) == ("strict", "RC", "smallbank")]
     return SECTION.format(
         runs=sum(total(first, what) for what in ("undecided", "none", "predicted")),
+        seeds=first[0]["seeds"],
+        size=first[0]["size"],
         levels=levels_table(levels),
         predicted=total(after, "predicted"),
         validated=total(after, "validated"),

@@ -84,6 +84,7 @@ def test_expect_is_checked_instead_of_the_promise():
         (["collect", "ftp://u:secret@x/", "--out", "h"], 2, "not the address of a database"),
         (["collect", "--out", "h"], 2, "give the URL of a database, or --managed"),
         (["collect", "broken:?bug=what", "--out", "h"], 2, "unknown bug"),
+        (["collect", "broken:?bug=stale-reads&chance=2", "--out", "h"], 2, "a number from 0 to 1"),
         (["collect", "broken:", "--isolation", "RC", "--out", "h"], 2, "has no isolation level 'RC'; it has serial"),
         (["collect", "broken:", "--faults", "pause", "--out", "h"], 2, "use --managed"),
         (["collect", "broken:", "--faults", "kill-connection", "--out", "h"], 2, "leave kill-connection out"),
