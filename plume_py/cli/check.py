@@ -58,6 +58,7 @@ class CheckOptions:
     levels_file: str | None
     timeout: float | None
     max_memory: int | None
+    evidence: bool
     patient: bool = True  # the levels were asked for by name, so they may take the time that they take
 
     @property
@@ -113,6 +114,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0, 1000), help="Per pattern.")
 @click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
 @click.option("--witness", type=click.Path(dir_okay=False), help="Write the commit order of a level that holds.")
+@click.option("--evidence", is_flag=True, help="Say what a pass is worth: which errors would have been noticed.")
 @click.option("--clock", type=click.Choice(["auto", "vector", "tree"]), default="auto", help="For the curious.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing for histories that hold.")
@@ -218,6 +220,7 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.ahead import compiled_ahead
     from plume_py.cli.progress import progress
+    from plume_py.cli.worth import with_worth
     from plume_py.history.load import load
     from plume_py.levels.patterns import PATTERNS
 
@@ -244,6 +247,9 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
                         progress=tick,
                         **how,
                     )
+                    if options.evidence and not options.taps:
+                        tick("evidence")
+                        result = with_worth(result, history, options.order, limits)
                 else:
                     result = described(history, path)
                 if options.defined:

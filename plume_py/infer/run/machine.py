@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
+from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, Writes, compiled, overlay
 from plume_py.infer.stores import LevelModel, under
-
-Writes = dict[tuple[int, Any], tuple[ir.Value, ...] | None]  # (table, key) -> new row, or None where deleted
 
 # Hidden row numbers: those of the initial state and of others are below, those of the transaction at hand from here on.
 OWN_ROWS = 1000
@@ -83,7 +81,7 @@ class Code:
 def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruction:
     touches = ir.reads_database(stmt)
     writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete) or getattr(stmt, "lock", False)
-    current = touches and (level.write if writes else level.select) == "current"
+    current = touches and ((level.write if writes else level.select) == "current" or getattr(stmt, "newest", False))
     return Instruction(type(stmt).__name__, stmt, touches, current, bool(writes), _action(stmt, shape))
 
 
@@ -101,25 +99,6 @@ def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
         return [compiled(value, shape) for value in stmt.values]
     assert isinstance(stmt, ir.If | ir.Require)
     return compiled(stmt.condition, shape)
-
-
-def overlay(base: State, writes: Writes) -> State:
-    """The state with the writes in it."""
-    if not writes:
-        return base
-    touched = {table for table, _ in writes}
-    return tuple(_overlaid(i, rows, writes) if i in touched else rows for i, rows in enumerate(base))
-
-
-def _overlaid(table: int, rows: tuple[Row, ...], writes: Writes) -> tuple[Row, ...]:
-    merged: dict[Any, Any] = dict(rows)
-    for (i, key), row in writes.items():
-        if i == table:
-            if row is None:
-                merged.pop(key, None)
-            else:
-                merged[key] = row
-    return tuple(sorted(merged.items()))
 
 
 class RollbackSignal(Exception):  # noqa: N818
@@ -210,10 +189,29 @@ class Machine:
         """What a statement sees: its base with the transaction's own writes."""
         base = now if which == "current" else self.snapshot
         assert base is not None
-        return overlay(base, self.writes)
+        seen = overlay(base, self.writes)
+        old = self.old_rows() if which == "snapshot" else {}
+        return tuple((*rows, *old[i]) if i in old else rows for i, rows in enumerate(seen)) if old else seen
+
+    def old_rows(self) -> dict[int, list[Row]]:
+        """Rows of the snapshot that others have deleted since, and whose keys it has inserted: beside an old snapshot
+        that UPDATE looks at, too, both are there."""
+        found: dict[int, list[Row]] = {}
+        if self.inserted and self.code.level.write == "snapshot" and self.snapshot is not None:
+            for table, key in sorted(self.inserted):
+                found.setdefault(table, []).extend(row for row in self.snapshot[table] if row[0] == key)
+        return {table: rows for table, rows in found.items() if rows}
+
+    def take(self, table: int, rows: list[Row]) -> list[Row]:
+        """Rows to lock; who would lock one that is gone has to roll back."""
+        if any(row in rows for row in self.old_rows().get(table, ())):
+            raise RollbackSignal("a row was deleted since the snapshot")
+        return rows
 
     def look_up(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
         """What a SELECT sees; FOR UPDATE looks where an UPDATE would."""
+        if getattr(stmt, "newest", False):
+            return self.view(now, "current")
         return self.view(now, self.code.level.write if stmt.lock else self.code.level.select)
 
     def _see(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
@@ -243,7 +241,7 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     machine.log = found[:1]
     if not found:
         raise RollbackSignal(f"no such row in {stmt.table}")
-    machine._see(table, found[:1], stmt.lock)
+    machine._see(table, machine.take(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
     machine.frame[stmt.row] = found[0]
 
 
@@ -256,7 +254,7 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     )
     if not stmt.lock:
         machine.gone = frozenset()
-    machine._see(table, found, stmt.lock)
+    machine._see(table, machine.take(table, found) if stmt.lock else found, stmt.lock)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
 
@@ -339,7 +337,7 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     where, sets = instruction.run
-    found = _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view))
+    found = machine.take(table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view)))
     frame, changed = dict(machine.frame), []
     for key, row in found:
         frame[stmt.var] = key, row
@@ -358,7 +356,7 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
-    for key, _ in found:
+    for key, _ in machine.take(table, found):
         machine.writes[table, key] = None
     machine.log = found
 
@@ -374,7 +372,8 @@ def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Ro
 def _loop(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.ForEach)
-    machine.frame[instruction.name] = machine.frame[stmt.source]
+    rows = machine.frame[stmt.source]
+    machine.frame[instruction.name] = rows[::-1] if stmt.backwards and machine.frame[stmt.backwards] else rows
 
 
 def _next(machine: Machine, instruction: Instruction, now: State) -> None:
