@@ -10,7 +10,7 @@ from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, TIMED
 from plume_py.report.graphviz import FONT, MONO, Graph, text
 from plume_py.report.graphviz import lines as stacked
 from plume_py.synth.definition import Definition
-from plume_py.synth.problem import witness_of
+from plume_py.synth.problem import orders_in_question, witness_of
 from plume_py.synth.registry import definitions, in_order
 from plume_py.synth.report import native
 from plume_py.synth.scope import Scope
@@ -107,7 +107,7 @@ def hierarchy(
     if scope.rereads is None:  # the same histories for all pairs, or what is learnt from one would not count for others
         scope = replace(scope, rereads=any(level.ordered for level in levels))
     if scope.orders is None:  # for the same reason
-        scope = replace(scope, orders=frozenset(level.order for level in levels))
+        scope = replace(scope, orders=orders_in_question(levels))
     implies = _implications(levels, scope, limits, told)
     order = range(len(levels))
     leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]

@@ -9,6 +9,7 @@ from plume_py.base.terminal import Style
 from plume_py.report.json import plain as plain_result
 from plume_py.report.text import example
 from plume_py.synth.problem import ConcreteWitness
+from plume_py.synth.structures import Value, orders
 from plume_py.synth.synthesis import SeparatingHistory, SynthesisResult
 
 
@@ -76,6 +77,8 @@ def _order(separating: SeparatingHistory, witness: ConcreteWitness) -> str:
 
 def order_of(witness: ConcreteWitness, name: Callable[[int], str]) -> str:
     """A witness in words."""
+    if witness.declared:
+        return "; ".join(f"by {part} {_declared(value, kind, name)}" for part, kind, value in witness.declared)
     order = " < ".join(map(name, witness.order))
     if witness.sees is None:
         return f"by the commit order {order}"
@@ -85,6 +88,13 @@ def order_of(witness: ConcreteWitness, name: Callable[[int], str]) -> str:
         if seen:
             sees.append(f"{name(t)} sees {' '.join(seen)}")
     return f"by the arbitration order {order}; {', '.join(sees) or 'nobody sees anyone'}"
+
+
+def _declared(value: Value, kind: str, name: Callable[[int], str]) -> str:
+    if isinstance(value, frozenset):
+        return ", ".join(f"{name(a)} to {name(b)}" for a, b in sorted(value)) or "of nobody"
+    found = ", ".join(" < ".join(map(name, order)) for order in orders(value, kind))
+    return f"of each key {found}" if kind == "versions" else found
 
 
 def native(separating: SeparatingHistory) -> dict[str, Any]:
@@ -104,6 +114,8 @@ def native(separating: SeparatingHistory) -> dict[str, Any]:
 def _witness(separating: SeparatingHistory, witness: ConcreteWitness) -> dict[str, Any]:
     name = separating.concrete.name
     told: dict[str, Any] = {"level": witness.level, "order": [name(t) for t in witness.order]}
+    if witness.declared:
+        return {"level": witness.level, "witness": order_of(witness, name)}
     if witness.sees is not None:
         told["sees"] = {name(t): [name(a) for a in witness.order if (a, t) in witness.sees] for t in witness.order}
     return told

@@ -15,7 +15,9 @@ from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.judge import MOST_TXNS, judge
 
 MINE = str(ROOT / "docs" / "my_levels.py")
+OTHERS = str(ROOT / "docs" / "other_levels.py")
 OWN = load_definitions(MINE)
+DEFINED = OWN | load_definitions(OTHERS)
 FIGURE = [
     [[("r", "x", 0), ("w", "x", 1), ("w", "y", 1)]],
     [[("r", "x", 1), ("r", "y", 1), ("w", "y", 2)]],
@@ -65,11 +67,13 @@ def test_judged_as_by_every_witness(name, count):
     for _ in range(count):
         h = tiny(rng)
         expected = LEVELS[name](h)
-        judged = judge(history_of(h), OWN.get(name, name))
+        explained = sum(seen.values()) < 250
+        judged = judge(history_of(h), DEFINED.get(name, name), explain=explained)
         assert judged.ok == expected, (name, h.txns)
-        assert bool(judged.reasons) != expected
+        assert bool(judged.reasons) == (explained and not expected)
         seen[expected] += 1
-    assert min(seen.values()) > count // 20
+    assert seen[True] > count // 20
+    assert seen[False] > count // 20 or name in ("PL-1", "PL-2")  # hardly anything breaks them
 
 
 @pytest.mark.parametrize("name", ["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"])
