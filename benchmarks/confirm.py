@@ -33,20 +33,17 @@ VERDICTS = ("confirmed", "diverged", "refused", "undecided")
 Counts = dict[tuple[str, str, str], Counter[str]]  # (program, level, as) -> what came of it
 
 
-def measure(trials: dict[str, Trial], names: list[str], levels: list[str], seeds: int) -> Counts:
-    """Everything about these programs and levels."""
-    counts: Counts = {}
+def measure(trials: dict[str, Trial], names: list[str], seed: int, counts: Counts) -> None:
+    """Everything about the runs of one seed."""
     for name in names:
-        for seed in range(seeds):
-            workload = SeededProgram(program(name), seed)
-            observed = observed_run(workload)
-            for level in levels:
-                for boundary in ("strict", "relaxed"):
-                    progress(f"{name} {seed} {level} {boundary}")
-                    for engine in ("none", *DATABASES):
-                        row = counts.setdefault((name, level, engine), Counter())
-                        row.update(outcomes(trials, workload, observed, level, boundary, engine))
-    return counts
+        workload = SeededProgram(program(name), seed)
+        observed = observed_run(workload)
+        for level in LEVELS:
+            for boundary in ("strict", "relaxed"):
+                progress(f"{name} {seed} {level} {boundary}")
+                for engine in ("none", *DATABASES):
+                    row = counts.setdefault((name, level, engine), Counter())
+                    row.update(outcomes(trials, workload, observed, level, boundary, engine))
 
 
 def outcomes(
@@ -156,12 +153,13 @@ def main() -> None:
         said = {adapter: adapter.version() for adapter in adapters.values()}  # by which it learns its name
         versions = [f"{adapter.name} {version.split()[0]}" for adapter, version in said.items()]
         trials = {name: Trial(adapter, scratch.path, Limits(), attempts=1) for name, adapter in adapters.items()}
-        counts = measure(trials, names, list(LEVELS), seeds)
-    text = page(counts, versions, seeds, time.monotonic() - begin)
-    if args.quick or args.only:
-        print(text)
-    else:
-        (RESULTS / "confirm.md").write_text(text)
+        counts: Counts = {}
+        for seed in range(seeds):  # what there is so far is kept after each
+            measure(trials, names, seed, counts)
+            text = page(counts, versions, seed + 1, time.monotonic() - begin)
+            if not (args.quick or args.only):
+                (RESULTS / "confirm.md").write_text(text)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 from itertools import groupby
 
 import pytest
@@ -11,7 +10,6 @@ from paths import ROOT
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
-from plume_py.cli.main import main
 from plume_py.synth import load_definitions
 from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.judge import MOST_TXNS, judge
@@ -168,19 +166,6 @@ def test_real_time_needs_times():
         "T2 began when T1 had ended, so it sees T1",
         "T2 read the initial x, which T1 overwrote, so it does not see T1",
     ]
-
-
-@pytest.fixture
-def isocheck(capfd, monkeypatch):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["isocheck", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capfd.readouterr()
-        assert "Traceback" not in printed.err
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ class Conductor:
         """Send the steps; every transaction is recorded."""
         try:
             for number in range(len(self._script.sessions)):
-                self._sessions.append(Session(self._adapter, number, self._isolation, self._messages.put))
+                self._sessions.append(self._connected(number))
                 self._sessions[-1].start()
             pending = list(steps)
             while pending or self._current:
@@ -123,6 +123,12 @@ class Conductor:
         finally:
             self._end()
         return self.played
+
+    def _connected(self, number: int) -> Session:
+        try:
+            return Session(self._adapter, number, self._isolation, self._messages.put)
+        except Exception as error:
+            raise self._failure(first_line(error)) from None
 
     @property
     def _patience(self) -> float:
