@@ -25,6 +25,7 @@ from plume_py.predict.prediction_files import about
 from plume_py.predict.predictor.predictor import predict
 from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
 from plume_py.predict.store.replay import replay
+from plume_py.report.wording import counted
 
 RESULTS = Path(__file__).parent / "results"
 DATABASES: dict[str, Database] = {"postgresql": POSTGRESQL, "mariadb": MYSQL}
@@ -83,7 +84,7 @@ def page(counts: Counts, versions: list[str], seeds: int, seconds: float) -> str
         "# Predictions on real databases",
         "",
         f"Written by `python -m benchmarks.confirm --seeds {seeds}` on {' and '.join(versions)}, in {seconds:,.0f} s.",
-        f"{seeds} seeds, 3 sessions of 4 transactions, strict and relaxed boundary: {2 * seeds} asked in each row.",
+        f"{counted(seeds, 'seed')}, 3 sessions of 4 transactions, both boundaries: {2 * seeds} asked in each row.",
         "Validated: replayed on the store at that level, it breaks SER; fails: an assertion of the program fails then.",
         "Confirmed / diverged / refused: what the database made of it, at the strongest setting that is no more than",
         "the level.",
