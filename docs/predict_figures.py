@@ -99,8 +99,8 @@ def levels_table(rows: Rows) -> str:
         line = [level, boundary]
         for name in TITLES:
             before, after = (
-                "/".join(cells[label, boundary, level, name][what] for what in ("predicted", "validated", "diverged"))
-                for label in ("before", "after")
+                "/".join(row[what] for what in ("predicted", "validated", "diverged")) if row else "–"
+                for row in (cells.get((label, boundary, level, name)) for label in ("before", "after"))
             )
             line.append(after if before == after else f"{before} → {after}")
         lines.append(line)
@@ -124,7 +124,9 @@ def none_table(rows: Rows) -> str:
     cells = {(r["label"], r["case"]): r for r in rows}
 
     def cell(label: str, case: str) -> str:
-        row = cells[label, case]
+        row = cells.get((label, case))
+        if row is None:
+            return "–"
         taken = f"{seconds(row['cpu s'])} s, {float(row['MB']):,.0f} MB"
         return (
             f"over {taken}"
@@ -145,7 +147,10 @@ def windows_table(rows: Rows) -> str:
     lines = []
     for name, level in dict.fromkeys((r["program"], r["level"]) for r in rows):
         mine = {r["transactions"]: r for r in rows if (r["program"], r["level"]) == (name, level)}
-        cells = [f"{mine[s]['answer']}, {seconds(mine[s]['cpu s'])} s, {float(mine[s]['MB']):,.0f} MB" for s in sizes]
+        cells = [
+            f"{row['answer']}, {seconds(row['cpu s'])} s, {float(row['MB']):,.0f} MB" if row else "–"
+            for row in map(mine.get, sizes)
+        ]
         lines.append([f"{TITLES.get(name, 'Ten counters')}, {level}", *cells])
     return table(["", *(f"{int(size):,}" for size in sizes)], lines)
 
