@@ -25,9 +25,14 @@ def marked(folder: str) -> list[int]:
     mark, found = f"{MARK}={folder}".encode(), []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # of somebody else, or gone
-            if mark in environment.read_bytes().split(b"\0"):
+            if mark in environment.read_bytes().split(b"\0") or _works_in(environment.parent, folder):
                 found.append(int(environment.parent.name))
     return found
+
+
+def _works_in(process: Path, folder: str) -> bool:
+    """Some programs, as Redis, write what they are doing over their environment; but they stay in their folder."""
+    return f"{os.readlink(process / 'cwd')}/".startswith(f"{folder}/")
 
 
 def tree(pid: int) -> list[int]:

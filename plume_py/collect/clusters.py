@@ -272,7 +272,8 @@ class _Redis(ManagedServer):
         self.write(
             "redis.conf",
             f"bind 127.0.0.1\nrequirepass {self.password}\n{follows}dir {self.folder}\n"
-            'save ""\nappendonly yes\nappendfsync no\nrepl-diskless-sync yes\nrepl-diskless-sync-delay 0\n',
+            'save ""\nappendonly yes\nappendfsync no\nshutdown-timeout 0\n'
+            "repl-diskless-sync yes\nrepl-diskless-sync-delay 0\n",
         )
 
     @override

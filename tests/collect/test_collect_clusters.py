@@ -1,17 +1,12 @@
 """Clusters of private servers: each forms, is told apart by node, and goes; one that is missing is skipped."""
 
 import os
-import signal
-import subprocess
-from pathlib import Path
 
 import pytest
 from collecting import lines
-from program import PATIENCE, PROGRAM, lines_in, wait_until
 
 from plume_py import check, load
 from plume_py.base.errors import IsocheckError
-from plume_py.base.processes import marked
 from plume_py.collect.adapter import Setup
 from plume_py.collect.client import Isolation
 from plume_py.collect.clusters import CLUSTERS
@@ -56,7 +51,11 @@ def test_a_cluster_is_one_database(cluster, tmp_path):
 
 def test_a_node_is_lost_and_comes_back(cluster, tmp_path):
     """What was confirmed is there in the end, at every node."""
-    faults = ["restart", *cluster.faulty_network]
+    faults = list(cluster.faulty_network)
+    if (
+        len(cluster.nodes) < 3 or "delay" in faults
+    ):  # a node of Galera has to get all its data again, which takes a while
+        faults.append("restart")
     for seconds in (8.0, 30.0, 90.0):
         how = {"faults": faults, "fault_interval": 0.2, "seconds": seconds, "timeout": 3.0}
         out = tmp_path / f"h{seconds}.jsonl"
@@ -67,26 +66,3 @@ def test_a_node_is_lost_and_comes_back(cluster, tmp_path):
     assert set(collected.faults) == set(faults)
     assert {fault.node for fault in collected.timeline if fault.kind != "delay"} <= set(cluster.members)
     assert any(line.get("during") for line in lines(out)[1:])
-
-
-def test_nothing_is_left_of_a_cluster_if_isocheck_is_killed(tmp_path, child):
-    name = "redis" if _is_installed("redis") else "postgresql-standby"
-    if not _is_installed(name):
-        pytest.skip("neither Redis nor PostgreSQL is installed")
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    options = ["collect", "--managed", name, "--transactions", "100000", "--out", str(tmp_path / "h.jsonl")]
-    process = child([*PROGRAM, *options], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: (tmp_path / "h.jsonl").exists() and lines_in(tmp_path / "h.jsonl") > 20)
-    folders = [str(path) for path in tmp_path.glob("isocheck-run-*")]
-    assert len(folders) >= 2 and all(marked(folder) for folder in folders)
-    process.send_signal(signal.SIGKILL)
-    process.wait(PATIENCE)
-    wait_until(lambda: not any(Path(folder).exists() or marked(folder) for folder in folders))
-
-
-def _is_installed(name):
-    try:
-        CLUSTERS[name].find()
-    except IsocheckError:
-        return False
-    return True

@@ -16,8 +16,8 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import tree
 from plume_py.collect.adapter import Setup
 from plume_py.collect.client import Isolation
+from plume_py.collect.clusters import MANAGED
 from plume_py.collect.faults import KINDS, OF_NODES
-from plume_py.collect.managed import SERVERS
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape
@@ -178,10 +178,10 @@ def open_folder():
         yield Path(folder)
 
 
-@pytest.mark.parametrize("name", ["postgresql", "mariadb"])
+@pytest.mark.parametrize("name", ["postgresql", "mariadb", "redis", "postgresql-standby"])
 def test_managed_leaves_nothing_behind(name, open_folder, child):
     try:
-        SERVERS[name].find()
+        MANAGED[name].find()
     except IsocheckError as missing:
         pytest.skip(str(missing))
     out = open_folder / "h.jsonl"

@@ -25,7 +25,7 @@ _KINDS = {
     "read committed": Isolation.READ_COMMITTED_RECORD_VERSION,
 }
 # Conflicts and deadlocks; a lock that was waited for too long is one, too.
-_REFUSED = "40001"
+_REFUSED, _NO_FILE = "40001", "08001"
 
 
 class FirebirdAdapter(SqlAdapter):
@@ -38,7 +38,7 @@ class FirebirdAdapter(SqlAdapter):
     key_type = "VARCHAR(190)"
     list_type = "VARCHAR(30000)"
     concatenation = "v || CAST({} AS VARCHAR(30))"
-    beginning = "SET TRANSACTION :isolation"
+    beginning = "SET TRANSACTION NO WAIT :isolation"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -52,7 +52,8 @@ class FirebirdAdapter(SqlAdapter):
         path = unquote(parts.path[1:] if not parts.hostname else parts.path)
         if not path:
             raise IsocheckError(f"the address names no file; {_FORM}")
-        self._place = f"{parts.hostname}/{port or 3050}:{path}" if parts.hostname else path
+        self._is_remote = parts.hostname is not None
+        self._place = f"{parts.hostname}/{port or 3050}:{path}" if self._is_remote else path
         self._user = {"user": unquote(parts.username or "SYSDBA"), "password": unquote(parts.password or "masterkey")}
 
     @override
@@ -72,7 +73,7 @@ class FirebirdAdapter(SqlAdapter):
         try:
             return driver.connect(self._place, **self._user)
         except driver.DatabaseError as error:
-            if "/" in self._place.partition(":")[0] or getattr(error, "sqlstate", None) != "08001":
+            if self._is_remote or getattr(error, "sqlstate", None) != _NO_FILE:
                 raise LostError(first_line(error)) from None
             return driver.create_database(self._place, **self._user, overwrite=False)
 
@@ -85,6 +86,14 @@ class FirebirdAdapter(SqlAdapter):
             cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(key, initial) for key in keys])
         connection.commit()
 
+    def drop(self) -> None:
+        """IF EXISTS came with Firebird 5."""
+        try:
+            if self.ask("SELECT 1 FROM rdb$relations WHERE rdb$relation_name = ?", [self.setup.table.upper()]):
+                self.ask(f"DROP TABLE {self.setup.table}")
+        finally:
+            self.close_administrator()
+
     def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
         connection = self.administrator()
         with closing(connection.cursor()) as cursor:
@@ -96,8 +105,8 @@ class FirebirdAdapter(SqlAdapter):
 
 class _Connection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        limit = max(1, round(self.adapter.setup.timeout))
-        self.connection.begin(tpb(_KINDS[isolation], lock_timeout=limit))
+        # NO WAIT: it looks for deadlocks every ten seconds only.
+        self.connection.begin(tpb(_KINDS[isolation], lock_timeout=0))
 
     def is_undone_at_commit(self, error: Exception) -> bool:
         return self.adapter.is_refusal(error)
