@@ -172,3 +172,19 @@ def test_who_finds_no_row_to_lock_holds_nothing(statement, begin) -> None:
     assert one(statement) == []
     assert other("INSERT INTO t VALUES (9, 0, 9)") == 1 and other("UPDATE t SET v = 9 WHERE id = 1") == 1
     other.commit()
+
+
+def test_an_update_that_changes_nothing_is_no_version_in_innodb(engine, begin) -> None:
+    """The row is held, but a snapshot goes on showing what was there before; PostgreSQL would refuse."""
+    other, one = begin(RR), begin(RR)
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other("UPDATE t SET v = 1 WHERE id = 1"), other.commit()
+    changed = one("UPDATE t SET v = 1 WHERE id = 1")
+    if is_postgresql(engine):
+        assert "serialize" in str(changed)
+        return
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other = begin(RR)
+    other.waits("UPDATE t SET v = 2 WHERE id = 1")
+    one.commit()
+    assert other.result() == 1

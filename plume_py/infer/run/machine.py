@@ -345,8 +345,12 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
         for place, value in sets:
             new[place] = value(view, frame)
         changed.append((key, tuple(new)))
+    # In InnoDB what changes nothing is no version of the row: it is held, and the snapshot goes on showing the old one.
+    same = {*found} & {*changed} if machine.code.level.late_snapshot else set()
+    machine.locked |= {(table, key) for key, _ in same}
     for key, row in changed:
-        machine.writes[table, key] = row
+        if (key, row) not in same:
+            machine.writes[table, key] = row
     machine.log = changed
 
 
