@@ -8,6 +8,7 @@
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
+#   make bench-confirm  the same predictions on a private PostgreSQL and MariaDB
 #   make wheel       dist/plume_py-….whl, to install elsewhere
 #   make man         docs/isocheck.1, the manual page, from the help of the commands
 #   make fuzz        damaged input for every reader and command (FUZZ=600 seconds; what is wrong goes to fuzz-found/)
@@ -25,7 +26,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-allocate wheel man lint format clean
+.PHONY: demo test test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-confirm bench-allocate wheel man lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -81,6 +82,11 @@ bench-allocate: $(VENV)/.core
 bench-predict: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.predict $(BENCH)
+	$(if $(BENCH),,for what in levels none windows brute; do $(BIN)/python -m benchmarks.predict_cases $$what; done)
+
+bench-confirm: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.confirm $(BENCH)
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

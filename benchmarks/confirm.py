@@ -25,6 +25,7 @@ from plume_py.predict.prediction_files import about
 from plume_py.predict.predictor.predictor import predict
 from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
 from plume_py.predict.store.replay import replay
+from plume_py.report.wording import counted
 
 RESULTS = Path(__file__).parent / "results"
 DATABASES: dict[str, Database] = {"postgresql": POSTGRESQL, "mariadb": MYSQL}
@@ -33,20 +34,17 @@ VERDICTS = ("confirmed", "diverged", "refused", "undecided")
 Counts = dict[tuple[str, str, str], Counter[str]]  # (program, level, as) -> what came of it
 
 
-def measure(trials: dict[str, Trial], names: list[str], levels: list[str], seeds: int) -> Counts:
-    """Everything about these programs and levels."""
-    counts: Counts = {}
+def measure(trials: dict[str, Trial], names: list[str], seed: int, counts: Counts) -> None:
+    """Everything about the runs of one seed."""
     for name in names:
-        for seed in range(seeds):
-            workload = SeededProgram(program(name), seed)
-            observed = observed_run(workload)
-            for level in levels:
-                for boundary in ("strict", "relaxed"):
-                    progress(f"{name} {seed} {level} {boundary}")
-                    for engine in ("none", *DATABASES):
-                        row = counts.setdefault((name, level, engine), Counter())
-                        row.update(outcomes(trials, workload, observed, level, boundary, engine))
-    return counts
+        workload = SeededProgram(program(name), seed)
+        observed = observed_run(workload)
+        for level in LEVELS:
+            for boundary in ("strict", "relaxed"):
+                progress(f"{name} {seed} {level} {boundary}")
+                for engine in ("none", *DATABASES):
+                    row = counts.setdefault((name, level, engine), Counter())
+                    row.update(outcomes(trials, workload, observed, level, boundary, engine))
 
 
 def outcomes(
@@ -86,7 +84,7 @@ def page(counts: Counts, versions: list[str], seeds: int, seconds: float) -> str
         "# Predictions on real databases",
         "",
         f"Written by `python -m benchmarks.confirm --seeds {seeds}` on {' and '.join(versions)}, in {seconds:,.0f} s.",
-        f"{seeds} seeds, 3 sessions of 4 transactions, strict and relaxed boundary: {2 * seeds} asked in each row.",
+        f"{counted(seeds, 'seed')}, 3 sessions of 4 transactions, both boundaries: {2 * seeds} asked in each row.",
         "Validated: replayed on the store at that level, it breaks SER; fails: an assertion of the program fails then.",
         "Confirmed / diverged / refused: what the database made of it, at the strongest setting that is no more than",
         "the level.",
@@ -156,12 +154,13 @@ def main() -> None:
         said = {adapter: adapter.version() for adapter in adapters.values()}  # by which it learns its name
         versions = [f"{adapter.name} {version.split()[0]}" for adapter, version in said.items()]
         trials = {name: Trial(adapter, scratch.path, Limits(), attempts=1) for name, adapter in adapters.items()}
-        counts = measure(trials, names, list(LEVELS), seeds)
-    text = page(counts, versions, seeds, time.monotonic() - begin)
-    if args.quick or args.only:
-        print(text)
-    else:
-        (RESULTS / "confirm.md").write_text(text)
+        counts: Counts = {}
+        for seed in range(seeds):  # what there is so far is kept after each
+            measure(trials, names, seed, counts)
+            text = page(counts, versions, seed + 1, time.monotonic() - begin)
+            if not (args.quick or args.only):
+                (RESULTS / "confirm.md").write_text(text)
+    print(text)
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ from plume_py.predict.store.replay import replay
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")
 BOUNDARIES = ("strict", "relaxed")
-SHAPES = ((3, 4), (3, 8))
 EVERY_QUESTION = [
     (boundary, level, target)
     for boundary in BOUNDARIES
@@ -44,7 +43,7 @@ EVERY_QUESTION = [
 NONE = {
     "SQLite, 60 transactions, SI relaxed": ("sqlite", ("--level", "SI", "--boundary", "relaxed")),
     "Voter 3 x 32, TCC": ("voter", ("--level", "TCC")),
-    "SmallBank 3 x 32, SI": ("smallbank", ("--level", "SI")),
+    "SmallBank 3 x 8, SI": ("smallbank", ("--level", "SI")),
     "Wikipedia 3 x 8, TCC": ("wikipedia", ("--level", "TCC")),
 }
 
@@ -52,14 +51,14 @@ NONE = {
 # What comes true
 
 
-def level_rows(label: str, seeds: int) -> Iterator[Row]:
-    """Of one prediction for each seed and size: how many came true."""
+def level_rows(label: str, seeds: int, sizes: tuple[int, ...]) -> Iterator[Row]:
+    """Of one prediction for each seed and number of transactions per session: how many came true."""
     for boundary, level, name in product(BOUNDARIES, LEVELS, PROGRAMS):
         progress(f"{boundary} {level} {name}")
         counts: Counter[str] = Counter()
         start = time.process_time()
-        for seed, shape in product(range(seeds), SHAPES):
-            workload = SeededProgram(program(name), seed, *shape)
+        for seed, size in product(range(seeds), sizes):
+            workload = SeededProgram(program(name), seed, 3, size)
             observed = observed_run(workload)
             outcome = predict(observed, level, boundary=boundary)
             counts[{True: "none", False: "predicted", None: "undecided"}[outcome.ok]] += 1
@@ -67,13 +66,16 @@ def level_rows(label: str, seeds: int) -> Iterator[Row]:
                 validation = replay(workload, observed, prediction, level)
                 counts["validated"] += validation.validated
                 counts["diverged"] += validation.diverged
+                counts["refused"] += getattr(validation, "refused", False) and not validation.validated
                 counts["failed"] += validation.validated and bool(getattr(validation, "failures", ()))
-        names = ("undecided", "none", "predicted", "validated", "diverged", "failed")
+        names = ("undecided", "none", "predicted", "validated", "diverged", "refused", "failed")
         yield {
             "label": label,
             "boundary": boundary,
             "level": level,
             "program": name,
+            "size": " and ".join(f"3 x {size}" for size in sizes),
+            "seeds": seeds,
             **{what: counts[what] for what in names},
             "cpu s": time.process_time() - start,
         }
@@ -99,7 +101,7 @@ def _history(folder: Path, source: str) -> Path:
     if source == "sqlite":
         shutil.copy(ROOT / "benchmarks" / "sqlite-60.jsonl", path)
     else:
-        size = 8 if source == "wikipedia" else 32
+        size = 32 if source == "voter" else 8
         _write(path, observed_run(SeededProgram(program(source), 0, 3, size)))
     return path
 
@@ -134,14 +136,14 @@ def measured(arguments: list[str], seconds: float) -> tuple[str, float, float, f
 
 
 def window_rows(label: str, seconds: float, sizes: tuple[int, ...], window: int) -> Iterator[Row]:
-    """Time against size, of a history in which there is nothing and of one in which there is something."""
+    """Time against size: where something is found soon, and where all windows have to be gone through."""
     with tempfile.TemporaryDirectory() as folder:
-        for name, level in (("smallbank", "TCC"), ("smallbank", "SI"), ("voter", "TCC")):
+        for name, level in (("smallbank", "TCC"), ("smallbank", "SI"), ("voter", "TCC"), ("counters", "SI")):
             for size in sizes:
                 progress(f"{name} {level} {size}")
                 path = Path(folder) / f"{name}-{size}.json"
                 if not path.exists():
-                    _write(path, observed_run(SeededProgram(program(name), 0, 10, size // 10)))
+                    _write(path, counters(size) if name == "counters" else _observed(name, size))
                 question = ["predict", str(path), "--level", level, "--window", str(window)]
                 answer, cpu, _, memory = measured(question, seconds)
                 yield {
@@ -154,6 +156,21 @@ def window_rows(label: str, seconds: float, sizes: tuple[int, ...], window: int)
                     "cpu s": cpu,
                     "MB": memory,
                 }
+
+
+def _observed(name: str, size: int) -> History:
+    return observed_run(SeededProgram(program(name), 0, 10, size // 10))
+
+
+def counters(size: int) -> History:
+    """Ten counters, of which each transaction increments one; at SI nothing can go wrong with that."""
+    rng, builder = random.Random(size), HistoryBuilder(0)
+    value: Counter[int] = Counter()
+    for _ in range(size):
+        session, key = rng.randrange(10), rng.randrange(10)
+        builder.add(session, [("r", key, value[key]), ("w", key, value[key] + 1)])
+        value[key] += 1
+    return builder.build(init_txn="none")
 
 
 # Brute force
@@ -213,7 +230,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=600, help="CPU seconds for each question")
     parser.add_argument("--options", default="", help="more options of predict, for none")
-    parser.add_argument("--sizes", default="10,100,1000,10000")
+    parser.add_argument("--sizes", help="of levels: transactions per session [4,8]; of windows: in all [10 to 10000]")
     parser.add_argument("--window", type=int, default=20)
     parser.add_argument("--histories", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of brute")
@@ -221,10 +238,12 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmarks" / "results")
     args = parser.parse_args()
     rows: list[Row] = []
+    default = "4,8" if args.what == "levels" else "10,100,1000,10000"
+    sizes = tuple(map(int, (args.sizes or default).split(",")))
     made = {
-        "levels": lambda: level_rows(args.label, args.seeds),
+        "levels": lambda: level_rows(args.label, args.seeds, sizes),
         "none": lambda: none_rows(args.label, args.seconds, tuple(args.options.split())),
-        "windows": lambda: window_rows(args.label, args.seconds, tuple(map(int, args.sizes.split(","))), args.window),
+        "windows": lambda: window_rows(args.label, args.seconds, sizes, args.window),
         "brute": lambda: brute_rows(args.label, args.histories, args.seed, args.questions),
     }[args.what]()
     for row in made:

@@ -65,6 +65,11 @@ def test_what_pages_say_of_databases_is_up_to_date():
     assert generate["catalogues_table"]() + "\n" in (ROOT / "docs" / "allocate.md").read_text(), "run docs/generate.py"
 
 
+def test_what_was_measured_of_predict_is_up_to_date():
+    figures = runpy.run_path(str(ROOT / "docs" / "predict_figures.py"))
+    assert (ROOT / "docs" / "predict.md").read_text() == figures["page"](), "run docs/predict_figures.py"
+
+
 def test_the_manual_page_is_up_to_date():
     man = runpy.run_path(str(ROOT / "docs" / "man.py"))
     assert (ROOT / "docs" / "isocheck.1").read_text() == man["page"](), "run make man"

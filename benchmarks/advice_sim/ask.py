@@ -13,9 +13,9 @@ from plume_py.infer.together import check_together
 STRONGEST = "SER"
 
 
-def allocated(path, store):
+def allocated(path, store, workload=None):
     """A level for each transaction; InnoDB's REPEATABLE READ is called by its name."""
-    answer = answer_allocation(open_workload(str(path)), catalogue=store, explain=False)
+    answer = answer_allocation(workload or open_workload(str(path)), catalogue=store, explain=False)
     levels = dict(zip(answer.space.groups, answer.levels, strict=True))
     return {name: "RR" if (store, level) == ("mysql", "PC") else level for name, level in levels.items()}
 
@@ -35,7 +35,11 @@ def inferred(path, store, seconds):
         limits = Limits(seconds)
         options = InferOptions(prove=True, seconds=seconds, limits=limits)
         with limits.enforced():
-            result = infer(load(str(path)), STORES[store], options=options)
+            program = load(str(path))
+            if not program.invariant:
+                found.open = "no invariant"
+                return found
+            result = infer(program, STORES[store], options=options)
             if not all(txn.candidate for txn in result.transactions):
                 found.open = "a transaction has no level"
                 return found

@@ -66,7 +66,7 @@ def _allocate(part, rows, seconds):
         f"**allocate**, at the levels it gives, in random interleavings of the simulator ({seconds:,} s of CPU)",
         "",
         *_table(head, body),
-        f"One transaction one level lower, in every tenth program: refuted by a run in {', '.join(down)}.",
+        f"One transaction one level lower, in every twentieth program: refuted by a run in {', '.join(down)}.",
         "",
     ]
 

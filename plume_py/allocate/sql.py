@@ -295,7 +295,8 @@ class _Translation:
         growing = table in self.whole.growing
         if EVERY not in key and not growing:
             self.notes[f"the rows of {table} that are updated by key are assumed to exist"] = None
-        sure = self._surely_there(key, a) and (a.sure or not growing)
+        # an upsert brings a missing row, but whoever waited for one that is gone again does so on an old snapshot
+        sure = self._surely_there(key, a) and table not in (self.whole.shrinking if a.sure else self.whole.growing)
         for column in a.columns:
             yield Access(UPDATE if column in a.in_place else WRITE, f"{table}.{column}", key, not sure)
 

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 MANAGED = ("postgresql", "mariadb", "sqlite")
 
 
+# Servers that can be started; of one with several nodes, no order of statements says what is seen.
+MANAGED = ("postgresql", "mariadb", "sqlite")
+
+
 @click.command("confirm")
 @click.argument("prediction", type=click.Path(exists=True, dir_okay=False))
 @click.argument("url", required=False, metavar="[URL]")
@@ -133,7 +137,8 @@ def make_case(history: "History", about: "About", workload: "SeededProgram | Non
     if workload is not None:
         observed = observed_run(workload)
         keys = [observed.key(key) for key in range(len(observed.key_code))]
-    return Case(script(history, about.rest, lists=about.lists, keys=keys), about, workload)
+    made = script(history, about.rest, lists=about.lists, keys=keys, late=about.changed)
+    return Case(made, about, workload)
 
 
 def read_case(path: str, program: str | None) -> Case:

@@ -1,7 +1,7 @@
 """``isocheck hierarchy``: levels ordered by strength, each step with a history."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +10,9 @@ from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import PICTURE_FORMATS, complete_levels, tell, tell_written
 from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
+
+if TYPE_CHECKING:
+    from plume_py.synth.hierarchy import Settled
 
 SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
@@ -27,6 +30,7 @@ def command(
     names: tuple[str, ...],
     files: tuple[str, ...],
     timeout: float | None,
+    max_memory: int | None,
     orders: bool,
     out: str | None,
     output: str,
@@ -45,8 +49,7 @@ def command(
       isocheck hierarchy --out levels.svg
       isocheck hierarchy SI SER --orders
     """
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    from plume_py.cli.search import Search, limits_of
     from plume_py.report.json import signed
     from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, dot, hierarchy, in_all_orders, lines, plain
 
@@ -56,13 +59,11 @@ def command(
     (levels,) = chosen(defined, names or (*(USUAL_IN_ORDERS if orders else USUAL), *defined))
     if orders:
         levels = in_all_orders(levels)
+    scope, search = scope_of(**sizes), Search(limits_of(timeout, max_memory))
     try:
-        limits = Limits(timeout, share_of_machine(1))
-        with limits.enforced():
-            found = hierarchy(levels, scope_of(**sizes), limits)
+        found = search.run(lambda tell: hierarchy(levels, scope, search.limits, tell))
     except LimitError as error:
-        undecided = {"classes": None, "reason": str(error)}
-        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {error}"))
+        _tell_settled(search.news, str(error), output)
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
         click.echo(signed(plain(found)))
@@ -71,6 +72,20 @@ def command(
     if out is not None:
         _write(dot(found), Path(out))
     ctx.exit(ExitCode.HOLDS)
+
+
+def _tell_settled(settled: "Settled | str", reason: str, output: str) -> None:
+    """What is known although the search was ended."""
+    from plume_py.report.json import signed
+    from plume_py.synth.hierarchy import Settled
+
+    known = settled if isinstance(settled, Settled) else None
+    if output == "json":
+        click.echo(signed({"classes": None, "reason": reason} | (known.plain() if known else {})))
+        return
+    click.echo(one_line(f"undecided: {reason}" + (f"; {known}" if known else "")))
+    for line in known.lines() if known and output == "text" else ():
+        click.echo(line)
 
 
 def _write(graph: str, target: Path) -> None:

@@ -7,7 +7,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import tell, timeout_option
+from plume_py.cli.contract import bytes_of_memory, tell, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.synth import Definition, Scope
@@ -38,7 +38,10 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
                 type=click.Path(dir_okay=False),
                 help="A Python file that defines levels; it is run.",
             ),
-            timeout_option(),
+            timeout_option("Seconds, then undecided; what is settled by then is told."),
+            click.option(
+                "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided beyond it."
+            ),
         )
         for option in reversed(options):
             command = option(command)

@@ -35,6 +35,7 @@ class _About(msgspec.Struct):
     isolation: list[str] = []
     settings: dict[str, str] = {}
     levels: Any = None
+    nodes: Any = None
 
 
 class _Header(msgspec.Struct):
@@ -45,7 +46,10 @@ _headers = msgspec.json.Decoder(_Header)
 
 
 def origin(path: str) -> Origin | None:
-    """What the header of a recorded history says; None if there is none. Nothing in it is trusted."""
+    """What the header of a recorded history says; None if there is none, or of several nodes. Nothing in it is trusted.
+
+    Of several nodes one may be behind: what a session has committed, it need not see.
+    """
     if path == "-":
         return None
     source = Source(path)
@@ -56,4 +60,6 @@ def origin(path: str) -> Origin | None:
     finally:
         source.close()
     alone = len(set(about.isolation)) == 1 and not about.levels
-    return Origin(about.database, about.isolation[0] if alone else "", about.settings) if about.database else None
+    if not about.database or about.nodes:
+        return None
+    return Origin(about.database, about.isolation[0] if alone else "", about.settings)

@@ -7,7 +7,7 @@ and what its transactions did after the boundary. Other readers of the native fo
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -34,12 +34,12 @@ Key = int | str
 
 
 class SeededRun(msgspec.Struct, omit_defaults=True):
-    """The run of a program that was observed."""
+    """The run of a program that was observed; of a size that ``predict --program`` takes."""
 
     name: str
     seed: int
-    sessions: int
-    transactions: int
+    sessions: Annotated[int, msgspec.Meta(ge=1, le=100)]
+    transactions: Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class About(msgspec.Struct, omit_defaults=True):
@@ -50,6 +50,7 @@ class About(msgspec.Struct, omit_defaults=True):
     database: str = ""
     isolation: str = ""
     lists: bool = False  # its writes were appends
+    changed: list[str] = []  # ids of transactions with reads that see something else than they did
     program: SeededRun | None = None
     rest: dict[str, list[list[Key | list[Key] | None]]] = {}
 
@@ -73,7 +74,8 @@ def about(
     rest: Any = rest_of(observed, prediction.run)
     if validation is not None and validation.validated and not validation.diverged:
         rest = rest_of_replay(observed, prediction.run, validation.history)
-    told = About(outcome.level, outcome.target, lists=observed.lists is not None, rest=rest)
+    changed = [str(observed.txn_label[t]) for t in sorted({change.txn for change in prediction.changes})]
+    told = About(outcome.level, outcome.target, lists=observed.lists is not None, changed=changed, rest=rest)
     if origin is not None:
         told.database, told.isolation = origin.database, origin.isolation
     if workload is not None:
@@ -107,8 +109,8 @@ def _reject_nonsense(told: About, path: str) -> None:
         for op in ops:
             if not (len(op) in (2, 3) and op[0] == "r") and not (len(op) == 3 and op[0] in ("w", "append")):
                 raise InputError(f"not an operation: {op!r:.60}", where="prediction.rest").in_source(path)
-            if isinstance(op[1], list) or op[1] is None:
-                raise InputError(f"not a key: {op[1]!r:.60}", where="prediction.rest").in_source(path)
+            if isinstance(op[1], list) or op[1] is None or (op[0] == "r" and isinstance(op[-1], list)):
+                raise InputError(f"not a key: {op[1:]!r:.60}", where="prediction.rest").in_source(path)
 
 
 def _chunks(history: History, told: About) -> Iterator[bytes]:

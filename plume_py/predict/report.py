@@ -49,6 +49,8 @@ def render(
     yield f"{style(one_line(name), bold=True)}: {observed.transactions:,} transactions observed"
     for note in outcome.notes:
         yield f"  note: {note}"
+    if outcome.unconfirmed:
+        yield f"  note: {outcome.unconfirmed} predicted within windows, but not so in the whole run"
     yield f"  {headline(outcome)}"
     for number, prediction in enumerate(outcome.predictions, 1):
         yield ""
@@ -163,6 +165,7 @@ def as_data(
         "predicted": None if outcome.ok is None else not outcome.ok,
         "complete": outcome.complete,
         "window": outcome.window,
+        "unconfirmed": outcome.unconfirmed,
         "reason": outcome.reason,
         "notes": outcome.notes,
         "predictions": [_plain_prediction(observed, outcome, p) for p in outcome.predictions],

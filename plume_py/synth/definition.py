@@ -1,15 +1,16 @@
 """Levels as definitions: a formula over a history and, mostly, a witness.
 
-A history satisfies a level if there is a witness for which the formula is true. There are three forms:
+A history satisfies a level if there is a witness for which the formula is true. There are four forms:
 
 ``co``       the witness is a commit order ``w.co``, a total order that contains session order and reads-from;
 ``vis``      the witness is an arbitration order ``w.ar``, a total order, and a visibility ``w.vis`` within it, which
              contains session order and reads-from; every read returns the last visible write by ``w.ar``;
-``history``  no witness: the formula is about the history alone.
+``history``  no witness: the formula is about the history alone;
+``own``      the level declares what its witness consists of, and says all that is asked of it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal as OneOf
 from typing import NamedTuple
 
@@ -17,9 +18,10 @@ from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.history.model import INITIAL
 from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.synth.relation import Relation
+from plume_py.synth.structures import Declared, Structure
 from plume_py.synth.view import View
 
-Form = OneOf["co", "vis", "history"]
+Form = OneOf["co", "vis", "history", "own"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,13 @@ class Witness:
 
     order: Relation | None
     visibility: Relation | None = None
+    declared: Mapping[str, Declared] = field(default_factory=dict)  # by name, of a level that declares its witness
+
+    def __getattr__(self, name: str) -> "Relation | tuple[Relation, ...]":
+        """What a level has declared under this name."""
+        if name.startswith("_") or name not in self.declared:
+            raise AttributeError(f"w.{name} is not declared: name it, as in @level(witness={{{name!r}: 'order'}})")
+        return self.declared[name].seen()
 
     @property
     def co(self) -> Relation:
@@ -81,6 +90,7 @@ class Definition:
     ordered: bool = False  # does it look at the order of reads, or at reads of one key from several transactions?
     external: bool = True  # form vis: does every read return the last visible write?
     atomic: bool = False  # form co: does it imply read atomic?
+    structure: Structure = ()  # form own: what its witness consists of
     order: str = DEFAULT_ORDER
     of: str | None = None  # what it is called without its order, if its name says one
     written: Written | None = None  # where, if it is a user's own
@@ -107,6 +117,8 @@ class Definition:
         """As ``holds``, of a history in which session order is the order that counts."""
         if self.form == "history":
             return self.body(h, Witness(None))  # whichever order it looked at, another would do as well
+        if self.form == "own":
+            return self.body(h, w)
         contained = h.base.inside(w.vis if self.form == "vis" else w.co)
         if self.form == "vis" and self.external:
             return h.all((contained, w.vis.inside(w.ar), last_visible(h, w), self.body(h, w)))

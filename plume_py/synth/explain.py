@@ -15,7 +15,7 @@ from plume_py.base.limits import Limits
 from plume_py.base.logic import Formula, Literal
 from plume_py.history.model import INITIAL
 from plume_py.synth.definition import Definition, Obeyed, Witness
-from plume_py.synth.given import Given
+from plume_py.synth.given import Given, kept_order
 from plume_py.synth.problem import Block
 from plume_py.synth.relation import Inside, NoCycle, Relation
 from plume_py.synth.traced import Said, TracedView
@@ -69,16 +69,15 @@ class Explanation:
 
     def _instances(self) -> list[Literal]:
         """Literals that would all have to be true."""
-        size, formula = len(self.given.concrete.txns), self.formula
         if self.definition.form == "history":
             return self._single(self.definition.holds(self.view, Witness(None)))
-        block = Block(self.definition, formula, size, fixed=False)
+        block = Block(self.definition, self.view)
         found = self._single(self.definition.holds(self.view, block.witness))
-        assert formula.notes is not None
-        for a, b in sorted(self.given.versions):
-            literal = block.witness.co[a, b]
-            formula.notes.setdefault(literal, _Version(a, b))
-            found.append(literal)
+        assert self.formula.notes is not None
+        for a, b, x in sorted(self.given.versions):
+            for literal in kept_order(block.witness, a, b, x):
+                self.formula.notes.setdefault(literal, _Version(a, b))
+                found.append(literal)
         return found
 
     def _single(self, literal: Literal) -> list[Literal]:

@@ -7,10 +7,13 @@ judged. Reads that are wrong by themselves have nobody to be read from, so defin
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from plume_py.base.logic import Literal
 from plume_py.base.text import key_text, txn_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import INITIAL, History, Transaction
 from plume_py.synth.concrete import Concrete, ConcreteTxn
+from plume_py.synth.definition import Witness
+from plume_py.synth.structures import kept
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import START
 
@@ -22,15 +25,15 @@ _EVER = 1 << 62
 class Given:
     """A history of which all is known.
 
-    ``flaws``: the patterns of reads that are wrong by themselves. ``versions``: pairs of transactions whose order lists
-    show.
+    ``flaws``: the patterns of reads that are wrong by themselves. ``versions``: two transactions whose order lists of
+    a key show, and the key.
     """
 
     concrete: Concrete
     txns: tuple[Transaction, ...]
     keys: tuple[Atom, ...]
     flaws: tuple[str, ...]
-    versions: frozenset[tuple[int, int]]
+    versions: frozenset[tuple[int, int, int]]
     timed: bool
 
     def txn(self, t: int) -> str:
@@ -64,15 +67,22 @@ def given(history: History) -> Given:
         tuple(facts.txns[t] for t in facts.live),
         tuple(keys),
         tuple(sorted(flaws)),
-        frozenset((number[a], number[b]) for a, b in _versions(facts)),
+        frozenset((number[a], number[b], at[x]) for a, b, x in _versions(facts)),
         history.times is not None,
     )
 
 
-def _versions(facts: HistoryFacts) -> Iterator[tuple[int, int]]:
+def _versions(facts: HistoryFacts) -> Iterator[tuple[int, int, Atom]]:
     """The order that the longest list of a key shows; whoever appended and is not in it comes after all who are."""
     for x, reads in facts.lists.orders.items():
         shown = facts.lists.writers(reads[0])
         others = [t for t in facts.live if x in facts.lists.appends[t] and t not in shown]
         for place, a in enumerate(shown):
-            yield from ((a, b) for b in (*shown[place + 1 :], *others))
+            yield from ((a, b, x) for b in (*shown[place + 1 :], *others))
+
+
+def kept_order(witness: Witness, a: int, b: int, x: int) -> Iterator[Literal]:
+    """Literals for a before b in every order of a witness, both having written x."""
+    if witness.order is not None:
+        yield witness.order[a, b]
+    yield from kept(witness.declared, a, b, x)

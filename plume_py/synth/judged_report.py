@@ -13,10 +13,11 @@ from plume_py.synth.explain import involved
 from plume_py.synth.given import Given
 from plume_py.synth.judge import Judgement
 from plume_py.synth.report import order_of
+from plume_py.synth.structures import edges
 
 # Transactions of which a witness is still told or drawn, and operations of each.
 TOLD, DRAWN, OPERATIONS = 12, 30, 12
-_WITNESS = {True: "arbitration order with a visibility", False: "commit order"}
+_WITNESS = {"vis": "arbitration order with a visibility", "co": "commit order", "own": "witness as it declares one"}
 _NEVER = "#C00000"
 
 
@@ -44,7 +45,7 @@ def _searched(judged: Judgement) -> bool:
 
 
 def _kind(judged: Judgement) -> str:
-    return _WITNESS[judged.form == "vis"]
+    return _WITNESS.get(judged.form, "witness")
 
 
 def _shown(judged: Judgement) -> Iterator[str]:
@@ -78,7 +79,10 @@ def picture(judged: Judgement) -> str | None:
         return None
     if judged.ok:
         size = len(judged.given.concrete.txns)
-        return _witness_picture(judged, judged.given) if 0 < size <= DRAWN and _searched(judged) else None
+        if not 0 < size <= DRAWN or not _searched(judged):
+            return None
+        draw = _declared_picture if judged.form == "own" else _witness_picture
+        return draw(judged, judged.given)
     return _argument_picture(judged, judged.given) if len(involved(judged.reasons)) <= DRAWN else None
 
 
@@ -114,6 +118,25 @@ def _witness_picture(judged: Judgement, known: Given) -> str:
         words = [*(["VIS"] if sees is not None else []), *([f"WR({', '.join(keys)})"] if keys else [])]
         colour = LOOKS["WR"].colour
         graph.edge(f"t{a}", f"t{b}", font(" ".join(words), color=colour), color=colour, constraint="false")
+    return graph.source
+
+
+def _declared_picture(judged: Judgement, known: Given) -> str:
+    """Everyone, who read from whom, and each part of the witness, orders as steps from one to the next."""
+    assert judged.witness is not None
+    graph = _graph([f"{judged.level} holds"], "t")
+    txns = known.concrete.txns
+    for t in range(len(txns)):
+        _node(graph, known, t)
+    for t, txn in enumerate(txns):
+        for x, u in txn.reads:
+            if u >= 0:
+                words = font(f"WR({known.key(x)})", color=LOOKS["WR"].colour)
+                graph.edge(f"t{u}", f"t{t}", words, color=LOOKS["WR"].colour)
+    for name, kind, value in judged.witness.declared:
+        for a, b, key in edges(value, kind, lambda x: [t for t, txn in enumerate(txns) if x in txn.writes]):
+            called = name if key is None else f"{name}({known.key(key)})"
+            graph.edge(f"t{a}", f"t{b}", font(called, color=PALE), color=PALE, style="dashed")
     return graph.source
 
 

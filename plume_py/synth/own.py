@@ -1,7 +1,7 @@
 """Levels of one's own: what a user writes is made a definition, and what goes wrong in it is told with its line."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import CodeType, TracebackType
 from typing import Any, cast, overload
@@ -11,8 +11,9 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.logic import Literal
 from plume_py.base.text import display
 from plume_py.levels.orders import DEFAULT_ORDER
-from plume_py.synth.definition import Body, Definition, Premise, Witness, Written, axiom, seen_by
+from plume_py.synth.definition import Body, Definition, Form, Premise, Witness, Written, axiom, seen_by
 from plume_py.synth.registry import definition, is_taken
+from plume_py.synth.structures import KINDS, Structure
 from plume_py.synth.view import View
 
 # "axiom" is of the form co: a function of the history alone that returns the premise of an axiom.
@@ -23,15 +24,26 @@ _FORMS = ("co", "vis", "history", "axiom")
 @overload
 def level(body: Callable[..., Any]) -> Definition: ...
 @overload
-def level(*, form: OwnForm = "co", name: str | None = None) -> Callable[[Callable[..., Any]], Definition]: ...
+def level(
+    *, form: OwnForm = "co", name: str | None = None, witness: Mapping[str, str] | None = None
+) -> Callable[[Callable[..., Any]], Definition]: ...
 
 
 def level(
-    body: Callable[..., Any] | None = None, *, form: OwnForm = "co", name: str | None = None
+    body: Callable[..., Any] | None = None,
+    *,
+    form: OwnForm = "co",
+    name: str | None = None,
+    witness: Mapping[str, str] | None = None,
 ) -> Definition | Callable[[Callable[..., Any]], Definition]:
-    """Make a level of a function of a history ``h`` and a witness ``w``; its name is the function's, unless given."""
+    """Make a level of a function of a history ``h`` and a witness ``w``; its name is the function's, unless given.
+
+    ``witness`` declares what the witness consists of, instead of one of the forms: by name an order, versions or a
+    relation, as in ``{"v": "versions"}`` for ``w.v``.
+    """
     if form not in _FORMS:
         raise ValueError(f"form={form!r} is not a form of levels; use co, vis, history or axiom")
+    structure = _structure(witness, form) if witness is not None else ()
 
     def define(body: Callable[..., Any]) -> Definition:
         text = " ".join((body.__doc__ or "").split())
@@ -44,9 +56,25 @@ def level(
                 return axiom(h, w.co, premise(h))
 
             return Definition(called, "co", obeyed, text, premise, ordered=True, written=written)
-        return Definition(called, form, _guarded(body), text, ordered=True, written=written)
+        kind: Form = "own" if structure else form
+        return Definition(called, kind, _guarded(body), text, ordered=True, structure=structure, written=written)
 
     return define if body is None else define(body)
+
+
+def _structure(witness: Mapping[str, str], form: str) -> Structure:
+    """What is declared, if it can be."""
+    if form != "co":
+        raise ValueError(f"form={form!r} has a witness of its own: declare none")
+    taken = (*Witness.__dataclass_fields__, "co", "ar", "vis")
+    for name, kind in witness.items():
+        if kind not in KINDS:
+            raise ValueError(f"{kind!r} is not a kind of witness; use {', '.join(KINDS)}")
+        if not str(name).isidentifier() or str(name).startswith("_") or name in taken:
+            raise ValueError(f"{name!r} is no name for a part of a witness; use another")
+    if not witness:
+        raise ValueError('a witness of nothing: use form="history"')
+    return tuple(witness.items())
 
 
 def shows(h: View, w: Witness, level: str | Definition) -> Literal:
@@ -55,6 +83,8 @@ def shows(h: View, w: Witness, level: str | Definition) -> Literal:
     Where that level speaks of session order, the order of ``h`` is meant, unless its name says another.
     """
     other = level if isinstance(level, Definition) else definition(level)
+    if other.form == "own" and any(w.declared.get(name, (None,))[0] != kind for name, kind in other.structure):
+        raise TypeError(f"{other.name} declares a witness of its own: declare the same")
     if other.form == "vis" and w.visibility is None:
         raise TypeError(f'{other.name} is about visibility: use it in @level(form="vis")')
     view = h if other.order == DEFAULT_ORDER else h.in_order(other.order)

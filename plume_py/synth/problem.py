@@ -8,11 +8,13 @@ from plume_py.base.limits import Limits
 from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, Literal, TotalOrder
 from plume_py.base.logic.cegis import RefutationSearch
 from plume_py.levels import WEAKEST
+from plume_py.levels.orders import NONE
 from plume_py.synth.concrete import Concrete, ConcreteView
 from plume_py.synth.definition import Definition, Witness, forced
 from plume_py.synth.formulas import VISIBILITY, declared_visibility
 from plume_py.synth.relation import Relation
 from plume_py.synth.scope import Program, Scope
+from plume_py.synth.structures import Value, Variables, constants, from_order, orders
 from plume_py.synth.unknown import Unknown
 from plume_py.synth.view import View
 
@@ -49,12 +51,24 @@ class ConcreteWitness:
     """How a level shows itself in a history: transactions in commit order, and for visibility the pairs."""
 
     level: str
-    order: tuple[int, ...]
+    order: tuple[int, ...]  # the numbering, if the level declares what its witness consists of
     sees: frozenset[tuple[int, int]] | None = None
+    declared: tuple[tuple[str, str, Value], ...] = ()  # name, kind and value of each part of such a witness
+
+    def for_keys(self, keys: int) -> "ConcreteWitness":
+        """The same for a history with more keys: their versions in any order."""
+        declared = []
+        for name, kind, value in self.declared:
+            known = tuple(map(tuple, orders(value, kind))) if kind == "versions" else ()
+            more = (self.order,) * (keys - len(known))
+            declared.append((name, kind, known + more if kind == "versions" else value))
+        return replace(self, declared=tuple(declared))
 
     def witness(self, formula: Formula) -> Witness:
         """As constants."""
         size = len(self.order)
+        if self.declared:
+            return Witness(None, declared=constants(formula, size, self.declared))
         co = Relation.of_order(formula, size, FixedOrder(self.order))
         if self.sees is None:
             return Witness(co)
@@ -65,9 +79,15 @@ class ConcreteWitness:
 class Block:
     """Variables for the witness of a level."""
 
-    def __init__(self, definition: Definition, formula: Formula, size: int, fixed: bool) -> None:
-        self.definition, self.formula, self.fixed = definition, formula, fixed
-        self.order = FixedOrder(range(size)) if fixed else TotalOrder(formula, size)
+    def __init__(self, definition: Definition, h: View, fixed: bool = False) -> None:
+        formula, size = h.formula, len(h.txns)
+        self.definition, self.formula, self.fixed, self.size = definition, formula, fixed, size
+        self.variables: Variables | None = None
+        if definition.form == "own":
+            self.variables = Variables(formula, size, len(h.keys), definition.structure)
+            self.witness = Witness(None, declared=self.variables.declared)
+            return
+        self.order: FixedOrder | TotalOrder = FixedOrder(range(size)) if fixed else TotalOrder(formula, size)
         co = Relation.of_order(formula, size, self.order, "AR" if definition.form == "vis" else "CM")
         self.witness = Witness(co)
         if definition.form == "vis":
@@ -76,6 +96,9 @@ class Block:
 
     def solution(self) -> ConcreteWitness:
         """The witness in the last solution."""
+        if self.variables is not None:
+            everyone = tuple(range(self.size))
+            return ConcreteWitness(self.definition.name, everyone, declared=self.variables.solution())
         order = self.order.sequence if isinstance(self.order, FixedOrder) else self.order.solution()
         sees = None
         if self.definition.form == "vis":
@@ -98,7 +121,7 @@ class Problem:
     ) -> None:
         self.allow, self.forbid, self.scope, self.programs = allow, forbid, scope, programs
         self.tricks, self.limits = tricks or Tricks(), limits or Limits()
-        self.orders = scope.orders or {level.order for level in (*allow, *forbid)}
+        self.orders = scope.orders or orders_in_question((*allow, *forbid))
         self.ordered = self._ordered()
         self.rereads = self._rereads() if scope.rereads is None else scope.rereads
         if any(level.one_source for level in allow):  # a history with one is not allowed anyway
@@ -134,8 +157,8 @@ class Problem:
             if definition.form == "history":
                 formula.require(definition.holds(self.history, Witness(None)))
                 continue
-            fixed = self.tricks.fixed and not self.blocks
-            block = Block(definition, formula, self.scope.txns, fixed)
+            fixed = self.tricks.fixed and definition.form != "own" and not any(block.fixed for block in self.blocks)
+            block = Block(definition, self.history, fixed)
             self.blocks.append(block)
             formula.require(definition.holds(self.history, block.witness))
         self._known = self._known_witnesses()
@@ -145,15 +168,19 @@ class Problem:
             formula.require(lesson(self.history))
 
     def _known_witnesses(self) -> list[Witness]:
-        """Those of the allowed levels, and the orders by which their graphs have no cycle.
+        """Those of the allowed levels, the orders that they declare and those by which their graphs have no cycle.
 
         If there are none: the numbering, a commit order of every history in which sessions go forward.
         """
         size, formula = self.scope.txns, self.formula
         orders = [order for _, order in formula.orders.values() if order.size == size][:MOST_INNER]
         known = [block.witness for block in self.blocks]
+        for block in self.blocks:
+            known += [Witness(part.parts[0]) for part in block.witness.declared.values() if part.kind == "order"]
         known += [Witness(Relation.of_order(formula, size, order)) for order in orders]
-        return known or [Witness(Relation.of_order(formula, size, FixedOrder(range(size))))]
+        if any(witness.order is not None for witness in known):
+            return known
+        return [*known, Witness(Relation.of_order(formula, size, FixedOrder(range(size))))]
 
     # -- what can be required of a history beforehand ---------------------------------------------------------------
 
@@ -170,6 +197,10 @@ class Problem:
 
     def _translated(self, definition: Definition, witness: Witness) -> list[Witness]:
         """Witnesses of the form of ``definition`` that can be read off another one; it must not be shown by any."""
+        if definition.form == "own":
+            return self._declared_by(definition, witness)
+        if witness.order is None:
+            return []
         same = witness.visibility is not None if definition.form == "vis" else witness.visibility is None
         found = [witness] if same and self.tricks.smart else []
         if not self.tricks.cross:
@@ -177,6 +208,20 @@ class Problem:
         if definition.form == "co":
             return found if same else [Witness(witness.co)]
         return found + [Witness(witness.co, visible) for visible in visibilities(self.history, definition, witness.co)]
+
+    def _declared_by(self, definition: Definition, witness: Witness) -> list[Witness]:
+        """The same of a level that declares its witness: read off one that declares the same, or a commit order."""
+        if witness.order is None:
+            mine = tuple((name, part.kind) for name, part in witness.declared.items())
+            return [witness] if self.tricks.smart and mine == definition.structure else []
+        if not self.tricks.cross:
+            return []
+        pairs = [witness.co]
+        if any(kind == "relation" for _, kind in definition.structure):
+            views = [self.history.in_order(order) for order in dict.fromkeys((NONE, definition.order))]
+            pairs = [visible(h, witness.co) for h in views for visible in VISIBILITY.values()]
+        keys, structure = len(self.history.keys), definition.structure
+        return [Witness(None, declared=from_order(structure, keys, witness.co, seen)) for seen in pairs]
 
     # -- the search ----------------------------------------------------------------------------------------------
 
@@ -209,6 +254,7 @@ class Problem:
         """The witness must not show the level; it may do so by not being one, of another history."""
         if not self.tricks.learning:
             return [_not_this(candidate, ordered=self.ordered)]
+        witness = witness.for_keys(len(self.history.keys))
         lessons: list[Lesson] = [lambda h: -definition.holds(h, witness.witness(h.formula))]
         if definition.form == "vis" and self.tricks.cross:
 
@@ -269,6 +315,12 @@ def broken(h: View, definition: Definition) -> Literal:
     return h.any((-side, impossible, (h.base | edges).cyclic()))
 
 
+def orders_in_question(levels: Sequence[Definition]) -> frozenset[str]:
+    """Between transactions; a level that declares its witness may do without any."""
+    found = frozenset(level.order for level in levels)
+    return found | {NONE} if any(level.form == "own" for level in levels) else found
+
+
 def visibilities(h: View, definition: Definition, co: Relation) -> list[Relation]:
     """What transactions see at least under some level, given the commit order; for a known level, under that one."""
     h = h.in_order(definition.order)
@@ -295,6 +347,6 @@ def witness_of(
             sequence = (h.base | edges).sequence()
             bad = impossible == TRUE or side == FALSE or sequence is None
             return None if bad or sequence is None else ConcreteWitness(definition.name, tuple(sequence))
-        block = Block(definition, formula, size, fixed=False)
+        block = Block(definition, h)
         formula.require(definition.holds(h, block.witness))
         return block.solution() if formula.solve(limits=limits) else None

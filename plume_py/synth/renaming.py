@@ -6,7 +6,7 @@ is evaluated on random tiny histories and witnesses, and again after renaming; b
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -17,6 +17,7 @@ from plume_py.levels import RUNNABLE
 from plume_py.synth.concrete import Concrete, ConcreteTxn, ConcreteView
 from plume_py.synth.definition import Definition
 from plume_py.synth.problem import ConcreteWitness
+from plume_py.synth.structures import at_random, renumbered, with_keys
 
 # Histories on which a definition is tried, and how large they are at most.
 TRIALS, MOST_TXNS, MOST_KEYS = 150, 5, 4
@@ -36,7 +37,8 @@ def require_equal_treatment(level: Definition) -> None:
             keys, order = list(history.keys), list(range(len(history.txns)))
             rng.shuffle(keys)
             rng.shuffle(order)
-            if _value(level, formula, history.with_keys(dict(enumerate(keys))), witness) != value:
+            place = dict(enumerate(keys))
+            if _value(level, formula, history.with_keys(place), _with_keys(witness, place)) != value:
                 what = "keys"
             elif _value(level, formula, history.renumbered(order), _renumbered(witness, order)) != value:
                 what = "transactions"
@@ -99,6 +101,9 @@ def _with_all_keys(history: Concrete, keys: int) -> Concrete:
 def _random_witness(rng: random.Random, level: Definition, history: Concrete) -> ConcreteWitness:
     """Well-formed: an order that contains what it must, here the numbering, and some visibility within it."""
     size = len(history.txns)
+    if level.form == "own":
+        declared = at_random(rng, size, len(history.keys), level.structure)
+        return ConcreteWitness(level.name, tuple(range(size)), declared=declared)
     if level.form != "vis":
         return ConcreteWitness(level.name, tuple(range(size)))
     share = rng.choice((0.0, 0.3, 0.7, 1.0))
@@ -119,4 +124,10 @@ def _renumbered(witness: ConcreteWitness, order: Sequence[int]) -> ConcreteWitne
         witness,
         order=tuple(place[t] for t in witness.order),
         sees=None if sees is None else frozenset((place[a], place[b]) for a, b in sees),
+        declared=tuple((name, kind, renumbered(value, kind, place)) for name, kind, value in witness.declared),
     )
+
+
+def _with_keys(witness: ConcreteWitness, place: Mapping[int, int]) -> ConcreteWitness:
+    declared = ((name, kind, with_keys(value, kind, place)) for name, kind, value in witness.declared)
+    return replace(witness, declared=tuple(declared))

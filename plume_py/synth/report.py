@@ -9,6 +9,7 @@ from plume_py.base.terminal import Style
 from plume_py.report.json import plain as plain_result
 from plume_py.report.text import example
 from plume_py.synth.problem import ConcreteWitness
+from plume_py.synth.structures import Value, orders
 from plume_py.synth.synthesis import SeparatingHistory, SynthesisResult
 
 
@@ -29,6 +30,7 @@ def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = T
     scope = f"{'up to ' if outcome.up_to else ''}{outcome.scope}"
     if not outcome.found:
         lines.append(f"none within scope {scope} ({effort})")
+        lines += list(_elsewhere(outcome))
     for place, found in enumerate(outcome.found, 1):
         concrete = found.concrete
         sizes = (len(concrete.txns), "transaction"), (concrete.operations, "operation"), (len(concrete.keys), "key")
@@ -43,6 +45,19 @@ def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = T
     if outcome.stopped:
         lines.append(f"undecided: are there others? {outcome.stopped}")
     return "\n".join(lines)
+
+
+def _elsewhere(outcome: SynthesisResult) -> Iterator[str]:
+    """Where there is one, if not where it was looked for; or where to look next."""
+    if outcome.smaller is not None:
+        yield f"with {outcome.smaller} there is one: --txns {outcome.smaller}, or --up-to"
+    elif outcome.beyond is not None:
+        larger = outcome.beyond
+        if larger.found is None:
+            yield f"larger ones were not searched: {larger.options}"
+        else:
+            words = f"there is one: {larger.options}" if larger.found else "there is none, either"
+            yield f"within {larger.scope} {words}"
 
 
 def _reasons(separating: SeparatingHistory, outcome: SynthesisResult, style: Style, explain: bool) -> Iterator[str]:
@@ -62,6 +77,8 @@ def _order(separating: SeparatingHistory, witness: ConcreteWitness) -> str:
 
 def order_of(witness: ConcreteWitness, name: Callable[[int], str]) -> str:
     """A witness in words."""
+    if witness.declared:
+        return "; ".join(f"by {part} {_declared(value, kind, name)}" for part, kind, value in witness.declared)
     order = " < ".join(map(name, witness.order))
     if witness.sees is None:
         return f"by the commit order {order}"
@@ -71,6 +88,13 @@ def order_of(witness: ConcreteWitness, name: Callable[[int], str]) -> str:
         if seen:
             sees.append(f"{name(t)} sees {' '.join(seen)}")
     return f"by the arbitration order {order}; {', '.join(sees) or 'nobody sees anyone'}"
+
+
+def _declared(value: Value, kind: str, name: Callable[[int], str]) -> str:
+    if isinstance(value, frozenset):
+        return ", ".join(f"{name(a)} to {name(b)}" for a, b in sorted(value)) or "of nobody"
+    found = ", ".join(" < ".join(map(name, order)) for order in orders(value, kind))
+    return f"of each key {found}" if kind == "versions" else found
 
 
 def native(separating: SeparatingHistory) -> dict[str, Any]:
@@ -90,6 +114,8 @@ def native(separating: SeparatingHistory) -> dict[str, Any]:
 def _witness(separating: SeparatingHistory, witness: ConcreteWitness) -> dict[str, Any]:
     name = separating.concrete.name
     told: dict[str, Any] = {"level": witness.level, "order": [name(t) for t in witness.order]}
+    if witness.declared:
+        return {"level": witness.level, "witness": order_of(witness, name)}
     if witness.sees is not None:
         told["sees"] = {name(t): [name(a) for a in witness.order if (a, t) in witness.sees] for t in witness.order}
     return told
@@ -106,6 +132,10 @@ def plain(outcome: SynthesisResult, reason: str | None = None) -> dict[str, Any]
         "found": None if reason is not None else bool(outcome.found),
         "reason": reason or outcome.stopped,
         "complete": outcome.complete,
+        "smaller": outcome.smaller,
+        "next": None
+        if outcome.beyond is None
+        else {"scope": outcome.beyond.scope.plain(), "found": outcome.beyond.found},
         "candidates": outcome.candidates,
         "seconds": round(outcome.seconds, 4),
         "histories": [

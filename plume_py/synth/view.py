@@ -5,7 +5,7 @@ same definition serves for both.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from plume_py.base.logic import FALSE, TRUE, Formula, Literal
@@ -114,10 +114,23 @@ class View(ABC):
 
         return Relation.where(self.formula, len(self.txns), both, "conflict")
 
-    def overwrites(self, order: Relation) -> Relation:
-        """RW: a -> b if a read a version that b overwrote, the writers of each key being ordered by ``order``."""
+    def versions(self, orders: "Relation | Sequence[Relation]") -> Relation:
+        """WW: a -> b if both write a key, a before b by ``orders``: one for all keys, or one for each."""
+
+        def written(a: int, b: int) -> Literal:
+            return FALSE if a == b else self.any(self._written(a, b, x, orders) for x in self.keys)
+
+        return Relation.where(self.formula, len(self.txns), written, "WW")
+
+    def _written(self, a: int, b: int, x: int, orders: "Relation | Sequence[Relation]") -> Literal:
+        order = orders if isinstance(orders, Relation) else orders[x]
+        return self.all((self.writes(a, x), self.writes(b, x), order[a, b]))
+
+    def overwrites(self, orders: "Relation | Sequence[Relation]") -> Relation:
+        """RW: a -> b if a read a version that b overwrote, the writers of keys being ordered by ``orders``."""
         pairs: dict[tuple[int, int], list[Literal]] = {}
-        for t1, b, a, _, read in self.triples:
+        for t1, b, a, x, read in self.triples:
+            order = orders if isinstance(orders, Relation) else orders[x]
             later = TRUE if t1 == INITIAL else order[t1, b]
             pairs.setdefault((a, b), []).append(self.all((read, later)))
         return self.relation({pair: self.any(ways) for pair, ways in pairs.items()}, "RW")

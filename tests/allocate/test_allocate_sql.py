@@ -125,11 +125,18 @@ def levels(tmp_path, *bodies, engine="postgresql"):
     "gone", ["DELETE FROM n WHERE name = :x;", "DELETE FROM n;", "UPDATE n SET name = 'z' WHERE name = :x;"]
 )
 @pytest.mark.parametrize("by_others", [False, True])
-def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, tmp_path) -> None:
+@pytest.mark.parametrize(
+    "insert",
+    [
+        "INSERT INTO n VALUES (:x, 1);",
+        "INSERT INTO n VALUES (:x, 1) ON CONFLICT (name) DO UPDATE SET v = n.v + 1;",
+        "INSERT INTO n VALUES (:x, 1) ON CONFLICT (name) DO UPDATE SET v = 1;",
+    ],
+)
+def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, insert, tmp_path) -> None:
     """Whoever waited for a row that is gone again inserts it, and goes on with its old snapshot."""
     bodies = [
-        "INSERT INTO n VALUES (:x, 1);"
-        f" SELECT {mine} INTO q FROM u WHERE a = :x; UPDATE u SET {theirs} = :q WHERE a = :x;"
+        f"{insert} SELECT {mine} INTO q FROM u WHERE a = :x; UPDATE u SET {theirs} = :q WHERE a = :x;"
         for mine, theirs in ("vw", "wv")
     ]
     assert levels(tmp_path, *bodies, engine="postgresql") == ["SI", "SI"]  # here it stays

@@ -342,3 +342,44 @@ DELETE FROM t WHERE id = 1;
 """,
     )
     assert levels[level] == answer
+
+
+@pytest.mark.parametrize("lock", ["", " FOR UPDATE"])
+@pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
+def test_one_of_several_rows_is_any_of_them(key, lock, tmp_path):
+    """A scan finds them in whatever order they lie there, which is not that of their keys."""
+    levels = told(
+        tmp_path,
+        "postgresql",
+        "pick",
+        f"""CREATE TABLE t (id INT{key} NOT NULL, g INT NOT NULL);
+CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL);
+-- transaction: pick()
+SELECT id INTO x FROM t WHERE g = 1{lock};
+SELECT COUNT(*) INTO c FROM t WHERE g = 1 AND id < :x;
+IF :c >= 1 THEN UPDATE u SET w = -1 WHERE id = 1; END IF;
+-- invariant: positive
+(SELECT COUNT(*) FROM u WHERE w < 0) = 0;
+""",
+    )
+    assert set(levels.values()) == {"violated"}
+
+
+def test_a_loop_takes_its_rows_in_any_order(tmp_path):
+    levels = told(
+        tmp_path,
+        "postgresql",
+        "climb",
+        """CREATE TABLE t (id INT PRIMARY KEY);
+CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL, down INT NOT NULL);
+-- transaction: climb()
+UPDATE u SET w = 0 WHERE id = 1;
+FOR r IN SELECT id FROM t WHERE id > 0 LOOP
+  UPDATE u SET down = 1 WHERE id = 1 AND w > r.id;
+  UPDATE u SET w = r.id WHERE id = 1;
+END LOOP;
+-- invariant: upwards
+(SELECT COUNT(*) FROM u WHERE down = 1) = 0;
+""",
+    )
+    assert set(levels.values()) == {"violated"}

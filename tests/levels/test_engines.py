@@ -53,12 +53,14 @@ def test_a_replaced_row_is_a_conflict_at_repeatable_read(engine, begin) -> None:
     assert one.result() == 1 if not is_postgresql(engine) else "serialize" in str(one.result())
 
 
-def test_an_insert_that_waited_goes_on_with_its_old_snapshot(engine, begin) -> None:
+@pytest.mark.parametrize("upsert", [False, True])
+def test_an_insert_that_waited_goes_on_with_its_old_snapshot(upsert, engine, begin) -> None:
     """The row that was in its way is gone again, so it fails nowhere; nor does it see what the other has written."""
+    conflict = " ON CONFLICT (id) DO UPDATE SET id = 1" if is_postgresql(engine) else " ON DUPLICATE KEY UPDATE id = 1"
     other, one = begin(RR), begin(RR)
     assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
     other("INSERT INTO m VALUES (1)"), other("UPDATE t SET v = 1 WHERE id = 1"), other("DELETE FROM m WHERE id = 1")
-    one.waits("INSERT INTO m VALUES (1)")
+    one.waits("INSERT INTO m VALUES (1)" + (conflict if upsert else ""))
     other.commit()
     assert one.result() == 1 and one("SELECT v FROM t WHERE id = 1") == [(0,)]
     one.commit()

@@ -3,7 +3,8 @@
 A history is a list of (session, reads, writes): reads as (key, writer or None for the initial state), in session order.
 """
 
-from itertools import combinations, permutations
+from functools import cache
+from itertools import combinations, permutations, product
 
 
 class Tiny:
@@ -77,10 +78,84 @@ def read_your_writes(h):
     return any(h.reads_are_last(co, h.so) for co in h.orders())
 
 
+def acyclic(size, edges):
+    left = set(range(size))
+    while left:
+        last = {t for t in left if not any(a == t and b in left for a, b in edges)}
+        if not last:
+            return False
+        left -= last
+    return True
+
+
+def version_orders(h):
+    """Every order of the writers of each key, as WW and RW."""
+    keys = sorted({x for t in h.all for x in h.writes(t)})
+    writers = {x: [t for t in h.all if x in h.writes(t)] for x in keys}
+    for orders in product(*(permutations(writers[x]) for x in keys)):
+        place = {(x, t): at for x, order in zip(keys, orders, strict=True) for at, t in enumerate(order)}
+        yield dependencies(h, writers, lambda a, b, x, place=place: place[x, a] < place[x, b])
+
+
+def dependencies(h, writers, before):
+    ww = {(a, b) for x, mine in writers.items() for a in mine for b in mine if a != b and before(a, b, x)}
+    rw = {
+        (t, b)
+        for t in h.all
+        for x, u in h.txns[t][1]
+        for b in writers.get(x, ())
+        if b not in (t, u) and (u is None or before(u, b, x))
+    }
+    return ww, rw
+
+
+def pl1(h):
+    return any(acyclic(len(h.all), ww) for ww, _ in version_orders(h))
+
+
+def pl2(h):
+    return any(acyclic(len(h.all), ww | h.wr) for ww, _ in version_orders(h))
+
+
+def pl3(h):
+    return any(acyclic(len(h.all), ww | rw | h.wr) for ww, rw in version_orders(h))
+
+
+def pl_si(h):
+    """Every order of begins and commits; of two that write a key, one must have committed before the other began."""
+    writers = {}
+    for t in h.all:
+        for x in h.writes(t):
+            writers.setdefault(x, []).append(t)
+    for s in _had_committed(len(h.all)):
+        ordered = all((a, b) in s or (b, a) in s for mine in writers.values() for a, b in combinations(mine, 2))
+        if ordered and h.wr <= s:
+            _, rw = dependencies(h, writers, lambda a, b, x, s=s: (a, b) in s)
+            if not any((b, a) in s for a, b in rw):
+                return True
+    return False
+
+
+@cache
+def _had_committed(size):
+    """Who had committed before whom began, in every way that there can be."""
+    found = set()
+    for events in permutations([*((t, 0) for t in range(size)), *((t, 1) for t in range(size))]):
+        at = {event: place for place, event in enumerate(events)}
+        if all(at[t, 0] < at[t, 1] for t in range(size)):
+            found.add(frozenset((a, b) for a in range(size) for b in range(size) if at[a, 1] < at[b, 0]))
+    return found
+
+
 LEVELS = {
     "UA": ua,
     "NLU": nlu,
     "UpdateSer": update_ser,
     "MonotonicReads": monotonic_reads,
     "ReadYourWrites": read_your_writes,
+    "PL-1": pl1,
+    "PL-2": pl2,
+    "PL-2.99": pl3,
+    "PL-3": pl3,
+    "PL-SI": pl_si,
 }

@@ -85,6 +85,17 @@ def test_postgresql_lists(postgresql, tmp_path) -> None:
     assert tried(postgresql.url, APPENDS, "read committed", tmp_path).verdict == "confirmed"
 
 
+def test_a_prediction_about_lists_is_confirmed(postgresql, tmp_path) -> None:
+    file, out = tmp_path / "h.json", str(tmp_path / "p.json")
+    file.write_text(
+        '{"initial":[],"sessions":[[{"id":"a","ops":[["r","x",[]],["append","x",1]]}],'
+        '[{"id":"b","ops":[["r","x",[1]],["append","x",2]]}]]}'
+    )
+    assert isocheck("predict", str(file), "--boundary", "relaxed", "--out", out).exit_code == 1
+    done = isocheck("confirm", out, postgresql.url)
+    assert done.exit_code == 1 and "as predicted" in done.output and "v ||" in done.output
+
+
 # --- MariaDB
 
 
@@ -143,7 +154,32 @@ def test_what_is_predicted_as_postgresql_runs_it_is_confirmed_there(postgresql, 
     assert confirmed
 
 
+def test_a_program_may_come_to_keys_that_nobody_had_come_to(tmp_path) -> None:
+    """A second vote is for somebody for whom nobody had voted."""
+    done = isocheck("predict", "--program", "voter", "--level", "RC", "--boundary", "relaxed", "--format", "json",
+                    "--as", "postgresql", "--confirm", "broken:?bug=stale-reads")  # fmt: skip
+    (found,) = json.loads(done.stdout)["confirmed"]
+    assert not any("not in the table" in line for line in found["deviations"])
+
+
 # --- Trouble
+
+
+def test_a_server_that_takes_no_more_connections_is_one_line(tmp_path, monkeypatch) -> None:
+    from plume_py.collect.adapters.sqlite import SqliteAdapter
+
+    def full(self):
+        raise OSError("too many connections")
+
+    monkeypatch.setattr(SqliteAdapter, "connect", full)
+    adapter = SqliteAdapter(Setup(f"sqlite:///{tmp_path / 'test.db'}"))
+    with pytest.raises(InputError, match="too many connections"):
+        confirm(adapter, script(LOST_UPDATE), Asked("serializable", "SER", str(tmp_path)))
+
+
+def test_nothing_to_send_is_one_line() -> None:
+    with pytest.raises(InputError, match="0 transactions to send"):
+        script(HistoryBuilder(0).build())
 
 
 def test_the_end_of_the_server_is_one_line(tmp_path, monkeypatch) -> None:
@@ -266,7 +302,9 @@ def test_a_program_of_ones_own_is_run_only_if_asked_for(tmp_path) -> None:
         ('{"level":"XX"}', "not a level"),
         ('{"rest":{"a":[["q","x",1]]}}', "not an operation"),
         ('{"rest":{"a":[["r",null]]}}', "not a key"),
+        ('{"rest":{"a":[["r","x",["y"]]]}}', "not a key"),
         ('{"rest":7}', "expected"),
+        ('{"program":{"name":"smallbank","seed":0,"sessions":1000000,"transactions":1}}', "<= 100"),
     ],
 )
 def test_what_stands_beside_a_prediction_is_not_trusted(tmp_path, about, told) -> None:

@@ -178,6 +178,22 @@ def test_a_script_has_what_the_history_has_and_the_rest() -> None:
     assert made.keys == ["1", "one", "x x", "y", "k1", "more"]
 
 
+def test_who_may_do_more_than_is_known_goes_on_last() -> None:
+    builder = HistoryBuilder(initial=0)
+    builder.add("a", [("r", "x", 0), ("r", "y", 1)], id="A")
+    builder.add("b", [("w", "y", 1), ("w", "x", 2)], id="B")
+    builder.add("c", [("r", "x", 2)], id="C")
+    with Interleavings(script(builder.build(), late=["A"]), CURRENT) as orders:
+        steps = orders.find()
+    assert steps is not None and [step.txn for step in steps] == [1, 1, 0, 1, 2, 2, 0, 0]
+
+
+def test_keys_may_be_added_later() -> None:
+    made = lost_update()
+    made.add_keys(["y", "X", "k1"])
+    assert made.names == {"x": "x", "y": "y", "X": "k1", "k1": "k2"}
+
+
 def test_keys_that_a_database_might_confuse_get_other_names() -> None:
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("w", "Key", 1), ("w", "key", 2), ("w", "k1 ", 3), ("w", "k1", 4), ("w", "x" * 200, 5)])

@@ -14,7 +14,7 @@ from plume_py import HistoryBuilder, InputError, check, load
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.predict import LEVELS
-from plume_py.predict.predictor import predictor
+from plume_py.predict.predictor import judge, predictor
 from plume_py.predict.predictor.observed import observe
 from plume_py.predict.predictor.prediction import running_order
 from plume_py.predict.predictor.predictor import predict
@@ -412,7 +412,7 @@ def test_the_rules_refuse_what_is_against_them(seed: int) -> None:
 
 
 def test_a_refuted_prediction_is_a_loud_defect(monkeypatch) -> None:
-    monkeypatch.setattr(predictor, "recheck", lambda history, run: ["it is wrong"])
+    monkeypatch.setattr(judge, "recheck", lambda history, run: ["it is wrong"])
     with pytest.raises(PredictionDefectError, match="it is wrong"):
         predict(small("r(x,0) w(x,1)", "r(x,1) w(x,2)"), "TCC", boundary="relaxed")
 

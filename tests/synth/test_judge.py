@@ -2,7 +2,6 @@
 
 import json
 import random
-import sys
 from itertools import groupby
 
 import pytest
@@ -11,13 +10,14 @@ from paths import ROOT
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
-from plume_py.cli.main import main
 from plume_py.synth import load_definitions
 from plume_py.synth.formulas import DEFINITIONS
 from plume_py.synth.judge import MOST_TXNS, judge
 
 MINE = str(ROOT / "docs" / "my_levels.py")
+OTHERS = str(ROOT / "docs" / "other_levels.py")
 OWN = load_definitions(MINE)
+DEFINED = OWN | load_definitions(OTHERS)
 FIGURE = [
     [[("r", "x", 0), ("w", "x", 1), ("w", "y", 1)]],
     [[("r", "x", 1), ("r", "y", 1), ("w", "y", 2)]],
@@ -67,11 +67,13 @@ def test_judged_as_by_every_witness(name, count):
     for _ in range(count):
         h = tiny(rng)
         expected = LEVELS[name](h)
-        judged = judge(history_of(h), OWN.get(name, name))
+        explained = sum(seen.values()) < 250
+        judged = judge(history_of(h), DEFINED.get(name, name), explain=explained)
         assert judged.ok == expected, (name, h.txns)
-        assert bool(judged.reasons) != expected
+        assert bool(judged.reasons) == (explained and not expected)
         seen[expected] += 1
-    assert min(seen.values()) > count // 20
+    assert seen[True] > count // 20
+    assert seen[False] > count // 20 or name in ("PL-1", "PL-2")  # hardly anything breaks them
 
 
 @pytest.mark.parametrize("name", ["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"])
@@ -168,19 +170,6 @@ def test_real_time_needs_times():
         "T2 began when T1 had ended, so it sees T1",
         "T2 read the initial x, which T1 overwrote, so it does not see T1",
     ]
-
-
-@pytest.fixture
-def isocheck(capfd, monkeypatch):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["isocheck", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capfd.readouterr()
-        assert "Traceback" not in printed.err
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

@@ -12,23 +12,9 @@ from paths import ROOT
 from program import PATIENCE
 
 from plume_py import check, load
-from plume_py.cli.main import main
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 LEVEL = "from plume_py.synth import level\n@level\n"
-
-
-@pytest.fixture
-def isocheck(capfd, monkeypatch):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["isocheck", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capfd.readouterr()
-        assert "Traceback" not in printed.err
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def test_found_written_and_checked_again(isocheck, tmp_path):

@@ -9,7 +9,7 @@ from plume_py.base.limits import Limits, Progress
 # Conflicts that the solver may meet before it is asked whether there is time left.
 SLICE = 2000
 # Where there is a time limit, a slice may take so many seconds, by the pace of those before; the first one is short.
-SLICE_SECONDS, FIRST_PACE = 0.2, 500.0
+SLICE_SECONDS, FIRST_PACE = 0.2, 50.0
 
 
 class Solver:

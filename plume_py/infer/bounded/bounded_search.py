@@ -34,7 +34,7 @@ from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import TableShape
 from plume_py.infer.run.schedule import Commit, Counterexample
 from plume_py.infer.run.serial import CLAUSE
-from plume_py.infer.stores import LevelModel, under
+from plume_py.infer.stores import ALONE, LevelModel, under
 
 SMALL = 3  # counterexamples prefer numbers up to this
 FOR_SMALL = 2.0  # seconds that they may take
@@ -166,10 +166,10 @@ class Bounded(Partners):
             shape = TableShape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
             base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
-            tracks = level is not None and level.locks_reads
+            how = level or ALONE
             run = Execution(
-                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j], tracks,
-                level is not None and level.write == "snapshot", level is not None and level.late_snapshot,
+                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j],
+                how.locks_reads, how.write == "snapshot", how.late_snapshot,
             )  # fmt: skip
             run.block(txn.body, True)
             runs.append(run)

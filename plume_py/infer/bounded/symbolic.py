@@ -314,9 +314,17 @@ def _if(run: Execution, stmt: ir.If, guard: Term) -> None:
 
 
 def _for_each(run: Execution, stmt: ir.ForEach, guard: Term) -> None:
-    for member, bound in run.frame[stmt.source].members:
+    members = run.frame[stmt.source].members
+    for member, bound in _turned(members, run.frame[stmt.backwards]) if stmt.backwards else members:
         run.frame[stmt.var] = bound
         run.block(stmt.body, and_(guard, member))
+
+
+def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> Iterator[tuple[Term, SymbolicRow]]:
+    """The rows of a set, from one end or from the other."""
+    for (there, row), (other_there, other) in zip(members, reversed(members), strict=True):
+        columns = tuple(ite(backwards, b, a) for a, b in zip(row.columns, other.columns, strict=True))
+        yield ite(backwards, other_there, there), SymbolicRow(ite(backwards, other.slot, row.slot), columns)
 
 
 def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:

@@ -173,11 +173,15 @@ class If(Stmt):
 
 @dataclass(frozen=True)
 class ForEach(Stmt):
-    """Once for each row of a set of ``SelectAll`` or for each element of a list argument."""
+    """Once for each row of a set of ``SelectAll`` or for each element of a list argument.
+
+    ``backwards``: the argument that says whether it begins with the last, where that may matter.
+    """
 
     var: str
     source: str
     body: tuple[Stmt, ...]
+    backwards: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,12 +17,20 @@ class Cast:
     def __init__(self, workload: SeededProgram, script: Script) -> None:
         self._workload, self._names = workload, script.names
         steps = {step_id(s, i, step): step for s, steps in enumerate(workload.plan()) for i, step in enumerate(steps)}
-        self._values = _Values(workload.program.initial)
+        self.values = _Values(workload.program.initial)
+        self.missing: list[str] = []  # keys that it came to and that are not in the table
         self.bodies: dict[int, Body] = {  # transaction of the script -> what the program does in it
-            number: _ProgramBody(steps[txn.id].body, self._values, script.names)
+            number: _ProgramBody(steps[txn.id].body, self)
             for number, txn in enumerate(script.transactions)
             if txn.id in steps
         }
+
+    def name(self, key: str) -> str:
+        """Of a key in the table. A program may come to one that nobody had come to before; then it is tried again."""
+        if key not in self._names:
+            self.missing.append(key)
+            raise Rollback(f"{key} is not in the table")
+        return self._names[key]
 
     def failures(self, contents: Mapping[str, Value], committed: Sequence[str]) -> list[str]:
         """Of the program's assertions about the end, with what the table has then."""
@@ -30,7 +38,7 @@ class Cast:
         def final(key: str) -> Any:
             number = contents.get(self._names.get(key, ""), 0)
             assert isinstance(number, int)
-            return self._values.value(key, number)
+            return self.values.value(key, number)
 
         return assertions(self._workload, committed, final)
 
@@ -55,30 +63,25 @@ class _Values:
 class _ProgramBody(Body):
     """One transaction of the program."""
 
-    def __init__(self, body: Callable[[Any], None], values: _Values, names: Mapping[Any, str]) -> None:
-        self._body, self._values, self._names = body, values, names
+    def __init__(self, body: Callable[[Any], None], cast: Cast) -> None:
+        self._body, self._cast = body, cast
 
     def __call__(self, statements: Statements) -> None:
-        self._body(_Transaction(statements, self._values, self._names))
+        self._body(_Transaction(statements, self._cast))
 
 
 class _Transaction:
     """As the store's, for the bodies of programs."""
 
-    def __init__(self, statements: Statements, values: _Values, names: Mapping[Any, str]) -> None:
-        self._statements, self._values, self._names = statements, values, names
+    def __init__(self, statements: Statements, cast: Cast) -> None:
+        self._statements, self._cast = statements, cast
 
     def read(self, key: str) -> Any:
         """What the database shows."""
-        number = self._statements.read(self._name(key))
+        number = self._statements.read(self._cast.name(key))
         assert isinstance(number, int)
-        return self._values.value(key, number)
+        return self._cast.values.value(key, number)
 
     def write(self, key: str, value: Any) -> None:
         """Seen by others after the commit."""
-        self._statements.change(self._name(key), self._values.number(value))
-
-    def _name(self, key: str) -> str:
-        if key not in self._names:
-            raise Rollback(f"{key} is not in the table, as nobody had come to it before")
-        return self._names[key]
+        self._statements.change(self._cast.name(key), self._cast.values.number(value))

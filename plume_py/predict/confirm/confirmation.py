@@ -29,6 +29,9 @@ from plume_py.predict.confirm.session import READ
 from plume_py.predict.store.program import SeededProgram
 from plume_py.report.recorded import with_run
 
+# How often a run begins again because a program came to a key that nobody had come to before.
+KEYS_ADDED = 20
+
 CONFIRMED, REFUSED, DIVERGED, UNDECIDED = "confirmed", "refused", "diverged", "undecided"
 
 
@@ -105,7 +108,7 @@ def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProg
     found = Confirmation(database, asked.isolation, asked.target, script)
     how = discipline(engine(adapter.name), asked.isolation, settings)
     for number, steps in enumerate(_orders(found, how, asked.limits), 1):
-        found.attempts.append(_attempt(adapter, script, steps, asked, number, workload))
+        found.attempts.append(_attempt(adapter, script, steps, asked, number, workload, KEYS_ADDED))
         if found.verdict == CONFIRMED or number == asked.attempts:
             break
     found.seconds = time.monotonic() - begin
@@ -147,8 +150,15 @@ def _orders(found: Confirmation, how: Discipline, limits: Limits) -> Iterator[li
 
 
 def _attempt(
-    adapter: Adapter, script: Script, steps: list[Step], asked: Asked, number: int, workload: SeededProgram | None
+    adapter: Adapter,
+    script: Script,
+    steps: list[Step],
+    asked: Asked,
+    number: int,
+    workload: SeededProgram | None,
+    again: int,
 ) -> Attempt:
+    """Play one order; ``again``, up to so many times, if a program comes to keys that are not in the table."""
     path = os.path.join(asked.folder, f"attempt-{number}.jsonl")
     try:
         with _explained(adapter):
@@ -166,6 +176,9 @@ def _attempt(
             raise IsocheckError(recorder.problem)
     finally:
         _remove(adapter)
+    if cast is not None and cast.missing and again:
+        script.add_keys(cast.missing)
+        return _attempt(adapter, script, steps, asked, number, workload, again - 1)
     history = load(path, init_txn="none")
     result = with_run(check(history, asked.target, name=path, limits=asked.limits), path)
     return Attempt(steps, played, result, path, list(_deviations(script, played)))

@@ -189,8 +189,11 @@ class Interleavings:
                     path.append(target)
                     rest.append(iter((*self._after[target], *after.get(target, ()))))
 
+    def _is_late(self, event: int) -> bool:
+        return self.script.transactions[self._steps[event].txn].is_late
+
     def _sorted(self, chosen: list[Edge]) -> list[Step]:
-        """All steps in an order that has the edges; a transaction goes on for as long as it can."""
+        """All steps in an order that has the edges; a transaction goes on for as long as it can, late ones last."""
         after = [list(later) for later in self._after]
         for a, b in chosen:
             after[a].append(b)
@@ -201,7 +204,7 @@ class Interleavings:
         ready = sorted((e for e, count in enumerate(missing) if not count), reverse=True)
         order: list[Step] = []
         while ready:
-            event = ready.pop()
+            event = ready.pop(max((i for i, e in enumerate(ready) if not self._is_late(e)), default=-1))
             order.append(self._steps[event])
             for then in after[event]:
                 missing[then] -= 1

@@ -7,7 +7,7 @@ stands for its write: it is an integer of its own, the recorded one where that w
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -25,6 +25,9 @@ Rest = Mapping[str, Sequence[Sequence[Any]]]
 
 # What an adapter stores: a value that is no integer of this size, and not above the initial 0, gets a number instead.
 LARGEST = 1 << 62
+
+# Orders are looked for among all pairs of writers; and what has more transactions is no prediction.
+MAX_TRANSACTIONS = 2_000
 
 # Keys that every database tells apart as we do.
 _PLAIN = re.compile(r"[!-~](?:[ -~]{0,98}[!-~])?")
@@ -54,6 +57,7 @@ class ScriptedTransaction:
     id: str
     session: int
     statements: list[Statement] = field(default_factory=list)
+    is_late: bool = False  # it may do more than is known, so it goes on when the others cannot
     expected: dict[int, Expected] = field(default_factory=dict)
 
     @property
@@ -85,6 +89,14 @@ class Script:
         """Every key, as the table has it."""
         return list(self.names.values())
 
+    def add_keys(self, keys: Iterable[Any]) -> None:
+        """Have these in the table as well."""
+        taken = {name.lower() for name in self.names.values()}
+        for key in keys:
+            own = str(key) if _PLAIN.fullmatch(str(key)) and str(key).lower() not in taken else None
+            self.names[key] = own or next(_free(taken))
+            taken.add(self.names[key].lower())
+
     @property
     def statements(self) -> int:
         """How many there are, without BEGIN and COMMIT."""
@@ -100,10 +112,18 @@ class Script:
         return found
 
 
-def script(history: History, rest: Rest | None = None, *, lists: bool = False, keys: Iterable[Any] = ()) -> Script:
+def script(
+    history: History,
+    rest: Rest | None = None,
+    *,
+    lists: bool = False,
+    keys: Iterable[Any] = (),
+    late: Collection[str] = (),
+) -> Script:
     """What to send to have ``history`` happen.
 
-    ``lists``: its writes were appends, which it says no more. ``keys`` are to be in the table, too.
+    ``lists``: its writes were appends, which it says no more. ``keys`` are to be in the table, too. ``late``: the ids
+    of those that read something else than they did when they were observed.
     """
     resolved = resolve_reads(history)
     wrong = [pattern for pattern in resolved.counts if pattern in BASE]
@@ -112,7 +132,15 @@ def script(history: History, rest: Rest | None = None, *, lists: bool = False, k
             f"a read of this history is wrong in itself ({TAPS[min(wrong)].name})",
             hint="no order of statements can make it happen; isocheck check shows it",
         )
-    return _Builder(history, resolved, rest or {}, lists or history.lists is not None).built(keys)
+    live = int(resolved.live.sum())
+    if not 0 < live <= MAX_TRANSACTIONS:
+        raise InputError(
+            f"{live:,} transactions to send", hint=f"confirm takes from 1 to {MAX_TRANSACTIONS:,} that have committed"
+        )
+    made = _Builder(history, resolved, rest or {}, lists or history.lists is not None).built(keys)
+    for txn in made.transactions:
+        txn.is_late = txn.id in late
+    return made
 
 
 class _Builder:
@@ -151,7 +179,8 @@ class _Builder:
         for i, (kind, key, _) in enumerate(self._ops[t]):
             made.statements.append(Statement("r" if kind == "r" else change, names[key], self._values.get((t, i), 0)))
         if history.txn_status[t] == COMMITTED:
-            made.expected = {i: source for i, source in self._expected(t) if not self._is_own(t, i)}
+            own = self._own_reads(t)
+            made.expected = {i: source for i, source in self._expected(t) if i not in own}
         return made
 
     def _expected(self, t: int) -> Iterator[tuple[int, Expected]]:
@@ -166,9 +195,15 @@ class _Builder:
                 source = INITIAL if writer[0] is None else self._number[self._by_id[writer[0]]]
                 yield i, Expected(source, firm=False)
 
-    def _is_own(self, t: int, i: int) -> bool:
-        """Does it read what it has written itself? A list that ends in own appends is such a read, too."""
-        return any(kind != "r" and key == self._ops[t][i][1] for kind, key, _ in self._ops[t][:i])
+    def _own_reads(self, t: int) -> set[int]:
+        """Statements that read what it has written itself; a list that ends in own appends is read so, too."""
+        written, own = set(), set()
+        for i, (kind, key, _) in enumerate(self._ops[t]):
+            if kind != "r":
+                written.add(key)
+            elif key in written:
+                own.add(i)
+        return own
 
 
 def _values(written: dict[tuple[int, int], Any]) -> dict[tuple[int, int], int]:
@@ -184,9 +219,13 @@ def _names(keys: Iterable[Any]) -> dict[Any, str]:
     distinct = list(dict.fromkeys(keys))
     times = Counter(str(key).lower() for key in distinct)
     plain = {key: str(key) for key in distinct if _PLAIN.fullmatch(str(key)) and times[str(key).lower()] == 1}
-    taken = {name.lower() for name in plain.values()}
-    free = (name for number in count(1) if (name := f"k{number}") not in taken)
+    free = _free({name.lower() for name in plain.values()})
     return {key: plain.get(key) or next(free) for key in distinct}
+
+
+def _free(taken: Collection[str]) -> Iterator[str]:
+    """Names that are not taken."""
+    return (name for number in count(1) if (name := f"k{number}") not in taken)
 
 
 def rest_of(observed: History, run: Run) -> dict[str, list[list[Any]]]:

@@ -91,16 +91,25 @@ class Predictor:
         self._level_options = level_map, assume
         self._formula = Formula(limits)
         self._refuter: RunRefuter | None = None
-        with self._timed("generate"):
-            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
-            self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
-            outcome.notes += self.observed.notes
-            outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
-            self._reject_large()
-            self.levels = self._levels(history)
-            self.runs = Runs(self.observed, self._formula)
-            self._require_level()
-            self._forced_cycle = ForcedCycle(self.runs, outcome.target, limits).literal
+        try:
+            with self._timed("generate"):
+                self._state(history)
+        except BaseException:  # a limit, most often; the solver's memory is not Python's to free
+            self._formula.close()
+            raise
+
+    def _state(self, history: History) -> None:
+        """Write the question down as a formula."""
+        outcome, engine = self.outcome, self._engine
+        conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
+        self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
+        outcome.notes += self.observed.notes
+        outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
+        self._reject_large()
+        self.levels = self._levels(history)
+        self.runs = Runs(self.observed, self._formula)
+        self._require_level()
+        self._forced_cycle = ForcedCycle(self.runs, outcome.target, self.limits).literal
 
     def __enter__(self) -> "Predictor":
         return self

@@ -22,6 +22,9 @@ from plume_py.predict.predictor.outcome import PredictionResult, new_outcome
 from plume_py.predict.predictor.prediction import Run
 from plume_py.predict.predictor.predictor import Predictor
 
+# Predictions of a window that may fail in the whole run before the next window is looked at.
+TRIES = 10
+
 
 @dataclass
 class Window:
@@ -138,33 +141,52 @@ def predict_in_windows(
     with outcome.ended_by_limits():
         whole = WholeRun(history, target, boundary, limits)
         outcome.notes += whole.observed.notes
+        outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
         levels = _declared_levels(history, level_map, assume, whole.observed) if outcome.level == DECLARED else {}
+        question = _Question(whole, outcome, levels, limits, engine)
         for first, window in whole.windows(size, levels):
-            for run in _predicted(window, outcome, count - len(outcome.predictions), limits, engine):
-                prediction, problems = judge(
-                    whole.observed, whole.put_back(run, window, first), outcome, levels, limits
-                )
-                if problems:
-                    outcome.unconfirmed += 1
-                elif all(prediction.changes != other.changes for other in outcome.predictions):  # windows overlap
-                    outcome.predictions.append(prediction)
+            question.ask(first, window, count)
             if len(outcome.predictions) >= count:
                 return outcome
-        outcome.complete = True
+        outcome.complete = question.complete
+        if outcome.ok is None:
+            outcome.reason = f"{outcome.unconfirmed} predictions of windows do not prove themselves in the whole run"
     return outcome
 
 
-def _predicted(
-    window: Window, outcome: PredictionResult, count: int, limits: Limits, engine: Discipline | None
-) -> list[Run]:
-    """The runs that are predicted within the window."""
-    mine = new_outcome(outcome.level, outcome.target, outcome.boundary, outcome.exact)
-    try:
-        with Predictor(window.history, mine, limits, None, None, engine) as predictor:
-            predictor.run(count)
-    finally:
-        outcome.add_effort(mine)
-    return [prediction.run for prediction in mine.predictions]
+@dataclass
+class _Question:
+    """What is asked of every window."""
+
+    whole: WholeRun
+    outcome: PredictionResult
+    levels: Mapping[int, str]
+    limits: Limits
+    engine: Discipline | None
+    complete: bool = True  # so far
+
+    def ask(self, first: int, window: Window, count: int) -> None:
+        """Add what the window predicts and the whole run confirms, up to ``count`` predictions in all."""
+        outcome = self.outcome
+        mine = new_outcome(outcome.level, outcome.target, outcome.boundary, outcome.exact)
+        try:
+            with Predictor(window.history, mine, self.limits, None, None, self.engine) as predictor:
+                for tries in range(count + TRIES):
+                    predictor.run(tries + 1)
+                    if mine.complete or len(outcome.predictions) >= count:
+                        return
+                    self._confirm(self.whole.put_back(mine.predictions[-1].run, window, first))
+                self.complete = False
+        finally:
+            outcome.add_effort(mine)
+
+    def _confirm(self, run: Run) -> None:
+        outcome = self.outcome
+        prediction, problems = judge(self.whole.observed, run, outcome, self.levels, self.limits)
+        if problems:
+            outcome.unconfirmed += 1
+        elif all(prediction.changes != other.changes for other in outcome.predictions):  # windows overlap
+            outcome.predictions.append(prediction)
 
 
 def _declared_levels(
