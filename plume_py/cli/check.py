@@ -266,12 +266,13 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
             # what is no file may be an address, given to the wrong command
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
     written = _write_files(history, result, options, how, quiet)
-    if options.out is not None:
-        _draw(result, found, options.out, options.pictures, quiet)
-    if result.format == "jsonl":  # others do not tell of their run, and need not wait for what reads that
+    # others do not tell of their run, and need not wait for what reads that
+    if result.format == "jsonl" or (result.format == "json" and result.violations):
         from plume_py.report.recorded import with_run
 
         result = with_run(result, path)
+    if options.out is not None:
+        _draw(result, found, options.out, options.pictures, quiet)
     return replace(result, seconds={"load": loaded, **result.seconds}), written
 
 

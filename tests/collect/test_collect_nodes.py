@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 from collecting import Scripted, ScriptedConnection, lines
 
 from plume_py.base.errors import IsocheckError
 from plume_py.checking.check import check
+from plume_py.cli.main import cli
 from plume_py.collect import nodes as nodes_module
 from plume_py.collect.adapter import LostError, Promise, Setup
 from plume_py.collect.client import Isolation
@@ -241,6 +243,14 @@ def test_native_json_has_nodes_too(tmp_path):
     path.write_text(json.dumps({"initial": 0, "sessions": sessions}))
     result = with_run(check(load(path), "SI"), str(path))
     assert {txn.node for txn in result.violations[0].transactions} == {"n1", "n<2>"}
+
+
+def test_pictures_of_check_have_nodes(tmp_path):
+    lost_update(tmp_path)
+    out = tmp_path / "pictures"
+    run = CliRunner().invoke(cli, ["check", str(tmp_path / "h.jsonl"), "--level", "SI", "--out", str(out)])
+    assert run.exit_code == 1
+    assert "on n1" in next(out.glob("*.dot")).read_text()
 
 
 def test_large_files_with_nodes_are_read_at_once():
