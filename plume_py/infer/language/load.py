@@ -3,11 +3,15 @@
 import runpy
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.infer.embed import App
 from plume_py.infer.language.ir import Application
 from plume_py.infer.language.wellformed import validate
+
+if TYPE_CHECKING:
+    from plume_py.base.sql.from_log import LogFile
 
 BUILT_IN = (
     "courseware",
@@ -21,6 +25,18 @@ BUILT_IN = (
     "unique_ids",
     "counters",
 )
+
+
+def load_with_log(name: str, log: str) -> "tuple[Application, LogFile]":
+    """The tables and the invariant of a SQL file, with the transactions of a log; and the log as it was understood."""
+    from plume_py.base.sql.from_log import load_log
+    from plume_py.infer.language.from_sql import translate
+
+    if name in BUILT_IN or name.endswith(".py"):
+        raise IsocheckError("--from-log adds transactions to the tables and the invariant of a SQL file")
+    found = load_log(log, name)
+    with found.telling():
+        return validate(translate(found.file)), found
 
 
 def load(name: str) -> Application:

@@ -9,6 +9,7 @@ Row = tuple[Any, tuple[ir.Value, ...]]  # (key, columns)
 State = tuple[tuple[Row, ...], ...]
 Frame = dict[str, Any]
 Evaluate = Callable[[State, Frame], Any]
+Writes = dict[tuple[int, Any], tuple[ir.Value, ...] | None]  # (table, key) -> new row, or None where deleted
 
 
 class TableShape:
@@ -127,3 +128,22 @@ def _query(query: ir.Query, shape: TableShape) -> Evaluate:
         return pick(values) if values else nothing(view, frame)
 
     return extreme
+
+
+def overlay(base: State, writes: Writes) -> State:
+    """The state with the writes in it."""
+    if not writes:
+        return base
+    touched = {table for table, _ in writes}
+    return tuple(_overlaid(i, rows, writes) if i in touched else rows for i, rows in enumerate(base))
+
+
+def _overlaid(table: int, rows: tuple[Row, ...], writes: Writes) -> tuple[Row, ...]:
+    merged: dict[Any, Any] = dict(rows)
+    for (i, key), row in writes.items():
+        if i == table:
+            if row is None:
+                merged.pop(key, None)
+            else:
+                merged[key] = row
+    return tuple(sorted(merged.items()))

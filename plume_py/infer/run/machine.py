@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
+from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, Writes, compiled, overlay
 from plume_py.infer.stores import LevelModel, under
-
-Writes = dict[tuple[int, Any], tuple[ir.Value, ...] | None]  # (table, key) -> new row, or None where deleted
 
 # Hidden row numbers: those of the initial state and of others are below, those of the transaction at hand from here on.
 OWN_ROWS = 1000
@@ -101,25 +99,6 @@ def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
         return [compiled(value, shape) for value in stmt.values]
     assert isinstance(stmt, ir.If | ir.Require)
     return compiled(stmt.condition, shape)
-
-
-def overlay(base: State, writes: Writes) -> State:
-    """The state with the writes in it."""
-    if not writes:
-        return base
-    touched = {table for table, _ in writes}
-    return tuple(_overlaid(i, rows, writes) if i in touched else rows for i, rows in enumerate(base))
-
-
-def _overlaid(table: int, rows: tuple[Row, ...], writes: Writes) -> tuple[Row, ...]:
-    merged: dict[Any, Any] = dict(rows)
-    for (i, key), row in writes.items():
-        if i == table:
-            if row is None:
-                merged.pop(key, None)
-            else:
-                merged[key] = row
-    return tuple(sorted(merged.items()))
 
 
 class RollbackSignal(Exception):  # noqa: N818
