@@ -190,3 +190,41 @@ def test_a_row_locked_at_repeatable_read_is_the_one_of_the_snapshot(engine, begi
     other("UPDATE t SET v = 5 WHERE id = 1"), other.commit()
     found = one("SELECT v FROM t WHERE id = 1 FOR UPDATE")
     assert found == [(5,)] if not is_postgresql(engine) else "serialize" in str(found)
+
+
+def test_a_row_that_another_has_locked_is_left_out_or_waited_for(engine, begin) -> None:
+    """SKIP LOCKED takes the next row that matches; without it, LIMIT 1 waits, and takes one that still matches."""
+    other, one, two = begin(RC), begin(RC), begin(RC)
+    pick = "SELECT id FROM t WHERE g = 1 ORDER BY id LIMIT 1 FOR UPDATE"
+    assert other(pick) == [(2,)]
+    assert one(f"{pick} SKIP LOCKED") == [(3,)]
+    one.commit()
+    two.waits(pick)
+    other("UPDATE t SET g = 0 WHERE id = 2"), other.commit()
+    assert two.result() == [(3,)]
+
+
+def test_insert_select_reads_what_a_select_reads_in_postgresql_only(engine, begin) -> None:
+    """At REPEATABLE READ InnoDB's INSERT … SELECT and FOR SHARE read the newest rows, not the snapshot."""
+    other, one = begin(RR), begin(RR)
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other("INSERT INTO t VALUES (4, 4, 0)"), other.commit()
+    assert one("INSERT INTO m SELECT id FROM t WHERE id = 4") == (0 if is_postgresql(engine) else 1)
+    assert one(
+        "SELECT id FROM t WHERE id = 4 FOR SHARE"
+        if is_postgresql(engine)
+        else "SELECT id FROM t WHERE id = 4 LOCK IN SHARE MODE"
+    ) == ([] if is_postgresql(engine) else [(4,)])
+
+
+def test_update_from_does_not_ask_the_other_table_again(engine, begin) -> None:
+    """PostgreSQL at READ COMMITTED: the row to be changed is the newest, the row of the other table is not."""
+    if not is_postgresql(engine):
+        return
+    other, one = begin(RC), begin(RC)
+    other("UPDATE t SET v = 10")
+    one.waits("UPDATE t SET v = t.v + s.v FROM t s WHERE s.id = 2 AND t.id = 1")
+    other.commit()
+    assert one.result() == 1
+    one.commit()
+    assert engine.ask("SELECT v FROM t WHERE id = 1") == [(10,)]
