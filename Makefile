@@ -4,10 +4,11 @@
 #   make test        the tests, without the large runs        make test-full   all of them
 #   make bench       the benchmarks (BENCH="--quick" for a short look; results in benchmarks/results)
 #   make bench-strong  the strong levels: what is left open, the time of each stage, and how it grows (BENCH="--quick")
-#   make bench-peers   the weak levels beside AWDIT=… and OLD=… (another checkout); writes docs/performance.md
+#   make bench-peers   beside AWDIT=… PLUME=… VERISTRONG=… POLYSI=… and OLD=… (another checkout); writes docs/performance.md
 #   make bench-synth   the synthesis problems, beside published times, and what each trick is worth
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
+#   make bench-confirm  the same predictions on a private PostgreSQL and MariaDB
 #   make wheel       dist/plume_py-….whl, to install elsewhere
 #   make man         docs/isocheck.1, the manual page, from the help of the commands
 #   make fuzz        damaged input for every reader and command (FUZZ=600 seconds; what is wrong goes to fuzz-found/)
@@ -17,15 +18,15 @@
 
 PYTHON ?= python3
 BENCH ?=
-AWDIT ?=
-OLD ?=
+# Programs of others and another checkout, to run beside ours.
+export AWDIT PLUME VERISTRONG POLYSI OLD
 FUZZ ?= 600
 SOAK ?= 300
 VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := demo
-.PHONY: demo test test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-allocate wheel man lint format clean
+.PHONY: demo test test-full fuzz soak bench bench-strong bench-peers bench-synth bench-predict bench-confirm bench-allocate wheel man lint format clean
 
 # Where PYTHONDONTWRITEBYTECODE is set Python would translate our files anew at every start.
 BYTECODE = @$(BIN)/python -m compileall -q plume_py
@@ -65,7 +66,10 @@ bench-strong: $(VENV)/.core
 
 bench-peers: $(VENV)/.core
 	$(BYTECODE)
-	AWDIT=$(AWDIT) OLD=$(OLD) $(BIN)/python -m benchmarks.peers $(BENCH)
+	$(BIN)/python -m benchmarks.peers $(BENCH)
+	$(BIN)/python -m benchmarks.before_after $(BENCH)
+	$(BIN)/python -m benchmarks.strong_peers $(BENCH)
+	$(BIN)/python -m benchmarks.performance
 
 bench-synth: $(VENV)/.core
 	$(BYTECODE)
@@ -78,6 +82,11 @@ bench-allocate: $(VENV)/.core
 bench-predict: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.predict $(BENCH)
+	$(if $(BENCH),,for what in levels none windows brute; do $(BIN)/python -m benchmarks.predict_cases $$what; done)
+
+bench-confirm: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.confirm $(BENCH)
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -22,12 +22,13 @@ Command = Sequence[str]
 
 @dataclass(frozen=True)
 class Run:
-    """One finished child: wall-clock seconds, seconds of all its threads on a core, peak memory, what it printed."""
+    """One finished child: wall-clock seconds, CPU seconds of all threads, peak memory, what it printed, exit code."""
 
     seconds: float
     cpu: float
     megabytes: float
     output: str
+    code: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def run(command: Command, env: Mapping[str, str] | None = None, expect: Sequence
             errors.seek(0)
             tail = errors.read().decode(errors="replace")[-2000:]
             raise SystemExit(f"{' '.join(command)}\nended with {child.returncode}:\n{tail}")
-    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, output)
+    return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, output, child.returncode)
 
 
 def in_turns(commands: Sequence[Command], rounds: int, expect: Sequence[int] = (0,)) -> list[Runs]:

@@ -39,6 +39,14 @@ def save(path: Path, rows: Sequence[Row]) -> None:
             writer.writerow(f"{cell:.4f}" if isinstance(cell, float) else cell for cell in row.values())
 
 
+def read(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file as they are written there; none if there is no file."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 def spell(cell: Cell) -> str:
     """Three digits that matter, and whole thousands grouped."""
     if cell is None:

@@ -13,6 +13,7 @@ from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
 from plume_py.levels.databases import DATABASES, MYSQL, POSTGRESQL, SQLITE, Database, Setting
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
+from plume_py.levels.stores import ALL, DUCKDB, ETCD, FIREBIRD, REDIS, SQLALCHEMY
 from plume_py.report.dot import render as render_picture
 from plume_py.report.graphviz import draw
 from plume_py.report.text import render
@@ -124,8 +125,8 @@ Three questions are asked of a database's setting, and they have three answers. 
 [test](collect.md) checks. What may be counted on? That is what [allocate](allocate.md) works with. And how does it run
 statements? That is the model of [infer](infer.md). A dash: none of our levels, or not asked.
 
-This page is written by `docs/generate.py`, from `plume_py/levels/databases.py`. What documentation says is no proof:
-the promises are there to be tested.
+This page is written by `docs/generate.py`, from `plume_py/levels/databases.py` and `stores.py`. What documentation says
+is no proof: the promises are there to be tested.
 
 | database | setting | promises | counted on | statements | why | source |
 |---|---|---|---|---|---|---|
@@ -211,7 +212,7 @@ def _steps(found: Hierarchy) -> list[str]:
 def databases_page() -> str:
     """The page of what databases make of the levels."""
     rows = []
-    for database in DATABASES.values():
+    for database in ALL.values():
         for setting in database.settings:
             cells = (
                 f"{database.title}, `{database.name}`" if setting is database.settings[0] else "",
@@ -229,7 +230,7 @@ def databases_page() -> str:
 def promises_table() -> str:
     """Of docs/collect.md: what is checked."""
     rows = ["| database | isolation | level | why |\n|---|---|---|---|\n"]
-    for database in (POSTGRESQL, MYSQL, SQLITE):
+    for database in (POSTGRESQL, MYSQL, SQLITE, DUCKDB, ETCD, REDIS, FIREBIRD, SQLALCHEMY):
         for setting in database.settings:
             title = database.title if setting is database.settings[0] else ""
             name = _spelled(database, setting).lower()

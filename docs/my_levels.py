@@ -1,18 +1,30 @@
 """Levels of one's own, for ``isocheck synth``, ``relate`` and ``hierarchy`` with ``--define docs/my_levels.py``."""
 
-from plume_py.synth import axiom, level, seen_by
+from plume_py.synth import axiom, level, seen_by, shows
+
+
+@level(form="axiom")
+def ReadYourWrites(h):  # noqa: N802 - the name of the level
+    """Whoever comes earlier in the session is seen; nothing else has to be."""
+    return seen_by(h.so)
 
 
 @level
-def ReadYourWrites(h, w):  # noqa: N802 - the name of the level
-    """Whoever comes earlier in the session is seen; nothing else has to be."""
-    return axiom(h, w.co, seen_by(h.so))
+def WritersSer(h, w):  # noqa: N802
+    """Whoever writes sees all that comes before it, and who only reads sees its session."""
+    return axiom(h, w.co, lambda t1, t2, t3, x: h.any((h.so[t2, t3], h.all((h.updates(t3), w.co[t2, t3])))))
 
 
 @level(form="vis")
 def MonotonicReads(h, w):  # noqa: N802
     """Read atomic, and what a transaction saw is seen by the later ones of its session."""
     return w.vis.then(h.so).inside(w.vis)
+
+
+@level(form="vis")
+def CausalNLU(h, w):  # noqa: N802
+    """No lost update, and causal: one witness shows both."""
+    return h.all((shows(h, w, "NLU"), shows(h, w, "TCC@vis")))
 
 
 @level

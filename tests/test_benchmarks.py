@@ -121,3 +121,17 @@ def test_planted_patterns_are_measured_by_stage():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "lost-update" in done.stdout
+
+
+def test_the_page_of_confirmations_counts_what_came_of_predictions():
+    from collections import Counter
+
+    from benchmarks import confirm
+
+    defined = Counter(asked=2, predicted=2, validated=1, **{"postgresql confirmed": 1, "mariadb refused": 2})
+    ours = Counter(asked=2, predicted=1, validated=1, **{"postgresql confirmed": 1})
+    counts = {("voter", "TCC", "none"): defined, ("voter", "TCC", "postgresql"): ours}
+    page = confirm.page(counts, ["PostgreSQL 15"], 1, 60.0)
+    assert "| voter | TCC | 2 | 1 | 0 | 0 | 0 | read committed | 1 / 0 / 0 | read committed | 0 / 0 / 2 |" in page
+    assert "| voter | TCC | read committed | 1 | 1 | 1 / 0 / 0 |" in page
+    assert "as postgresql runs it: 2 asked, 1 predicted, 1 validated" in page

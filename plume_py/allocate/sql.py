@@ -78,13 +78,10 @@ def programs(file: File) -> list[Program]:
         resolve(transaction, file)
     by_transaction = [[a for s in t.body for a in access.accesses(s, file)] for t in file.transactions]
     found = list(chain.from_iterable(by_transaction))
-    whole = _Whole(
-        file,
-        _come(found, file) | _go(found, file),
-        _go(found, file),
-        set().union(*(_come(own, file) & _go(own, file) for own in by_transaction)),
-        _doubtful({text for a in found for _, text in a.equal}),
-    )
+    replaced = set().union(*(_come(own, file) & _go(own, file) for own in by_transaction))
+    doubtful = _doubtful({text for a in found for _, text in a.equal})
+    come, go = _come(found, file), _go(found, file)
+    whole = _Whole(file, come, come | go, go, replaced, doubtful)
     return [_Translation(whole, transaction).program() for transaction in file.transactions]
 
 
@@ -124,6 +121,7 @@ class _Whole:
     """What there is to know about the whole file."""
 
     file: File
+    coming: set[str]  # tables in which rows appear
     growing: set[str]  # tables whose rows come and go
     shrinking: set[str]  # those whose rows go
     replaced: set[str]  # those of which one transaction may delete a row and insert it again
@@ -308,13 +306,14 @@ class _Translation:
 
         A statement that locks finds rows first and looks again once it has waited for them: so a scan reads twice, and
         so does a search for one row that somebody deletes and inserts again. The columns of one row are read once it is
-        held; a condition may leave the row alone, and so it is not held for certain that it is there.
+        held; a condition may leave the row alone, and who finds no row holds nothing.
         """
         # a lock that others can share, or that leaves rows out, keeps nobody away
         weak = a.lock in ("share", "skip")
         tested = self._tested(table, key, a)
+        decides = (ROW, *tested) if a.lock and (tested or table in self.whole.coming) else ()
         for column in dict.fromkeys([ROW, *tested, *columns]):
-            looked_at = Access(READ, f"{table}.{column}", key, weak or (bool(a.lock) and column in (ROW, *tested)))
+            looked_at = Access(READ, f"{table}.{column}", key, weak or column in decides)
             if waits and (EVERY in key or (column == ROW and table in self.whole.replaced)):
                 yield looked_at
             held = waits and not weak and column not in (ROW, *tested)
@@ -353,7 +352,8 @@ class _Translation:
         growing = table in self.whole.growing
         if EVERY not in key and not growing:
             self.notes[f"the rows of {table} that are updated by key are assumed to exist"] = None
-        sure = self._surely_there(key, a) and (a.sure or not growing)
+        # an upsert brings a missing row, but whoever waited for one that is gone again does so on an old snapshot
+        sure = self._surely_there(key, a) and table not in (self.whole.shrinking if a.sure else self.whole.growing)
         for column in a.columns:
             yield Access(UPDATE if column in a.in_place else WRITE, f"{table}.{column}", key, not sure)
 

@@ -62,7 +62,7 @@ class Limits:
         if left is not None and left + more_seconds <= 0:
             raise LimitError(_with_progress(f"stopped after {self.timeout:g} s{self._whose}", progress))
         if self.max_memory is not None and in_use() > self.max_memory * memory_factor:
-            raise LimitError(_with_progress(f"stopped at {_megabytes(self.max_memory)} of memory", progress))
+            raise LimitError(_with_progress(f"stopped at {megabytes(self.max_memory)} of memory", progress))
 
     def reached(self) -> bool:
         """Is a limit reached?"""
@@ -85,7 +85,7 @@ class Limits:
             except MemoryError:
                 if self.max_memory is None:
                     raise
-                raise LimitError(f"stopped at {_megabytes(self.max_memory)} of memory") from None
+                raise LimitError(f"stopped at {megabytes(self.max_memory)} of memory") from None
 
     def _most_data(self) -> int | None:
         """What the system may give this process, other memory of it included that the limit does not count."""
@@ -121,7 +121,7 @@ class Limits:
     def reserve(self, size: int, progress: Progress = str) -> None:
         """Raise LimitError if ``size`` more bytes would exceed the limit."""
         if self.max_memory is not None and in_use() + size > self.max_memory:
-            needed = f"stopped before it would take more than {_megabytes(self.max_memory)} of memory"
+            needed = f"stopped before it would take more than {megabytes(self.max_memory)} of memory"
             raise LimitError(_with_progress(needed, progress))
 
     def room(self, size: int) -> int:
@@ -154,7 +154,8 @@ def _delicate(frame: FrameType | None) -> bool:
     return False
 
 
-def _megabytes(size: int) -> str:
+def megabytes(size: int) -> str:
+    """As it is told."""
     return f"{size / MEGABYTE:,.0f} MB"
 
 

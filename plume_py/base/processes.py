@@ -25,9 +25,14 @@ def marked(folder: str) -> list[int]:
     mark, found = f"{MARK}={folder}".encode(), []
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # of somebody else, or gone
-            if mark in environment.read_bytes().split(b"\0"):
+            if mark in environment.read_bytes().split(b"\0") or _works_in(environment.parent, folder):
                 found.append(int(environment.parent.name))
     return found
+
+
+def _works_in(process: Path, folder: str) -> bool:
+    """Some programs, as Redis, write what they are doing over their environment; but they stay in their folder."""
+    return f"{os.readlink(process / 'cwd')}/".startswith(f"{folder}/")
 
 
 def tree(pid: int) -> list[int]:
@@ -41,6 +46,20 @@ def tree(pid: int) -> list[int]:
                 found += below
                 to_look_at += below
     return found
+
+
+def calls_from(port: int, pid: int) -> bool:
+    """Is a connection from this port of the loopback held by the process or one below it (Linux; elsewhere never)?"""
+    with suppress(OSError):
+        rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        sockets = {f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port}
+        for each in tree(pid):
+            with suppress(OSError):
+                for handle in Path(f"/proc/{each}/fd").iterdir():
+                    with suppress(OSError):  # closed meanwhile
+                        if os.readlink(handle) in sockets:
+                            return True
+    return False
 
 
 def is_running(process: "subprocess.Popen[bytes]") -> bool:

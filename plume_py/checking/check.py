@@ -83,19 +83,26 @@ def check(
         else:
             found |= {level.name: judged.verdicts[level.level] for level in mine}
     shown = list(distinct(violation for part in parts for violation in part.violations))
+    return replace(
+        described(history, name),
+        levels=found if question.taps else {level.name: found[level.name] for level in wanted},
+        violations=tuple(shown),
+        counts=_counts(parts),
+        counts_exact=all(part.counts_exact for part in parts),
+        seconds={**_seconds(parts), "check": time.perf_counter() - start},
+        lanes=_lanes(history) if shown and history.transactions <= SEEN_WHOLE else (),
+    )
+
+
+def described(history: History, name: str = "") -> Result:
+    """What can be said of a history without judging it."""
     return Result(
         history=name,
         format=history.format,
         sessions=history.sessions,
         transactions=history.transactions,
         operations=history.operations,
-        levels=found if question.taps else {level.name: found[level.name] for level in wanted},
-        violations=tuple(shown),
-        counts=_counts(parts),
-        counts_exact=all(part.counts_exact for part in parts),
         notes=_notes(history),
-        seconds={**_seconds(parts), "check": time.perf_counter() - start},
-        lanes=_lanes(history) if shown and history.transactions <= SEEN_WHOLE else (),
     )
 
 

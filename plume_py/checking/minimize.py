@@ -17,11 +17,11 @@ from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import resolve_reads
+from plume_py.checking.parts import Part, build, list_writers, without_values, written_by_others
 from plume_py.checking.result import LevelVerdict, Violation
 from plume_py.checking.strong.checks import first_violation
 from plume_py.checking.weak.decide import WeakLevels
-from plume_py.history.builder import HistoryBuilder
-from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op, Transaction
+from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op
 from plume_py.levels import NAMES, floor
 from plume_py.levels.orders import DEFAULT_ORDER, asked
 from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
@@ -35,20 +35,8 @@ class Minimal:
     tap: str
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A transaction with the operations still in it, and the number of its session."""
-
-    session: int
-    txn: Transaction
-
-    def without(self, at: int) -> "_Part":
-        ops = self.txn.ops[:at] + self.txn.ops[at + 1 :]
-        return replace(self, txn=self.txn._replace(ops=ops))
-
-
-_Smaller = Callable[[list[_Part]], Iterator[list[_Part]]]
-_Still = Callable[[list[_Part]], bool]
+_Smaller = Callable[[list[Part]], Iterator[list[Part]]]
+_Still = Callable[[list[Part]], bool]
 
 
 def minimize(
@@ -77,7 +65,7 @@ def minimize(
     )
     for smaller in (_without_many, _without_a_transaction, _without_an_operation):
         parts = _shrink(parts, smaller, still, limits)
-    small = _build(history, parts)
+    small = build(history, parts)
     return Minimal(small, _name(small, level, order, smallest))
 
 
@@ -107,46 +95,46 @@ class _Ways:
             [self.same_name, self.same_level] if self.violation.tap in STRONG else [self.same_pattern, self.with_echoes]
         )
 
-    def broken(self, parts: list[_Part]) -> bool:
+    def broken(self, parts: list[Part]) -> bool:
         """Is the level broken at all?"""
         return self._verdict(parts).ok is False
 
-    def same_pattern(self, parts: list[_Part]) -> bool:
+    def same_pattern(self, parts: list[Part]) -> bool:
         """Is the pattern there, and no other one that was not there before?"""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= set(self.taps)
 
-    def with_echoes(self, parts: list[_Part]) -> bool:
+    def with_echoes(self, parts: list[Part]) -> bool:
         """The same, where what only echoed another read may count by itself, as that one is gone."""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= {*self.taps, "i", "l", "n"}
 
-    def same_name(self, parts: list[_Part]) -> bool:
+    def same_name(self, parts: list[Part]) -> bool:
         """As ``same_level``, by the same name; whatever had none may get one: its readers write nothing any more."""
         found = self._strong(parts)
         return self._is_same_level(found) and self.violation.tap in (CYCLE, found and found.tap)
 
-    def same_level(self, parts: list[_Part]) -> bool:
+    def same_level(self, parts: list[Part]) -> bool:
         """Is the weakest level that breaks the same?"""
         return self._is_same_level(self._strong(parts))
 
     def _is_same_level(self, violation: Violation | None) -> bool:
         return violation is not None and violation.level == self.violation.level
 
-    def _verdict(self, parts: list[_Part]) -> LevelVerdict:
-        made = _build(self.history, parts)
+    def _verdict(self, parts: list[Part]) -> LevelVerdict:
+        made = build(self.history, parts)
         return check(made, self.level, order=self.order, max_examples=0, limits=self.limits).levels[self.level]
 
-    def _strong(self, parts: list[_Part]) -> Violation | None:
-        analysis, base = Analysis(_build(self.history, parts), order=self.order), floor([self.level])
+    def _strong(self, parts: list[Part]) -> Violation | None:
+        analysis, base = Analysis(build(self.history, parts), order=self.order), floor([self.level])
         return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds(base) else None
 
 
-def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[_Part]]:
+def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[Part]]:
     """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
     numbers = _participants(history, violation)
     # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.
-    with_lists = {w for t in numbers for w in (t, *_list_writers(history, t))}
+    with_lists = {w for t in numbers for w in (t, *list_writers(history, t))}
     seen = _seen(history, numbers)
     starts = [(numbers, None), (with_lists, None), *([({*numbers, *seen}, seen)] if seen else [])]
     for chosen, also in starts:
@@ -177,7 +165,7 @@ def _participants(history: History, violation: Violation) -> set[int]:
     places = {(shown.id, shown.place) for shown in violation.transactions}
     numbers = {t for t in range(history.transactions) if (history.txn_label[t], history.place(t)) in places}
     if violation.tap in (DUPLICATE, INCOMPATIBLE, TORN):
-        numbers |= {w for t in numbers for w in _list_writers(history, t)}
+        numbers |= {w for t in numbers for w in list_writers(history, t)}
     return numbers
 
 
@@ -187,7 +175,7 @@ def _parts(
     levels: Int8s | None,
     violation: Violation | None = None,
     also: Mapping[int, set[Op]] | None = None,
-) -> list[_Part]:
+) -> list[Part]:
     """These transactions (and an explicit initial one), with their operations on the keys of ``violation``.
 
     Some keep other operations ``also``; those that do not take part in the violation keep only these.
@@ -201,61 +189,14 @@ def _parts(
             keys = violation.keys if t in members or t == history.init_txn else ()
             kept = (also or {}).get(t, set())
             ops = tuple(op for op in txn.ops if op.key in keys or op in kept)
-            txn = txn._replace(ops=tuple(_without_values(ops, _written_by_others(history, t, present))))
+            txn = txn._replace(ops=tuple(without_values(ops, written_by_others(history, t, present))))
         if levels is not None and levels[t]:
             txn = txn._replace(level=NAMES[int(levels[t]) - 1])
-        parts.append(_Part(int(history.txn_session[t]), txn))
+        parts.append(Part(int(history.txn_session[t]), txn))
     return parts
 
 
-def _list_writers(history: History, t: int) -> set[int]:
-    """Whose appends the lists that ``t`` read show."""
-    return {int(w) for w in history.version_writer[_list_items(history, t)] if w != NOBODY}
-
-
-def _list_items(history: History, t: int) -> list[int]:
-    """The versions in the lists that ``t`` read."""
-    if history.lists is None:
-        return []
-    first, last = history.lists.starts[history.lists.ops.searchsorted(history.txn_start[t : t + 2])]
-    items: list[int] = history.lists.items[first:last].tolist()
-    return items
-
-
-def _written_by_others(history: History, t: int, present: set[int]) -> set[tuple[object, object]]:
-    """What ``t`` read that somebody wrote who is not present: it would seem to come from thin air."""
-    gone: set[tuple[object, object]] = set()
-    span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
-    for version in history.op_version[span].tolist() + _list_items(history, t):
-        writer = int(history.version_writer[version])
-        if writer != NOBODY and writer not in present:
-            gone.add((history.key(int(history.version_key[version])), history.value(version)))
-    return gone
-
-
-def _without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]) -> Iterator[Op]:
-    for op in ops:
-        if op.kind != "r":
-            yield op
-        elif isinstance(op.value, tuple):
-            yield op._replace(value=tuple(v for v in op.value if (op.key, v) not in gone))
-        elif (op.key, op.value) not in gone:
-            yield op
-
-
-def _build(history: History, parts: list[_Part]) -> History:
-    explicit = history.init_txn != NOBODY
-    clock = None if history.times is None else history.times.per_second
-    implicit = history.initial is not None
-    builder = HistoryBuilder(history.initial_value, declared=not explicit, implicit_initial=implicit, per_second=clock)
-    for part in parts:
-        txn = part.txn
-        name = txn.id if txn.id != -1 else None  # Plume text calls every aborted transaction -1
-        builder.add(part.session, txn.ops, status=txn.status, level=txn.level, id=name, begin=txn.begin, end=txn.end)
-    return builder.build(init_txn="auto" if explicit else "none")
-
-
-def _shrink(parts: list[_Part], smaller: _Smaller, still: Callable[[list[_Part]], bool], limits: Limits) -> list[_Part]:
+def _shrink(parts: list[Part], smaller: _Smaller, still: Callable[[list[Part]], bool], limits: Limits) -> list[Part]:
     """Leave out one thing after the other until nothing more can go."""
     try:
         while not limits.reached():
@@ -268,7 +209,7 @@ def _shrink(parts: list[_Part], smaller: _Smaller, still: Callable[[list[_Part]]
     return parts
 
 
-def _without_many(parts: list[_Part]) -> Iterator[list[_Part]]:
+def _without_many(parts: list[Part]) -> Iterator[list[Part]]:
     """Without half of the transactions, a quarter, and so on."""
     size = len(parts) // 2
     while size > 1:
@@ -278,20 +219,20 @@ def _without_many(parts: list[_Part]) -> Iterator[list[_Part]]:
         size //= 2
 
 
-def _without_a_transaction(parts: list[_Part]) -> Iterator[list[_Part]]:
+def _without_a_transaction(parts: list[Part]) -> Iterator[list[Part]]:
     for i in range(len(parts)):
         rest = parts[:i] + parts[i + 1 :]
         yield _without_reads_of(rest, [op for op in parts[i].txn.ops if op.kind != "r"])
 
 
-def _without_an_operation(parts: list[_Part]) -> Iterator[list[_Part]]:
+def _without_an_operation(parts: list[Part]) -> Iterator[list[Part]]:
     for i, part in enumerate(parts):
         for at, op in enumerate(part.txn.ops):
             rest = [*parts[:i], part.without(at), *parts[i + 1 :]]
             yield rest if op.kind == "r" else _without_reads_of(rest, [op])
 
 
-def _without_reads_of(parts: list[_Part], writes: list[Op]) -> list[_Part]:
+def _without_reads_of(parts: list[Part], writes: list[Op]) -> list[Part]:
     left = {(op.key, op.value) for part in parts for op in part.txn.ops if op.kind != "r"}
     gone = {(op.key, op.value) for op in writes} - left
-    return [replace(part, txn=part.txn._replace(ops=tuple(_without_values(part.txn.ops, gone)))) for part in parts]
+    return [replace(part, txn=part.txn._replace(ops=tuple(without_values(part.txn.ops, gone)))) for part in parts]

@@ -87,6 +87,8 @@ class ShownTransaction:
     nth: int = 0  # in its session, counted from 0
     start: float | None = None  # by the clock, in seconds, where its history says when it ran
     end: float | None = None
+    node: str = ""  # of several that its database has, the one it ran on, where that is known
+    during: str = ""  # the faults meanwhile, where they were recorded
     sql: tuple[str, ...] = ()  # all that it sent to its database, where that is known
 
 
@@ -150,6 +152,18 @@ class Lane:
     transactions: tuple[tuple[Id, str], ...]
 
 
+@dataclass(frozen=True)
+class Worth:
+    """What a pass is worth: would the run have shown an error, had there been one?"""
+
+    tried: int  # reads that were given the version before
+    noticed: dict[str, int]  # by level: how many of them it would have noticed, at least
+    seed: int
+    conflicts: int | None  # pairs of overlapping transactions that touched a key, one of them writing; None: no times
+    conflicts_exact: bool
+    unseen: tuple[tuple[str, str], ...]  # anomalies that the run could not have shown, and what to change
+
+
 # Why a broken level has no pattern.
 NOT_EXPLAINED = "a limit was reached before it was told how"
 
@@ -163,6 +177,7 @@ class LevelVerdict:
     reason: str | None = None
     order: str = DEFAULT_ORDER  # between transactions: one of levels.orders
     holds_in: str | None = None  # of a broken level: an order that asks for less, and in which it holds
+    because: tuple[str, ...] = ()  # of a level that was judged by its definition: the witness, or the argument
 
 
 @dataclass(frozen=True)
@@ -182,6 +197,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     error: str | None = None
     lanes: tuple[Lane, ...] = ()  # all sessions, of a history that is small enough to be seen as a whole
+    worth: Worth | None = None  # of the levels that hold, where that was asked
     run: dict[str, str] = field(default_factory=dict)  # what a recorded history says of its run: database, workload, …
 
     @property

@@ -81,6 +81,11 @@ def write_witness(
     write_atomically(path, [msgspec.json.encode(document), b"\n"])
 
 
+def commit_order(history: History, level: str, *, limits: Limits | None = None) -> Int32s:
+    """The transactions in an order that shows ``level``, one of the strong ones; IsocheckError if it does not hold."""
+    return _order(WeakLevels(Analysis(history)), level, level, limits)
+
+
 def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | None) -> Int32s:
     """The commit order that the strong engine finds."""
     decision = StrongEngine(weak.analysis, level, limits=limits).decide() if weak.holds(WEAKEST) else None

@@ -14,7 +14,6 @@ from plume_py.base.text import one_line
 from plume_py.cli.contract import (
     OUTPUT_FORMATS,
     PER_LEVEL,
-    LevelChoice,
     assumed_level,
     bytes_of_memory,
     complete_levels,
@@ -26,12 +25,15 @@ from plume_py.cli.contract import (
     tell,
     tell_written,
 )
+from plume_py.cli.defined import AnyLevelChoice, apart, judged, with_verdicts
 from plume_py.levels import NAMES, STRONGEST_FIRST
 from plume_py.levels.orders import in_lattice_order, level_of
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
     from plume_py.history.model import History
+    from plume_py.synth import Definition
+    from plume_py.synth.judge import Judgement
 
 PATTERNS = "abcdefghijklmn"
 
@@ -41,6 +43,7 @@ class CheckOptions:
     """What the user asked for."""
 
     levels: list[str]
+    defined: "dict[str, Definition]"  # levels that are judged by their definitions
     order: str
     taps: tuple[str, ...]
     clock: Any
@@ -55,6 +58,7 @@ class CheckOptions:
     levels_file: str | None
     timeout: float | None
     max_memory: int | None
+    evidence: bool
     patient: bool = True  # the levels were asked for by name, so they may take the time that they take
 
     @property
@@ -76,8 +80,13 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.command("check")
 @click.argument("histories", metavar="HISTORY...", nargs=-1, required=True)
 @click.option(
-    "--level", "-l", "levels", type=LevelChoice(), multiple=True,
-    help="CI RC RA TCC PC PSI SI SER SSER, all, weak, declared; may be given several times.  [default: all]",
+    "--level", "-l", "levels", type=AnyLevelChoice(), multiple=True,
+    help="CI RC RA TCC PC PSI SI SER SSER, all, weak, declared, or by its definition UA NLU UpdateSer and more"
+    " (isocheck levels); may be given several times.  [default: all]",
+)  # fmt: skip
+@click.option(
+    "--define", "files", multiple=True, type=click.Path(dir_okay=False),
+    help="A Python file that defines levels; it is run.",
 )  # fmt: skip
 @order_option
 @click.option(
@@ -105,6 +114,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--max-examples", default=1, show_default=True, type=click.IntRange(0, 1000), help="Per pattern.")
 @click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
 @click.option("--witness", type=click.Path(dir_okay=False), help="Write the commit order of a level that holds.")
+@click.option("--evidence", is_flag=True, help="Say what a pass is worth: which errors would have been noticed.")
 @click.option("--clock", type=click.Choice(["auto", "vector", "tree"]), default="auto", help="For the curious.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing for histories that hold.")
@@ -116,6 +126,7 @@ def command(
     /,
     histories: tuple[str, ...],
     levels: tuple[tuple[str, ...], ...],
+    files: tuple[str, ...],
     output: str,
     pictures: tuple[str, ...],
     report: str | None,
@@ -133,11 +144,13 @@ def command(
     Examples:
       isocheck history.json                          every level
       isocheck run/history.edn --level SI --timeout 60
+      isocheck history.json --define my_levels.py --level MyLevel
       isocheck *.txt --format junit > results.xml    for a CI system
     """
     params["pictures"] = picture_formats(pictures, params["out"])
+    named, defined = apart(ctx, [level for group in levels for level in group], files, params["order"])
     options = CheckOptions(
-        levels=[level for group in levels for level in group] or list(NAMES), patient=bool(levels), **params
+        levels=named or ([] if levels else list(NAMES)), defined=defined, patient=bool(levels), **params
     )
     if options.taps and levels:
         raise click.UsageError("give --level or --tap, not both: a pattern has a verdict of its own")
@@ -187,6 +200,8 @@ def _reject_bad_targets(histories: tuple[str, ...], options: CheckOptions, repor
             raise click.UsageError(f"{name} needs a file: standard output has the results")
         if target is not None and os.path.realpath(target) in inputs:
             raise click.UsageError(f"{name} would overwrite the history {target}")
+    if options.defined and (options.witness or options.minimize):
+        raise click.UsageError("--witness and --minimize are for levels that are not judged by their definitions")
     one_level = len(options.levels) == 1 or not options.patient  # else the strongest kept, or the weakest broken
     for name in ("--witness", "--minimize"):
         if targets[name] is not None and (len(histories) != 1 or not one_level or options.taps):
@@ -200,17 +215,19 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     """
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.checking.check import check
+    from plume_py.checking.check import check, described
     from plume_py.checking.declared import read_level_map
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.ahead import compiled_ahead
     from plume_py.cli.progress import progress
+    from plume_py.cli.worth import with_worth
     from plume_py.history.load import load
     from plume_py.levels.patterns import PATTERNS
 
     start = time.perf_counter()
     limits = Limits(options.timeout, options.max_memory or share_of_machine(1), options.per_level)
     how: dict[str, Any] = {"assume": options.assume, "limits": limits}
+    found: list[Judgement] = []
     with compiled_ahead(path, options.levels), progress(path, quiet) as tick:
         tick("load")
         try:
@@ -218,21 +235,30 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
                 history = load(path, format=options.input_format, init_txn=options.init_txn)
                 loaded = time.perf_counter() - start
                 how["level_map"] = None if options.levels_file is None else read_level_map(options.levels_file)
-                result = check(
-                    history,
-                    options.levels,
-                    order=options.order,
-                    taps=options.taps,
-                    max_examples=options.max_examples,
-                    name=path,
-                    clock=options.clock,
-                    progress=tick,
-                    **how,
-                )
+                if options.levels:
+                    result = check(
+                        history,
+                        options.levels,
+                        order=options.order,
+                        taps=options.taps,
+                        max_examples=options.max_examples,
+                        name=path,
+                        clock=options.clock,
+                        progress=tick,
+                        **how,
+                    )
+                    if options.evidence and not options.taps:
+                        tick("evidence")
+                        result = with_worth(result, history, options.order, limits)
+                else:
+                    result = described(history, path)
+                if options.defined:
+                    found = judged(history, options.defined, limits)
+                    result = with_verdicts(result, history, found)
         except (TooLargeError, LimitError, MemoryError) as error:
             # it may be a good history: with more memory or time one would know
             reason = str(error) or "it does not fit in memory"
-            asked = [PATTERNS[tap].label for tap in options.taps] or options.levels
+            asked = [PATTERNS[tap].label for tap in options.taps] or [*options.levels, *options.defined]
             return Result(history=path, levels=dict.fromkeys(asked, LevelVerdict(None, reason=reason))), ExitCode.HOLDS
         except InputError as error:
             error.in_source(path)
@@ -240,6 +266,8 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
             # what is no file may be an address, given to the wrong command
             return Result(history=redacted(path), error=redacted(str(error))), ExitCode.HOLDS
     written = _write_files(history, result, options, how, quiet)
+    if options.out is not None:
+        _draw(result, found, options.out, options.pictures, quiet)
     if result.format == "jsonl":  # others do not tell of their run, and need not wait for what reads that
         from plume_py.report.recorded import with_run
 
@@ -272,18 +300,28 @@ def _write_files(
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
         written = ExitCode.UNDECIDED
-    if options.out is not None and result.violations:
-        from pathlib import Path
-
-        from plume_py.report.dot import write_pictures
-        from plume_py.report.graphviz import Album
-        from plume_py.report.wording import counted
-
-        album = Album(Path(options.out), options.pictures)
-        write_pictures(result, album)
-        tell(album.notes)
-        tell_written(options.out, counted(len(result.violations), "counterexample"), quiet=quiet)
     return written
+
+
+def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[str, ...], quiet: bool) -> None:
+    """Counterexamples, and the witnesses and arguments of levels that were judged by their definitions."""
+    if not result.violations and not found:
+        return
+    from pathlib import Path
+
+    from plume_py.cli.defined import draw
+    from plume_py.report.dot import write_pictures
+    from plume_py.report.graphviz import Album
+    from plume_py.report.wording import counted
+
+    album = Album(Path(out), pictures)
+    write_pictures(result, album)
+    told = [counted(len(result.violations), "counterexample")] if result.violations else []
+    if drawn := draw(album, result.history, found):
+        told.append(counted(drawn, "picture") + " of definitions")
+    tell(album.notes)
+    if told:
+        tell_written(out, ", ".join(told), quiet=quiet)
 
 
 def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:

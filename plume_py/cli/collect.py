@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 WORKLOADS = ("register", "append", "smallbank", "tpcc", "twitter", "rubis", "write-skew")
-MANAGED = ("postgresql", "mariadb", "sqlite")
-FAULTS = ("kill-connection", "restart", "pause")
+MANAGED = ("postgresql", "mariadb", "sqlite", "postgresql-standby", "galera", "etcd", "redis")
+READ_FROM = ("any", "replicas")
+FAULTS = ("kill-connection", "restart", "pause", "kill", "partition", "delay")
 INTERRUPTED = 130
+TOLD_FAULTS = 12  # one by one
 
 
 def _operations(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
@@ -65,15 +67,19 @@ def _levels(ctx: click.Context, param: click.Parameter, value: str | None) -> di
     return levels
 
 
-def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def setting_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE, each once."""
     if any("=" not in value for value in values):
         raise click.BadParameter("write settings like --set innodb_snapshot_isolation=ON")
     return {name.strip(): text.strip() for name, _, text in (value.partition("=") for value in values)}
 
 
 _OPTIONS = (
-    click.argument("url", required=False, metavar="[URL]"),
+    click.argument("urls", nargs=-1, metavar="[URL]..."),
     click.option("--managed", type=click.Choice(MANAGED), help="Start a private server instead of using one at URL."),
+    click.option("--roam", is_flag=True, help="Of several nodes, another one for each transaction of a session."),
+    click.option("--read-from", type=click.Choice(READ_FROM), default="any", show_default=True,
+                 help="Of several nodes, which ones transactions go to that only read."),
     click.option("--isolation", metavar="LEVEL", help="As the database calls it, or RC, SI, SER.  [default: its own]"),
     click.option("--mix", callback=_mix, metavar="RC=2,SI=1", help="A level for each transaction, drawn by weight."),
     click.option("--levels", callback=_levels, metavar="KIND=LEVEL,...",
@@ -105,7 +111,7 @@ _OPTIONS = (
     click.option("--faults", callback=_faults, metavar="KIND,...", help=f"While it runs: {', '.join(FAULTS)}."),
     click.option("--fault-interval", type=click.FloatRange(0.01, 3600), default=1.0, show_default=True,
                  callback=seconds, help="Seconds between faults, on average."),
-    click.option("--set", "settings", multiple=True, callback=_settings, metavar="NAME=VALUE",
+    click.option("--set", "settings", multiple=True, callback=setting_pairs, metavar="NAME=VALUE",
                  help="A setting of every connection."),
     click.option("--keep-table", is_flag=True, help="Leave the table in the database."),
     click.option("--force", is_flag=True, help="Overwrite a history that was recorded before."),
@@ -133,7 +139,8 @@ def command(ctx: click.Context, /, out: str, **params: Any) -> None:
     """Run a workload on the database at URL and record what its clients saw.
 
     URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, or your own adapter as file.py:Class. Each session is
-    a real connection. Exit code: 0 done, 1 the table does not agree with the history, 3 nothing committed or it could
+    a real connection. Several URLs, or one with several hosts, are nodes of one database, and sessions are spread over
+    them. Exit code: 0 done, 1 the table does not agree with the history, 3 nothing committed or it could
     not be brought to its end, 4 the database cannot be reached, 130 interrupted; the history is sound in any case.
 
     \b
@@ -160,10 +167,10 @@ def run(
     if not params["force"]:  # better now than after a server has been started
         reject_record(out)
     shape = Shape(**{name: params[name] for name in _OF_SHAPE})
-    with _sigterm_as_interrupt(), _database(params, shape.lists) as (adapter, server):
+    with sigterm_as_interrupt(), _database(params, shape) as (adapter, server):
         isolations = chosen_isolations(adapter, params["isolation"], params["mix"])
         by_kind = _by_kind(adapter, shape, params["levels"])
-        everyone = [*isolations, *by_kind.values()]
+        everyone = _with_variants(adapter, [*isolations, *by_kind.values()])
         accept(everyone)
         plan = Plan(
             shape,
@@ -205,31 +212,30 @@ def _status(planned: int) -> "Iterator[Callable[[int], None]]":
 
 
 @contextmanager
-def _database(params: dict[str, Any], lists: bool) -> "Iterator[tuple[Adapter, Any]]":
+def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter, Any]]":
     """The adapter, and the server behind it if we start one."""
     import secrets
 
     from plume_py.collect.adapter import Setup
-    from plume_py.collect.managed import SERVERS
-    from plume_py.collect.registry import open_adapter
+    from plume_py.collect.clusters import MANAGED as MAKERS
+    from plume_py.collect.nodes import Routing, nodes_at, open_nodes
 
-    url, managed = params["url"], params["managed"]
-    if (url is None) == (managed is None):
+    urls, managed = params["urls"], params["managed"]
+    if bool(urls) == (managed is not None):
         raise click.UsageError("give the URL of a database, or --managed to have one started: one of the two")
+    routing = Routing(params["roam"], params["read_from"], shape.seed)
     setup = Setup(
-        url or "",
+        "",
         table=f"isocheck_{secrets.token_hex(4)}",  # never one that is there already
-        lists=lists,
+        lists=shape.lists,
         timeout=params["timeout"],
         session_settings=params["settings"],
     )
     if managed is None:
-        yield open_adapter(setup), None
+        yield open_nodes(setup, nodes_at(urls), routing), None
         return
-    from dataclasses import replace
-
-    with SERVERS[managed]() as server:
-        yield open_adapter(replace(setup, url=server.url)), server if managed != "sqlite" else None
+    with MAKERS[managed]() as server:
+        yield open_nodes(setup, server.nodes, routing), server if managed != "sqlite" else None
 
 
 def chosen_isolations(adapter: "Adapter", isolation: str | None, mix: dict[str, float]) -> "list[Isolation]":
@@ -252,6 +258,15 @@ def _promise(adapter: "Adapter", spelling: str, weight: float = 1.0) -> "Isolati
     name = _isolation(adapter, spelling)
     promise = adapter.isolations[name]
     return Isolation(name, promise.level, weight, promise.remark)
+
+
+def _with_variants(adapter: "Adapter", isolations: "list[Isolation]") -> "list[Isolation]":
+    """Also those that replicas have instead."""
+    if not adapter.nodes():
+        return isolations
+    replicas = [name for isolation in isolations for name in adapter.variants(isolation.name)]
+    known = {isolation.name for isolation in isolations}
+    return [*isolations, *(_promise(adapter, name) for name in dict.fromkeys(replicas) if name not in known)]
 
 
 def _by_kind(adapter: "Adapter", shape: "Shape", levels: dict[str, str]) -> "dict[str, Isolation]":
@@ -280,7 +295,7 @@ def _isolation(adapter: "Adapter", spelling: str) -> str:
 
 
 @contextmanager
-def _sigterm_as_interrupt() -> Iterator[None]:
+def sigterm_as_interrupt() -> Iterator[None]:
     """A polite end is an interrupt, too: the history is finished, a server of ours is stopped."""
 
     def interrupt(*_: object) -> None:
@@ -318,6 +333,7 @@ def summary(collected: "Collected") -> Iterator[str]:
     if collected.faults or collected.fault_problem:
         faults = ", ".join(f"{count} × {kind}" for kind, count in collected.faults.items()) or "none"
         yield f"  faults    {faults}" + (f"; {collected.fault_problem}" if collected.fault_problem else "")
+    yield from _timeline(collected)
     yield from _audit_lines(collected)
     for problem in collected.given_up[:3]:
         yield f"  ended     {problem}"
@@ -325,6 +341,19 @@ def summary(collected: "Collected") -> Iterator[str]:
         yield f"  note      {note}"
     if counts["committed"] == 0:
         yield "  nothing committed, so nothing was tested"
+
+
+def _timeline(collected: "Collected") -> Iterator[str]:
+    """What was done to which node, and when; of one server it is the same again and again."""
+    from plume_py.collect.client import TICKS_PER_SECOND
+
+    told = [fault for fault in collected.timeline if fault.node or fault.kind == "delay"]
+    for fault in told[:TOLD_FAULTS]:
+        after = (fault.start - collected.begin) / TICKS_PER_SECOND
+        lasted = ((fault.end or fault.start) - fault.start) / TICKS_PER_SECOND
+        yield f"            after {after:.1f} s  {fault}, for {lasted:.1f} s"
+    if len(told) > TOLD_FAULTS:
+        yield f"            and {len(told) - TOLD_FAULTS} more"
 
 
 def _audit_lines(collected: "Collected") -> Iterator[str]:

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.exits import ExitCode
+from plume_py.base.text import one_line
 from plume_py.cli.contract import complete_levels, tell_written, timeout_option
-from plume_py.cli.predict import PROGRAMS, level_option, workload_options
+from plume_py.cli.predict import complete_programs, level_option, workload_options
 from plume_py.levels import DEFAULT, STRONGEST
 from plume_py.predict import LEVELS, TARGETS
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("explore")
-@click.argument("program", metavar="APP", type=click.Choice(PROGRAMS))
+@click.argument("program", metavar="APP", shell_complete=complete_programs)
 @click.option(
     "--level",
     "-l",
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(dir_okay=False), help="Write the first run that breaks the target here.")
 @click.pass_context
 def command(ctx: click.Context, /, program: str, level: str, out: str | None, **params: Any) -> None:
-    """Run APP (smallbank, voter, tpcc, wikipedia) on a store where each read sees any version that the level allows.
+    """Run APP (smallbank, voter, tpcc, wikipedia, or your own as file.py:Class) on a store where each read sees any
+    version that the level allows.
 
-    Exit code: 0 no run broke the target, 1 some did, 3 the time was up before all runs and none had, 2 wrong usage.
+    Exit code: 0 no run broke the target, or failed an assertion of the program, 1 some did, 3 the time was up before
+    all runs and none had, 2 wrong usage.
 
     \b
     Examples:
@@ -60,15 +63,18 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
 
         write_atomically(out, write_json(found.first_history).chunks)
         tell_written(out)
-    if found.broken:
+    if found.broken or found.failed:
         ctx.exit(ExitCode.VIOLATION)
     ctx.exit(ExitCode.HOLDS if found.reason is None and not found.undecided else ExitCode.UNDECIDED)
 
 
 def _lines(program: str, exploration: "Exploration") -> "list[str]":
     share = f"{exploration.broken} of {exploration.runs} runs at {exploration.level} break {exploration.target}"
-    lines = [f"{program}: {share}, {exploration.per_second:.1f} per second, {exploration.seconds:.1f} s"]
+    lines = [f"{one_line(program)}: {share}, {exploration.per_second:.1f} per second, {exploration.seconds:.1f} s"]
     lines += [f"  {name}: {count}" for name, count in exploration.anomalies.most_common()]
+    if exploration.failed:
+        lines.append(f"  assertions fail in {exploration.failed} of {exploration.runs} runs")
+        lines += [one_line(f"    {name}: {count}") for name, count in exploration.failures.most_common(5)]
     if exploration.undecided:
         lines.append(f"  undecided: {exploration.undecided}")
     if exploration.reason is not None:

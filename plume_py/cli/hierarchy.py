@@ -1,7 +1,7 @@
 """``isocheck hierarchy``: levels ordered by strength, each step with a history."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,7 +9,10 @@ from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import PICTURE_FORMATS, complete_levels, tell, tell_written
-from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
+
+if TYPE_CHECKING:
+    from plume_py.synth.hierarchy import Settled
 
 SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
@@ -27,6 +30,7 @@ def command(
     names: tuple[str, ...],
     files: tuple[str, ...],
     timeout: float | None,
+    max_memory: int | None,
     orders: bool,
     out: str | None,
     output: str,
@@ -35,7 +39,7 @@ def command(
     """Order levels by strength, as far as the histories of up to the scope can tell.
 
     Between neighbours, a smallest history is shown that only the weaker one allows. Levels are named as for synth;
-    without any, the usual ones are compared.
+    without any, the usual ones are compared, and those of --define.
 
     Exit code: 0 decided, 2 wrong usage, 3 undecided, 4 a file could not be read.
 
@@ -45,23 +49,21 @@ def command(
       isocheck hierarchy --out levels.svg
       isocheck hierarchy SI SER --orders
     """
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    from plume_py.cli.search import Search, limits_of
     from plume_py.report.json import signed
     from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, dot, hierarchy, in_all_orders, lines, plain
 
     if out is not None and Path(out).suffix not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
-    (levels,) = chosen(files, names or (USUAL_IN_ORDERS if orders else USUAL))
+    defined = defined_in(files)
+    (levels,) = chosen(defined, names or (*(USUAL_IN_ORDERS if orders else USUAL), *defined))
     if orders:
         levels = in_all_orders(levels)
+    scope, search = scope_of(**sizes), Search(limits_of(timeout, max_memory))
     try:
-        limits = Limits(timeout, share_of_machine(1))
-        with limits.enforced():
-            found = hierarchy(levels, scope_of(**sizes), limits)
+        found = search.run(lambda tell: hierarchy(levels, scope, search.limits, tell))
     except LimitError as error:
-        undecided = {"classes": None, "reason": str(error)}
-        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {error}"))
+        _tell_settled(search.news, str(error), output)
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
         click.echo(signed(plain(found)))
@@ -70,6 +72,20 @@ def command(
     if out is not None:
         _write(dot(found), Path(out))
     ctx.exit(ExitCode.HOLDS)
+
+
+def _tell_settled(settled: "Settled | str", reason: str, output: str) -> None:
+    """What is known although the search was ended."""
+    from plume_py.report.json import signed
+    from plume_py.synth.hierarchy import Settled
+
+    known = settled if isinstance(settled, Settled) else None
+    if output == "json":
+        click.echo(signed({"classes": None, "reason": reason} | (known.plain() if known else {})))
+        return
+    click.echo(one_line(f"undecided: {reason}" + (f"; {known}" if known else "")))
+    for line in known.lines() if known and output == "text" else ():
+        click.echo(line)
 
 
 def _write(graph: str, target: Path) -> None:

@@ -8,17 +8,23 @@ from plume_py.levels.orders import MEANING, NAMED, ORDERS, strong_name
 
 
 @click.command("levels")
-def command() -> None:
-    """List the isolation levels, weakest first.
+@click.option(
+    "--define", "files", multiple=True, type=click.Path(dir_okay=False),
+    help="A Python file that defines levels; it is run.",
+)  # fmt: skip
+def command(files: tuple[str, ...]) -> None:
+    """List the isolation levels, weakest first, and those that are known by their definitions alone.
 
     The definitions speak of a read of x by t3 from t1, and of another transaction t2 that writes x.
 
     \b
     Examples:
       isocheck levels
+      isocheck levels --define my_levels.py
       isocheck explain SI        one of them, in words
     """
     _print_levels()
+    _print_definitions(files)
     click.echo("\nOrders between transactions (--order), and names that say one:")
     for order in ORDERS:
         lines = wrapped(f"{order:<17}", MEANING[order], " " * 17)
@@ -35,3 +41,13 @@ def _print_levels() -> None:
         click.echo(f"     {level.definition}")
         click.echo(f"     also: {', '.join(level.aliases)}")
         click.echo(f"     Jepsen: {level.jepsen}" + (f"; Adya: {level.adya}" if level.adya else ""))
+
+
+def _print_definitions(files: tuple[str, ...]) -> None:
+    from plume_py.cli.synth_options import defined_in
+    from plume_py.synth.formulas import DEFINITIONS
+
+    others = {name: level for name, level in DEFINITIONS.items() if name not in LEVELS} | defined_in(files)
+    click.echo("\nBy their definitions (small histories; synth, relate and hierarchy compare them):")
+    for name, level in others.items():
+        click.echo("\n".join(wrapped(f"{name:<15} ", level.text or "-", " " * 16)))

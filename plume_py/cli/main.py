@@ -32,12 +32,14 @@ GROUPS: dict[str, dict[str, str]] = {
     "Run databases": {
         "test": "Run a workload on a database, and check what it promises.",
         "collect": "Run a workload on a database, and record what its clients saw.",
+        "matrix": "Databases, their isolation levels and workloads: what each keeps.",
     },
     "Reason about levels and programs": {
         "synth": "Find a history that some levels allow and others forbid.",
         "relate": "Compare two levels: which histories tell them apart?",
         "hierarchy": "Order levels by strength, each step with a history.",
         "predict": "From one good run, predict runs that could have gone wrong.",
+        "confirm": "Does a prediction come true on a real database?",
         "explore": "Run a program with random legal reads, and see what goes wrong.",
         "infer": "Find the weakest level per transaction that keeps an application's invariant.",
         "allocate": "The weakest safe isolation level for each transaction of a workload.",

@@ -1,12 +1,16 @@
 """``isocheck predict``: from one good run to the runs that could have been and go wrong."""
 
 import os
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
+from plume_py.cli.collect import sigterm_as_interrupt
+from plume_py.cli.confirm import Server, Trial, exit_of, make_case
 from plume_py.cli.contract import (
     assumed_level,
     bytes_of_memory,
@@ -19,13 +23,27 @@ from plume_py.cli.contract import (
     tell_written,
 )
 from plume_py.levels import DEFAULT, STRONGEST, parse_level
+from plume_py.levels.databases import MYSQL, POSTGRESQL
 from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from plume_py.history.model import History
-    from plume_py.predict.predictor.predictor import PredictionResult
+    from plume_py.predict.confirm.confirmation import Confirmation
+    from plume_py.predict.confirm.discipline import Discipline
+    from plume_py.predict.origin import Origin
+    from plume_py.predict.prediction_files import About
+    from plume_py.predict.predictor.outcome import PredictionResult
     from plume_py.predict.store.program import SeededProgram
     from plume_py.predict.store.replay import Validation
+
+# Predictions that a sweep replays at each level to find one that comes true.
+REPLAYED = 10
+
+# Databases of which it is known how they run statements, by the names that --as takes.
+ENGINE_OF = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
+ENGINES = tuple(ENGINE_OF)
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
@@ -36,6 +54,14 @@ def level_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if name not in (*LEVELS, "declared"):
         raise click.BadParameter(f"{value!r} is not a level to predict from; use {' '.join(LEVELS)} or declared")
     return name
+
+
+def complete_programs(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+    """For the shell: the programs that are there, or a file."""
+    from click.shell_completion import CompletionItem
+
+    names = [name for name in PROGRAMS if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
 def workload_options(command: Any) -> Any:
@@ -57,14 +83,25 @@ def workload_options(command: Any) -> Any:
 )  # fmt: skip
 @click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
 @click.option(
+    "--as", "database", type=click.Choice((*ENGINES, "none")),
+    help="As this database runs the level, or as the level is defined.  [default: as where HISTORY was recorded]",
+)  # fmt: skip
+@click.option(
     "--boundary", type=click.Choice(["strict", "relaxed"]), default="strict", show_default=True,
     help="What of a transaction with a changed read is kept: up to that read, or all.",
 )  # fmt: skip
-@click.option("--exact", is_flag=True, help="Miss nothing, not even where a sufficient condition does.")
+@click.option(
+    "--exact/--fast", default=True, show_default=True,
+    help="Miss nothing; or look for what a sufficient condition shows, which takes less where there is nothing.",
+)  # fmt: skip
 @click.option("--count", default=1, show_default=True, type=click.IntRange(1, 1000), help="Different anomalies.")
+@click.option("--window", metavar="N", type=click.IntRange(2, 300), help="Of a long history, N transactions at a time.")
 @click.option("--sweep", is_flag=True, help="Try every level: at which could this run have gone wrong?")
 @click.option("--even-if-broken", is_flag=True, help="Predict although the history breaks the target already.")
-@click.option("--program", type=click.Choice(PROGRAMS), help="Observe a run of this program, and replay predictions.")
+@click.option(
+    "--program", metavar="APP", shell_complete=complete_programs,
+    help=f"Observe a run of {', '.join(PROGRAMS)}, or file.py:Class, and replay predictions.",
+)  # fmt: skip
 @workload_options
 @click.option(
     "--assume",
@@ -78,6 +115,8 @@ def workload_options(command: Any) -> Any:
 @click.option(
     "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided if it does not suffice."
 )
+@click.option("--confirm", metavar="URL", help="Try each prediction on this database, or: postgresql, mariadb, sqlite.")
+@click.option("--isolation", metavar="LEVEL", help="For --confirm, as the database calls it.  [default: what fits]")
 @click.option("--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False), help="Write predictions here, with traces and pictures beside.")
 @picture_option
@@ -87,13 +126,14 @@ def workload_options(command: Any) -> Any:
 def command(ctx: click.Context, /, history: str | None, program: str | None, **params: Any) -> None:
     """From the run in HISTORY to one that could have been: it keeps the level, and breaks the target.
 
-    Exit code: 0 none predicted, 1 predicted (or the history breaks the target itself), 2 wrong usage, 3 undecided, 4
-    the input could not be read.
+    Exit code: 0 none predicted, or none that came true when replayed (--program) or tried (--confirm); 1 predicted (or
+    the history breaks the target itself), 2 wrong usage, 3 undecided, 4 the input could not be read.
 
     \b
     Examples:
       isocheck predict history.json --level TCC
       isocheck predict history.json --sweep            at which levels?
+      isocheck predict long.jsonl --window 50          of thousands of transactions
       isocheck predict --program smallbank --out predicted.json
     """
     params["formats"] = picture_formats(params["pictures"], params["out"])
@@ -106,6 +146,12 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"what keeps {kept} cannot break {kept}: choose another --level or --target")
     if (params["assume"] or params["levels_file"]) and params["level"] != "declared":
         raise click.UsageError("--assume and --levels-file are for --level declared")
+    if params["window"] is not None and params["even_if_broken"]:
+        raise click.UsageError("--window goes along an order that shows the target: not with --even-if-broken")
+    if params["isolation"] is not None and params["confirm"] is None:
+        raise click.UsageError("--isolation is for --confirm")
+    if params["sweep"] and params["confirm"]:
+        raise click.UsageError("--sweep prints a table; confirm level by level")
     if params["sweep"] and (params["out"] or params["output"] == "json"):
         raise click.UsageError("--sweep prints a table; ask for files level by level")
     if (
@@ -116,14 +162,18 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.predict.origin import origin
 
     params["limits"] = Limits(params["timeout"], params["max_memory"] or share_of_machine(1))
     with params["limits"].enforced():
         name, observed, workload = _observe(history, program, params)
+        params["origin"] = None if history is None else origin(history)
+        _as_the_database_does(ctx, params)
         keeps_target = params["even_if_broken"] or _keeps_target(name, observed, params)
     if not keeps_target:
         ctx.exit(ExitCode.VIOLATION)
-    ctx.exit(_sweep(name, observed, params) if params["sweep"] else _predict(name, observed, workload, params))
+    answer = _sweep if params["sweep"] else _predict
+    ctx.exit(answer(name, observed, workload, params))
 
 
 def _observe(
@@ -164,9 +214,10 @@ def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> boo
 def _run(observed: "History", level: str, params: dict[str, Any]) -> "PredictionResult":
     from plume_py.checking.declared import read_level_map
     from plume_py.predict.predictor.predictor import predict
+    from plume_py.predict.predictor.windows import predict_in_windows
 
     with params["limits"].enforced():
-        return predict(
+        return (predict if params["window"] is None else partial(predict_in_windows, size=params["window"]))(
             observed,
             level,
             target=params["target"],
@@ -176,29 +227,109 @@ def _run(observed: "History", level: str, params: dict[str, Any]) -> "Prediction
             limits=params["limits"],
             level_map=None if params["levels_file"] is None else read_level_map(params["levels_file"]),
             assume=params["assume"],
+            engine=_engine(level, params),
         )
+
+
+def _as_the_database_does(ctx: click.Context, params: dict[str, Any]) -> None:
+    """A history that says where it was recorded is predicted from as it would be there, unless one says otherwise."""
+    recorded: Origin | None = params["origin"]
+    if recorded is not None and params["level"] != "declared":
+        if params["database"] is None:
+            params["database"] = next((name for name in ENGINES if recorded.engine is ENGINE_OF[name]), "none")
+        own = recorded.setting
+        is_default = ctx.get_parameter_source("level") is click.core.ParameterSource.DEFAULT
+        if own is not None and ENGINE_OF.get(params["database"]) is recorded.engine and is_default:
+            params["level"] = own.safe_as if own.safe_as in LEVELS and own.safe_as != params["target"] else DEFAULT
+    if params["database"] in ENGINES and params["level"] == "declared":
+        raise click.UsageError("--as is for one level; what each transaction declares may be several")
+
+
+def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
+    """How the database runs the level, if it is to be done as there."""
+    database = ENGINE_OF.get(params["database"])
+    if database is None:
+        return None
+    from plume_py.predict.confirm.discipline import discipline
+
+    recorded: Origin | None = params["origin"]
+    own = None if recorded is None else recorded.setting
+    if recorded is not None and own is not None and recorded.engine is database and own.safe_as == level:
+        return discipline(database, own.spelled, recorded.settings)
+    setting = database.runs(level)
+    assert setting is not None, "every level that is predicted from is at least what the weakest setting keeps"
+    return discipline(database, setting.spelled)
 
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
     from plume_py.predict.report import as_data, render
+    from plume_py.predict.summary import comes_true
     from plume_py.report.json import encode
 
     outcome = _run(observed, params["level"], params)
     validations = _replay(observed, workload, outcome)
-    if params["output"] == "json":
-        click.echo(encode(as_data(name, observed, outcome, validations)))
-    else:
-        for line in render(name, observed, outcome, validations):
-            click.echo(line)
-        if params["verbose"]:
-            click.echo(_figures(outcome))
+    told = _about(observed, outcome, validations, workload, params)
     if params["out"] is not None and outcome.predictions:
         from plume_py.predict.prediction_files import write_predictions
         from plume_py.report.wording import counted
 
-        tell(write_predictions(params["out"], observed, outcome, params["formats"]))
+        tell(write_predictions(params["out"], observed, outcome, params["formats"], told))
         tell_written(params["out"], counted(len(outcome.predictions), "prediction"))
+    confirmations = _confirm(outcome, told, workload, params)
+    if params["output"] == "json":
+        click.echo(encode(as_data(name, observed, outcome, validations, confirmations)))
+    else:
+        for line in render(name, observed, outcome, validations, confirmations):
+            click.echo(line)
+        if params["verbose"]:
+            click.echo(_figures(outcome))
+    if confirmations:
+        code = combined(exit_of(found) for found in confirmations)
+        tell(["predicted, but the database did not do it"] if code == ExitCode.HOLDS else [])
+        return code
+    if outcome.predictions and not comes_true(outcome, validations):
+        rest = "" if outcome.complete else "; there may be another one that does: --count 10"
+        tell([f"predicted, but it did not come true when the program was replayed{rest}"])
+        return ExitCode.HOLDS
     return exit_code(outcome.ok, None)
+
+
+def _about(
+    observed: "History",
+    outcome: "PredictionResult",
+    validations: "list[Validation]",
+    workload: "SeededProgram | None",
+    params: dict[str, Any],
+) -> "list[About]":
+    """What is to be known of each prediction by those who want to see it come true."""
+    from plume_py.predict.prediction_files import about
+
+    replayed: list[Validation | None] = [*validations] or [None] * len(outcome.predictions)
+    return [
+        about(observed, outcome, prediction, validation, params["origin"], workload)
+        for prediction, validation in zip(outcome.predictions, replayed, strict=True)
+    ]
+
+
+def _confirm(
+    outcome: "PredictionResult", told: "list[About]", workload: "SeededProgram | None", params: dict[str, Any]
+) -> "list[Confirmation]":
+    """Try each prediction on the database that --confirm names."""
+    if params["confirm"] is None or not outcome.predictions:
+        return []
+    from plume_py.base.scratch import Scratch
+
+    cases = [make_case(p.history, about, workload) for p, about in zip(outcome.predictions, told, strict=True)]
+    with (
+        Scratch() as scratch,
+        sigterm_as_interrupt(),
+        Server(params["confirm"]).opened(cases[0].script.lists) as adapter,
+    ):
+        trial = Trial(adapter, scratch.path, params["limits"], params["isolation"])
+        found = [trial.of(case) for case in cases]
+        for confirmation in found:
+            confirmation.attempt.result = replace(confirmation.attempt.result, history=confirmation.database)
+    return found
 
 
 def _replay(observed: "History", workload: "SeededProgram | None", outcome: "PredictionResult") -> "list[Validation]":
@@ -214,25 +345,40 @@ def _figures(outcome: "PredictionResult") -> str:
     return f"  {times}; " + ", ".join(f"{count:,} {what}" for what, count in outcome.sizes.items())
 
 
-def _sweep(name: str, observed: "History", params: dict[str, Any]) -> int:
-    from plume_py.base.text import display
+def _sweep(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
     from plume_py.predict.report import strategy
-    from plume_py.predict.summary import safe_levels
+    from plume_py.predict.summary import holds, safe_levels
 
     levels = [level for level in LEVELS if level != params["target"]]
-    outcomes = {}
+    answers: dict[str, bool | None] = {}
+    if workload is not None:  # the first one may not come true, and the second one may
+        params["count"] = max(params["count"], REPLAYED)
     click.echo(one_line(f"{name}: {observed.transactions:,} transactions observed; target {params['target']}"))
     for level in levels:
-        outcome = outcomes[level] = _run(observed, level, params)
-        found = ", ".join(dict.fromkeys(display(p.violation.name) for p in outcome.predictions))
-        says = {True: "none predicted", False: f"could go wrong: {found}", None: f"undecided: {outcome.reason}"}
-        click.echo(f"  {level:<4} {says[outcome.ok]}")
-    safe = safe_levels(outcomes)
-    undecided = any(outcome.ok is None for outcome in outcomes.values())
+        outcome = _run(observed, level, params)
+        validations = _replay(observed, workload, outcome)
+        answers[level] = holds(outcome, validations)
+        click.echo(f"  {level:<4} {_verdict(outcome, validations)}")
+    safe = safe_levels(answers)
+    undecided = any(answer is None for answer in answers.values())
+    which = f"for this run ({strategy(outcome)})"
     if safe and not undecided:
-        click.echo(
-            f"  cheapest level without a prediction for this run ({strategy(outcomes[safe[0]])}): {' or '.join(safe)}"
-        )
+        what = "a prediction" if workload is None else "a prediction that comes true"
+        click.echo(f"  cheapest level without {what} {which}: {' or '.join(safe)}")
     elif not undecided:
         click.echo(f"  no level below {params['target']} is safe for this run")
-    return combined(exit_code(outcome.ok, None) for outcome in outcomes.values())
+    return combined(exit_code(answer, None) for answer in answers.values())
+
+
+def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> str:
+    """Of one level, in a sweep."""
+    from plume_py.base.text import display
+    from plume_py.predict.summary import comes_true
+
+    if outcome.ok is not False:
+        return "none predicted" if outcome.ok else f"undecided: {outcome.reason}"
+    true = comes_true(outcome, validations)
+    if true:
+        return f"could go wrong: {', '.join(dict.fromkeys(display(p.violation.name) for p in true))}"
+    rest = "there is no other" if outcome.complete else "undecided: there may be more"
+    return f"{len(outcome.predictions)} predicted, none comes true; {rest}"

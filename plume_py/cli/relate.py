@@ -8,7 +8,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import complete_levels
-from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 
 @click.command("relate")
@@ -24,6 +24,7 @@ def command(
     b: str,
     files: tuple[str, ...],
     timeout: float | None,
+    max_memory: int | None,
     output: str,
     **sizes: Any,
 ) -> None:
@@ -39,8 +40,7 @@ def command(
       isocheck relate SI SER --txns 3 --format json
       isocheck relate SER@none StrongSI
     """
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    from plume_py.cli.search import Search, limits_of
     from plume_py.report.json import signed
     from plume_py.synth.relate import relate
     from plume_py.synth.report import plain, text
@@ -48,14 +48,14 @@ def command(
     for name in (a, b):
         if "," in name:
             raise click.UsageError(f"{name!r} is not one level; relate compares two, hierarchy several")
-    (first,), (second,) = chosen(files, (a,), (b,))
+    (first,), (second,) = chosen(defined_in(files), (a,), (b,))
+    scope, search = scope_of(**sizes), Search(limits_of(timeout, max_memory), "nothing settled")
     try:
-        limits = Limits(timeout, share_of_machine(1))
-        with limits.enforced():
-            found = relate(first, second, scope_of(**sizes), limits)
+        found = search.run(lambda tell: relate(first, second, scope, search.limits, tell))
     except LimitError as error:
-        undecided = {"a": first.name, "b": second.name, "relation": None, "reason": str(error)}
-        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {error}"))
+        reason = f"{error}; {search.news}"
+        undecided = {"a": first.name, "b": second.name, "relation": None, "reason": reason}
+        click.echo(signed(undecided) if output == "json" else one_line(f"undecided: {reason}"))
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
         apart = {"only_a": plain(found.only_a), "only_b": plain(found.only_b)}

@@ -10,7 +10,7 @@ from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import complete_levels, picture_formats, picture_option, tell, tell_written
-from plume_py.cli.synth_options import chosen, scope_of, scope_options
+from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
     from plume_py.synth import Program, SeparatingHistory, SynthesisResult
@@ -50,6 +50,7 @@ def command(
     forbid: tuple[str, ...],
     files: tuple[str, ...],
     timeout: float | None,
+    max_memory: int | None,
     out: str | None,
     pictures: tuple[str, ...],
     output: str,
@@ -82,13 +83,13 @@ def command(
         raise click.UsageError("--out needs a file or a folder; --format json prints the history")
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
-    from plume_py.base.limits import Limits
-    from plume_py.base.memory import share_of_machine
+    from plume_py.cli.search import Search, limits_of
     from plume_py.report.json import signed
     from plume_py.synth import SynthesisResult, synthesize
     from plume_py.synth.report import plain, text
+    from plume_py.synth.synthesis import Progress, beyond
 
-    allowed, forbidden = chosen(files, allow, forbid)
+    allowed, forbidden = chosen(defined_in(files), allow, forbid)
     programs = None
     if levels is not None:
         if all(level.level != "declared" for level in (*allowed, *forbidden)):
@@ -97,18 +98,27 @@ def command(
         if ctx.get_parameter_source("txns") != ParameterSource.DEFAULT and sizes["txns"] != len(programs):
             raise click.UsageError(f"--levels names {len(programs)} transactions, --txns {sizes['txns']}")
         sizes["txns"] = len(programs)
-    scope = scope_of(**sizes)
+    scope, tricks = scope_of(**sizes), _tricks(switched_off)
+    search = Search(limits_of(timeout, max_memory), Progress(0, scope.txns))
     try:
-        limits = Limits(timeout, share_of_machine(1))
-        with limits.enforced():
-            outcome = synthesize(
+        outcome = search.run(
+            lambda tell: synthesize(
                 allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
-                tricks=_tricks(switched_off), limits=limits,
-            )  # fmt: skip
+                tricks=tricks, limits=search.limits, settle=True, told=tell,
+            )
+        )  # fmt: skip
     except LimitError as error:
         nothing = SynthesisResult(tuple(d.name for d in allowed), tuple(d.name for d in forbidden), scope)
-        click.echo(signed(plain(nothing, str(error))) if output == "json" else one_line(f"undecided: {error}"))
+        reason = f"{error}; {search.news}"
+        click.echo(signed(plain(nothing, reason)) if output == "json" else one_line(f"undecided: {reason}"))
         ctx.exit(ExitCode.UNDECIDED)
+    if programs is None:
+        outcome.beyond = beyond(
+            outcome,
+            lambda larger: search.run(
+                lambda _: synthesize(allowed, forbidden, larger, tricks=tricks, limits=search.limits)
+            ),
+        )
     click.echo(signed(plain(outcome)) if output == "json" else text(outcome))
     if out is not None:
         _write(outcome, out, formats)

@@ -1,13 +1,13 @@
 """The options that the commands about levels share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import timeout_option
+from plume_py.cli.contract import bytes_of_memory, tell, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.synth import Definition, Scope
@@ -38,7 +38,10 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
                 type=click.Path(dir_okay=False),
                 help="A Python file that defines levels; it is run.",
             ),
-            timeout_option(),
+            timeout_option("Seconds, then undecided; what is settled by then is told."),
+            click.option(
+                "--max-memory", metavar="SIZE", callback=bytes_of_memory, help="Such as 4G; undecided beyond it."
+            ),
         )
         for option in reversed(options):
             command = option(command)
@@ -62,13 +65,23 @@ def split(names: tuple[str, ...]) -> list[str]:
     return parts
 
 
-def chosen(files: tuple[str, ...], *groups: tuple[str, ...]) -> "list[list[Definition]]":
-    """The levels of these names, group by group, each level once; some may be defined by the files."""
-    from plume_py.synth.registry import definitions, load_definitions
+def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
+    """The levels that the files of --define define."""
+    from plume_py.synth import load_definitions
 
     defined: dict[str, Definition] = {}
     for file in dict.fromkeys(files):
         for name, level in load_definitions(file).items():
             if defined.setdefault(name, level) is not level:
                 raise IsocheckError(one_line(f"--define: two files define {name}; rename one of them"))
-    return [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]
+    return defined
+
+
+def chosen(defined: "Mapping[str, Definition]", *groups: tuple[str, ...]) -> "list[list[Definition]]":
+    """The levels of these names, group by group, each level once; some may be ``defined`` by files."""
+    from plume_py.synth.registry import definitions
+
+    found = [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]
+    if defined and not any(level.level in defined for group in found for level in group):
+        tell([f"--define: none of {', '.join(defined)} was asked for"])
+    return found

@@ -59,9 +59,10 @@ def command(
 ) -> None:
     """Run a workload on the database at URL, and check whether it keeps what it promises.
 
-    Without URL, SQLite is tested. Exit code: 0 it holds, 1 a violation, or the table does not agree with the history,
-    2 wrong usage, 3 undecided, nothing committed, or not brought to its end, 4 the database cannot be reached, 130
-    interrupted, and what was recorded up to there holds.
+    Without URL, SQLite is tested. Several URLs, or one with several hosts, are nodes of one database. Exit code: 0 it
+    holds, 1 a violation, or the table does not agree with the history, 2 wrong usage, 3 undecided, nothing committed,
+    or not brought to its end, 4 the database cannot be reached, 130 interrupted, and what was recorded up to there
+    holds.
 
     \b
     Examples:
@@ -70,7 +71,7 @@ def command(
       isocheck test --managed postgresql --faults kill-connection,restart
     """
     formats = picture_formats(pictures, out)
-    if params["url"] is None and params["managed"] is None:
+    if not params["urls"] and params["managed"] is None:
         params["managed"] = "sqlite"
     if history is not None and is_stream(history):
         raise click.UsageError("--history needs a file: it is read again, and standard output has the results")
@@ -123,13 +124,16 @@ def _check(path: str, levels: list[str], order: str, timeout: float | None) -> "
     from plume_py.base.memory import share_of_machine
     from plume_py.checking.check import check
     from plume_py.checking.result import LevelVerdict, Result
+    from plume_py.cli.worth import with_worth
     from plume_py.history.load import load
     from plume_py.report.recorded import with_run
 
     limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():
-            return with_run(check(load(path, init_txn="none"), levels, order=order, name=path, limits=limits), path)
+            history = load(path, init_txn="none")
+            result = with_worth(check(history, levels, order=order, name=path, limits=limits), history, order, limits)
+            return with_run(result, path)
     except LimitError as error:
         return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
 

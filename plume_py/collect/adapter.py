@@ -51,9 +51,18 @@ class Setup:
 class Connection(ABC):
     """One client's connection, used by one thread. Between ``begin`` and ``commit`` lies one transaction."""
 
+    # Where the transaction runs that was begun last, and at which isolation if not as asked; for the history. A
+    # connection to one server has nothing to say here.
+    node = ""
+    isolation = ""
+
     @abstractmethod
     def begin(self, isolation: str) -> None:
         """Begin a transaction at one of the adapter's ``isolations``."""
+
+    def begin_reading(self, isolation: str) -> None:
+        """Begin a transaction that will only read, where that makes a difference."""
+        self.begin(isolation)
 
     @abstractmethod
     def read(self, key: str) -> Value:
@@ -109,6 +118,10 @@ class Adapter(ABC):
     def connect(self) -> Connection:
         """A new connection."""
 
+    def connect_session(self, session: int) -> Connection:
+        """A new connection for the client with this number, where that makes a difference."""
+        return self.connect()
+
     @abstractmethod
     def contents(self) -> dict[str, Value]:
         """The table as it is now, read by a client that takes no part in the run."""
@@ -117,17 +130,44 @@ class Adapter(ABC):
     def drop(self) -> None:
         """Remove the table."""
 
+    def is_replica(self) -> bool:
+        """Does the server only take reads?"""
+        return False
+
+    def variants(self, isolation: str) -> tuple[str, ...]:
+        """What a replica has instead of ``isolation``, if it does not have that."""
+        return ()
+
+    def nodes(self) -> dict[str, str]:
+        """Names and addresses, if there are several nodes; for the header of the history."""
+        return {}
+
+    def disagreements(self) -> list[str]:
+        """In what nodes differed when the table was read for the last time, one line for each."""
+        return []
+
     def settings(self) -> dict[str, str]:
         """Settings of the database that bear on isolation, for the header of the history."""
         return {}
 
     def statements(self) -> dict[str, str]:
-        """What connections send: "begin", and by kind of operation, with :isolation, :key and :value; for reports."""
+        """What connections send, for reports: "begin", and by kind of operation, with :isolation, :key and :value.
+
+        An isolation that begins in its own way has "begin " and its name.
+        """
         return {}
+
+    def leave(self) -> None:
+        """Let go of what is connected, and leave the table to others."""
+        return
 
     def kill(self, connection: Connection) -> None:
         """Have the server end a connection (``can_kill``)."""
         raise NotImplementedError
+
+    def is_waiting(self, connection: Connection) -> bool | None:
+        """Does the statement that it has sent wait for a lock? None if the database cannot be asked."""
+        return None
 
     def settle(self) -> None:
         """Wait until nothing that the collector left behind is still at work in the database."""

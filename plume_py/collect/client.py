@@ -49,6 +49,7 @@ class Task:
     retries: int = 0
     give_up: float = 30.0
     by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of transactions of a mix, before all others
+    during: Callable[[int], str] = lambda start: ""  # the faults since then
 
 
 class Client(threading.Thread):
@@ -99,6 +100,9 @@ class Client(threading.Thread):
         transaction |= {"isolation": isolation.name, "start": now(), "ops": []}
         status, reason = self._outcome(isolation.name, plan, transaction)
         end = now()
+        during = self._task.during(transaction["start"])
+        if during:
+            transaction["during"] = during
         self._task.recorder.record({**transaction, "status": status, "end": end})
         if reason:
             self.reasons[reason] += 1
@@ -112,7 +116,7 @@ class Client(threading.Thread):
         assert connection is not None
         try:
             self._waiting()
-            connection.begin(isolation)
+            self._begin(connection, isolation, plan, transaction)
             self._operate(connection, plan, transaction["ops"])
             self._task.recorder.intend(transaction)
         except AbortedError as error:
@@ -133,6 +137,18 @@ class Client(threading.Thread):
             return "unknown", first_line(error)
         self.waiting_since = None
         return "committed", ""
+
+    def _begin(self, connection: Connection, isolation: str, plan: Plan, transaction: dict[str, Any]) -> None:
+        """Begin, and fill in where and at which isolation that was, if not as asked; also if it fails."""
+        reads_only = all(kind == "r" for kind, _ in plan)
+        try:
+            (connection.begin_reading if reads_only else connection.begin)(isolation)
+        finally:
+            if connection.node:
+                transaction["node"] = connection.node
+            if connection.isolation not in ("", isolation):
+                transaction["isolation"] = connection.isolation
+                transaction["level"] = self._task.adapter.isolations[connection.isolation].level
 
     def _operate(self, connection: Connection, plan: Plan, ops: list[list[Any]]) -> None:
         lists, pause = self._task.shape.lists, self._task.shape.pause
@@ -169,7 +185,7 @@ class Client(threading.Thread):
         wait, since = FIRST_WAIT, time.monotonic()
         while self.connection is None:
             try:
-                self.connection = self._task.adapter.connect()
+                self.connection = self._task.adapter.connect_session(self._number)
             except Exception as error:
                 if time.monotonic() - since > self._task.give_up:
                     self.given_up = f"no connection for {self._task.give_up:.0f} s: {first_line(error)}"

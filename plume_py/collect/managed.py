@@ -1,251 +1,13 @@
-"""Private servers for a run: in a temporary folder, on the loopback, on a free port, gone afterwards.
+"""The private servers that there are: each is started from the programs that its Debian package installs."""
 
-A server is started from the programs that are installed, as an unprivileged user if isocheck itself is run by root, as
-PostgreSQL and MariaDB insist. A second process (``watchdog``) ends it and removes the folder should isocheck be killed.
-"""
-
-import os
-import pwd
-import secrets
-import shutil
-import signal
-import socket
-import subprocess
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
-from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
-from plume_py.base.processes import MARK, end, is_running, module_command, tree
-from plume_py.base.scratch import Scratch
-from plume_py.collect.registry import adapter_class
+from plume_py.collect.server import ManagedServer
 
-# Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
-START, STOP, PREPARE = 60.0, 15.0, 120.0
-ATTEMPTS = 3
 DATABASE = USER = "isocheck"
-
-
-class ManagedServer(ABC):
-    """A server and the folder with everything it writes; a context manager."""
-
-    title = ""
-    scheme = ""
-    package = ""  # what to install where its programs are missing
-    programs: tuple[str, ...] = ()
-    users: tuple[str, ...] = ("nobody",)  # the first that exists runs the server, if we are root
-
-    def __init__(self) -> None:
-        self.folder = ""
-        self._scratch: Scratch | None = None
-        self.port = 0
-        self.password = secrets.token_hex(16)
-        self._server: subprocess.Popen[bytes] | None = None
-        self._watchdog: subprocess.Popen[bytes] | None = None
-        self._paused: list[int] = []
-
-    @property
-    @abstractmethod
-    def url(self) -> str:
-        """Where clients find it."""
-
-    @classmethod
-    def find(cls) -> dict[str, str]:
-        """The paths of its programs; an error that says what to install if one is missing."""
-        places = os.pathsep.join(
-            [os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin", *cls.program_folders()]
-        )
-        found = {name: shutil.which(name, path=places) for name in cls.programs}
-        missing = [name for name, path in found.items() if path is None]
-        if missing:
-            raise IsocheckError(
-                f"{cls.title} is not installed ({missing[0]} was not found); on Debian: apt-get install {cls.package}"
-            )
-        return {name: path for name, path in found.items() if path is not None}
-
-    @classmethod
-    def program_folders(cls) -> Sequence[str]:
-        """Folders to look for programs beside those of PATH."""
-        return ()
-
-    @abstractmethod
-    def prepare(self, programs: dict[str, str]) -> None:
-        """Make the files of a new, empty server."""
-
-    @abstractmethod
-    def command(self, programs: dict[str, str]) -> list[str]:
-        """How the server is started."""
-
-    @abstractmethod
-    def answers(self) -> None:
-        """Raise unless a client can connect; make the database on the first time."""
-
-    def __enter__(self) -> "ManagedServer":
-        adapter_class(f"{self.scheme}:")  # tells at once if the driver is missing
-        programs = self.find()
-        self._scratch = Scratch()
-        try:
-            self.folder = self._make_folder(self._scratch.path)
-            self._keep()
-            self.prepare(programs)
-            self._start_somewhere()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """End the server, then its folder, then the watchdog."""
-        self.resume()
-        if self._server is not None:
-            end(self._server, STOP)
-        if self._watchdog is not None and self._watchdog.stdin is not None:
-            with suppress(OSError):
-                self._watchdog.stdin.close()
-            with suppress(subprocess.TimeoutExpired):
-                self._watchdog.wait(STOP)
-        if self._scratch is not None:
-            self._scratch.remove()
-
-    def restart(self) -> None:
-        """As after a crash: no time to finish anything."""
-        assert self._server is not None
-        end(self._server, 0.0)
-        self._start()
-
-    def pause(self) -> None:
-        """Stop every process of the server where it is."""
-        assert self._server is not None
-        self._paused = tree(self._server.pid)
-        for pid in self._paused:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let them go on."""
-        for pid in self._paused:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
-        self._paused = []
-
-    def run(self, command: list[str]) -> None:
-        """Run a program that prepares the server, as the server's user."""
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=PREPARE,
-                check=False,
-                cwd=self.folder,
-                env=self._environment(),
-                **self._as_user(),
-            )
-        except subprocess.TimeoutExpired:
-            raise IsocheckError(f"{command[0]} did not end within {PREPARE:.0f} s") from None
-        if done.returncode:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise IsocheckError(f"{command[0]} failed: {' '.join(said)}")
-
-    def write(self, name: str, text: str) -> str:
-        """A file in the folder that only the server's user can read; its path."""
-        path = str(Path(self.folder, name))
-        # In a folder of that user, what is there already, or a link, may be meant for us to fall into.
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(text)
-            self._own(file.fileno())
-        return path
-
-    def _start_somewhere(self) -> None:
-        """On a free port; somebody else may take it first, so there are a few attempts."""
-        for attempt in range(ATTEMPTS):
-            self.port = _free_port()
-            try:
-                return self._start()
-            except IsocheckError:
-                if attempt == ATTEMPTS - 1 or (self._server is not None and is_running(self._server)):
-                    raise
-        return None
-
-    def _start(self) -> None:
-        log = Path(self.folder, "server.log")
-        appending = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC  # see ``write``
-        with os.fdopen(os.open(log, appending, 0o644), "ab") as output:
-            self._server = subprocess.Popen(
-                self.command(self.find()),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                cwd=self.folder,
-                env=self._environment(),
-                start_new_session=True,  # Ctrl-C is for the collector alone
-                **self._as_user(),
-            )
-        self._wait_until_it_answers(log)
-
-    def _wait_until_it_answers(self, log: Path) -> None:
-        deadline, problem = time.monotonic() + START, ""
-        assert self._server is not None
-        while time.monotonic() < deadline:
-            if not is_running(self._server):
-                break
-            try:
-                self.answers()
-                return
-            except Exception as error:  # of the driver: not yet, most likely
-                problem = str(error)
-            time.sleep(0.05)
-        last = log.read_text(errors="replace").strip().splitlines()[-1:] or [problem]
-        raise IsocheckError(f"{self.title} did not start: {last[0]}")
-
-    def _make_folder(self, parent: str) -> str:
-        """A folder of the server's user, in one of ours; that user must get through to it."""
-        folder = os.path.join(parent, "server")
-        os.mkdir(folder, 0o700)
-        if self._user() is not None:
-            os.chmod(parent, 0o711)  # noqa: S103 - through, without seeing what else is there
-        self._own(folder)
-        return folder
-
-    def _keep(self) -> None:
-        self._watchdog = subprocess.Popen(
-            module_command("plume_py.collect.watchdog", os.path.dirname(self.folder)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def _environment(self) -> dict[str, str]:
-        """Only what programs need: settings for other servers must not reach ours."""
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
-        return {**kept, MARK: os.path.dirname(self.folder)}
-
-    def _user(self) -> pwd.struct_passwd | None:
-        if os.geteuid() != 0:
-            return None
-        for name in (*self.users, "nobody"):
-            with suppress(KeyError):
-                return pwd.getpwnam(name)
-        raise IsocheckError(f"{self.title} refuses to be run by root, and there is no other user to run it as")
-
-    def _as_user(self) -> dict[str, Any]:
-        user = self._user()
-        return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-    def _own(self, path: str | int) -> None:
-        user = self._user()
-        if user is not None:
-            os.chown(path, user.pw_uid, user.pw_gid)
 
 
 class ManagedPostgres(ManagedServer):
@@ -277,7 +39,12 @@ class ManagedPostgres(ManagedServer):
 
     def command(self, programs: dict[str, str]) -> list[str]:
         """``postgres``, on the loopback only."""
-        settings = {
+        options = [piece for name, value in self.settings().items() for piece in ("-c", f"{name}={value}")]
+        return [programs["postgres"], "-D", str(Path(self.folder, "data")), *options]
+
+    def settings(self) -> dict[str, str]:
+        """What it is started with."""
+        return {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
             "unix_socket_directories": "",
@@ -287,8 +54,6 @@ class ManagedPostgres(ManagedServer):
             "max_pred_locks_per_transaction": "256",
             "logging_collector": "off",
         }
-        options = [piece for name, value in settings.items() for piece in ("-c", f"{name}={value}")]
-        return [programs["postgres"], "-D", str(Path(self.folder, "data")), *options]
 
     @override
     def answers(self) -> None:
@@ -303,7 +68,8 @@ class ManagedMariadb(ManagedServer):
     title = "MariaDB"
     scheme = "mariadb"
     package = "mariadb-server"
-    programs = ("mariadb-install-db", "mariadbd")
+    programs: tuple[str, ...] = ("mariadb-install-db", "mariadbd")
+    statements_before = ""  # those that every start begins with
     users = ("mysql",)
 
     @property
@@ -316,8 +82,13 @@ class ManagedMariadb(ManagedServer):
         data = str(Path(self.folder, "data"))
         options = ["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         self.run([programs["mariadb-install-db"], *options, f"--datadir={data}", f"--tmpdir={self.folder}"])
+        self.write_statements()
+
+    def write_statements(self) -> None:
+        """What every start begins with: the database and its only user."""
         self.write(
             "init.sql",
+            f"{self.statements_before}"
             f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n"
             f"ALTER USER 'root'@'localhost' IDENTIFIED BY '{self.password}';\n"
             f"CREATE OR REPLACE USER 'root'@'127.0.0.1' IDENTIFIED BY '{self.password}';\n"
@@ -345,7 +116,12 @@ class ManagedMariadb(ManagedServer):
             "--innodb-buffer-pool-size=64M",
             "--max-connections=300",
             "--skip-log-bin",
+            *self.more_options(),
         ]
+
+    def more_options(self) -> list[str]:
+        """Of a node of a cluster."""
+        return []
 
     @override
     def answers(self) -> None:
@@ -392,9 +168,3 @@ SERVERS: dict[str, type[ManagedServer]] = {
     "mariadb": ManagedMariadb,
     "sqlite": ManagedSqlite,
 }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

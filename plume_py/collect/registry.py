@@ -17,18 +17,27 @@ SCHEMES = {
     "mysql": ("mysql", "MysqlAdapter"),
     "mariadb": ("mysql", "MysqlAdapter"),
     "sqlite": ("sqlite", "SqliteAdapter"),
+    "duckdb": ("duckdb", "DuckdbAdapter"),
+    "etcd": ("etcd", "EtcdAdapter"),
+    "redis": ("redis", "RedisAdapter"),
+    "valkey": ("redis", "RedisAdapter"),
+    "firebird": ("firebird", "FirebirdAdapter"),
+    "sqlalchemy": ("sqlalchemy", "SqlalchemyAdapter"),
     "broken": ("broken", "BrokenAdapter"),
 }
 
-_FORMS = "postgresql://…, mysql://…, mariadb://…, sqlite:///file, broken:?bug=…, or your own adapter as file.py:Class"
+_FORMS = (
+    "postgresql://…, mysql://…, mariadb://…, sqlite:///file, duckdb:///file, etcd://…, redis://…, firebird://…,"
+    " sqlalchemy+…, broken:?bug=…, or your own adapter as file.py:Class"
+)
 
 
 def adapter_class(url: str) -> type[Adapter]:
     """The adapter that ``url`` names; what follows ``?`` or ``//`` is for the adapter to understand."""
     keep_secret(url)
     scheme, colon, rest = url.partition(":")
-    if scheme in SCHEMES:
-        module, name = SCHEMES[scheme]
+    if scheme.partition("+")[0] in SCHEMES:
+        module, name = SCHEMES[scheme.partition("+")[0]]
         return _checked(getattr(importlib.import_module(f"plume_py.collect.adapters.{module}"), name), url)
     name = rest.partition("?")[0].partition("//")[0]
     if not colon or not name.isidentifier():

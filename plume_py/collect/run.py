@@ -15,8 +15,8 @@ from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
 from plume_py.collect.audit import Audit, audit
-from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task
-from plume_py.collect.faults import Faults, Server, reject_impossible
+from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, now
+from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
 
@@ -55,6 +55,8 @@ class Collected:
     audit: Audit | None = None
     audit_problem: str = ""
     faults: Counter[str] = field(default_factory=Counter)
+    timeline: list[Fault] = field(default_factory=list)
+    begin: int = 0  # when the clients began, in the time of the history
     fault_problem: str = ""
     reasons: Counter[str] = field(default_factory=Counter)
     given_up: list[str] = field(default_factory=list)  # sessions that ended before their time
@@ -67,7 +69,7 @@ class Collected:
 
 
 def collect(
-    adapter: Adapter, plan: Plan, server: Server | None = None, tick: Callable[[int], None] = lambda recorded: None
+    adapter: Adapter, plan: Plan, server: Servers | None = None, tick: Callable[[int], None] = lambda recorded: None
 ) -> Collected:
     """Run ``plan`` against the database of ``adapter`` and record it; Ctrl-C ends it early, and in good order.
 
@@ -109,29 +111,32 @@ def _explained(adapter: Adapter) -> Iterator[None]:
 def _record(
     adapter: Adapter,
     plan: Plan,
-    server: Server | None,
+    server: Servers | None,
     recorder: Recorder,
     workload: Workload,
     tick: Callable[[int], None],
 ) -> Collected:
     """Let the clients play, and close the history whatever happens."""
-    begin = time.monotonic()
+    begin, began = time.monotonic(), now()
     try:
         stop = threading.Event()
         task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries, by_kind=plan.by_kind)
         clients = [Client(task, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
+        if faults is not None:
+            task.during = faults.since
         interrupted = _run(clients, stop, plan, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
         recorder.close()
     if recorder.problem:
         raise IsocheckError(recorder.problem)
-    collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted)
+    collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted, begin=began)
     for client in clients:
         collected.reasons += client.reasons
         collected.given_up += [f"{client.name}: {client.given_up}"] if client.given_up else []
     if faults is not None:
         collected.faults, collected.fault_problem = faults.done, faults.problem
+        collected.timeline = faults.timeline
     return collected
 
 
@@ -151,6 +156,8 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
         "begin": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "by": f"isocheck {__version__}",
     }
+    if adapter.nodes():
+        about["nodes"] = {name: without_password(url) for name, url in adapter.nodes().items()}
     if len(plan.isolations) > 1:
         about["mix"] = {isolation.name: isolation.weight for isolation in plan.isolations}
     if plan.by_kind:
@@ -159,7 +166,7 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
     return {"initial": initial, "ticks_per_second": TICKS_PER_SECOND, "collected": about}
 
 
-def _faults(plan: Plan, adapter: Adapter, server: Server | None, clients: list[Client]) -> Faults | None:
+def _faults(plan: Plan, adapter: Adapter, server: Servers | None, clients: list[Client]) -> Faults | None:
     if not plan.faults:
         return None
     how: dict[str, Any] = {"interval": plan.fault_interval, "timeout": plan.timeout, "seed": plan.shape.seed}
@@ -219,6 +226,8 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
             collected.audit_problem = f"the history went to {where}"
         else:
             collected.audit = audit(plan.out, adapter.contents())
+            for problem in adapter.disagreements():
+                collected.audit.problem(problem)
     except IsocheckError:
         raise
     except Exception as error:

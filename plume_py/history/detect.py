@@ -25,7 +25,7 @@ _JEPSEN_BINARY = b"JEPSEN"
 # (``*+``), so that no file can make a pattern try again and again.
 _PATTERNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("plume", re.compile(rb"(#[^\n]*+\n\s*+)*+[rw]\(\s*-?\d")),
-    ("isopredict", re.compile(rb"(READ|WRITE) KEY\[")),
+    ("isopredict", re.compile(rb"(READ|WRITE) KEY\[|(INSERT|DELETE|CONTAINS)\[[^\[\]\n]*+\] (to|from|in) Set\[")),
     ("awdit", re.compile(rb"[-=\s]*+[rw] ++\d++ ++\d++\s")),
     ("dbcop-yaml", re.compile(rb"(---\s*+)?- - events:")),
     ("dbcop-hist", re.compile(rb"(//[^\n]*+\n\s*+)*+(-{3,}+\s++)*+(\[\s*+\]!?|\[\s*+[A-Za-z_]\w*+\s*+(:=|==))")),

@@ -7,6 +7,8 @@ see more than a SELECT (``infer``). Some of these are no databases: theories, an
 
 from dataclasses import dataclass
 
+from plume_py.levels.table import LEVELS
+
 
 @dataclass(frozen=True)
 class Model:
@@ -65,6 +67,10 @@ class Setting:
     readers_only: bool = False  # safe_as is so for transactions that neither write nor lock
     beside_weaker: str = ""  # the setting that it is no more than, where others run at weaker ones
 
+    def allows(self, level: str) -> bool:
+        """May its runs be no more than ``level``?"""
+        return self.safe_as is not None and LEVELS[level].implies(LEVELS[self.safe_as])
+
 
 @dataclass(frozen=True)
 class Database:
@@ -80,6 +86,15 @@ class Database:
     def __getitem__(self, spelled: str) -> Setting:
         """The setting that is spelled so."""
         return next(setting for setting in self.settings if setting.spelled == spelled)
+
+    def spelled(self, isolation: str) -> Setting | None:
+        """The setting that is meant, in whatever case; None if it has none."""
+        return next((setting for setting in self.settings if setting.spelled.lower() == isolation.lower()), None)
+
+    def runs(self, level: str) -> Setting | None:
+        """The strongest setting that may be no more than ``level``; None if all of them are."""
+        allowed = [setting for setting in self.settings if setting.allows(level)]
+        return max(allowed, key=lambda s: LEVELS[str(s.safe_as)].sees or 0, default=None)
 
 
 _MIXISO = "Xiong et al., On Mixing Database Isolation Levels"
@@ -241,7 +256,16 @@ SQLITE = Database(
             "SQLite, Isolation In SQLite",
             surprising=True,
         ),
+        Setting(
+            "IMMEDIATE",
+            "SER",
+            None,
+            None,
+            "BEGIN IMMEDIATE takes the lock of the only writer at once, so nobody has to give up half way",
+            "SQLite, Transaction",
+        ),
     ),
+    default="SERIALIZABLE",
 )
 
 BROKEN = Database(
@@ -296,3 +320,11 @@ DATABASES: dict[str, Database] = {
     database.name: database
     for database in (MIXISO, POSTGRESQL, MYSQL, SQLSERVER, ORACLE, SQLITE, BROKEN, ANSI, PRINTED)
 }
+
+# By the names that servers go by.
+_ENGINES = {"PostgreSQL": POSTGRESQL, "MySQL": MYSQL, "MariaDB": MYSQL, "SQLite": SQLITE}
+
+
+def engine(name: str) -> Database | None:
+    """What is known of a server that calls itself so."""
+    return _ENGINES.get(name)

@@ -1,6 +1,6 @@
 """Predictions for people, and as plain data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -8,8 +8,11 @@ import click
 from plume_py.base.terminal import Style
 from plume_py.base.text import display, key_text, one_line, txn_text, wrapped
 from plume_py.history.model import INITIAL, NOBODY, History
+from plume_py.predict.confirm.confirmation import Confirmation
+from plume_py.predict.confirm.report import as_data as confirmation_data
+from plume_py.predict.confirm.report import render as render_confirmation
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.predictor.prediction import Prediction, ReadChange
-from plume_py.predict.predictor.predictor import PredictionResult
 from plume_py.predict.store.replay import Validation
 from plume_py.predict.summary import dangerous_reads
 from plume_py.report.json import plain
@@ -23,7 +26,8 @@ def strategy(outcome: PredictionResult) -> str:
 
 def headline(outcome: PredictionResult) -> str:
     """The answer in one line."""
-    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)})"
+    what = f"from {outcome.level} to {outcome.target} ({strategy(outcome)}"
+    what += ")" if outcome.window is None else f", {outcome.window} transactions in a row)"
     if outcome.predictions:
         found = len(outcome.predictions)
         rest = "there is no other" if outcome.complete else "there may be more"
@@ -34,18 +38,28 @@ def headline(outcome: PredictionResult) -> str:
 
 
 def render(
-    name: str, observed: History, outcome: PredictionResult, validations: list[Validation], style: Style = click.style
+    name: str,
+    observed: History,
+    outcome: PredictionResult,
+    validations: list[Validation],
+    confirmations: Sequence[Confirmation] = (),
+    style: Style = click.style,
 ) -> Iterator[str]:
     """Everything about the predictions from one history."""
     yield f"{style(one_line(name), bold=True)}: {observed.transactions:,} transactions observed"
     for note in outcome.notes:
         yield f"  note: {note}"
+    if outcome.unconfirmed:
+        yield f"  note: {outcome.unconfirmed} predicted within windows, but not so in the whole run"
     yield f"  {headline(outcome)}"
     for number, prediction in enumerate(outcome.predictions, 1):
         yield ""
         yield from _prediction(number, observed, outcome, prediction, style)
         if number <= len(validations):
             yield from _validation(validations[number - 1], style)
+        if number <= len(confirmations):
+            yield ""
+            yield from render_confirmation(f"prediction {number}", confirmations[number - 1], style)
     reads = dangerous_reads(observed, outcome.predictions)
     if reads:
         yield ""
@@ -75,9 +89,10 @@ def _prediction(
 
 def describe_change(observed: History, change: ReadChange) -> str:
     """T7's read of x: T5 instead of T6."""
+    before = "what it saw, which is not known" if change.observed is None else _writer(observed, change.observed)
     return (
         f"{txn_text(observed.txn_label[change.txn])}'s read of {key_text(observed.key(change.key))}: "
-        f"{_writer(observed, change.predicted)} instead of {_writer(observed, change.observed)}"
+        f"{_writer(observed, change.predicted)} instead of {before}"
     )
 
 
@@ -130,9 +145,17 @@ def _validation(validation: Validation, style: Style) -> Iterator[str]:
     yield f"  replayed: {verdict}; {how}"
     for line in validation.divergences[:5]:
         yield from wrapped("    ", one_line(line), "      ")
+    for line in validation.failures[:5]:
+        yield from wrapped("    assertion failed: ", one_line(line), "      ")
 
 
-def as_data(name: str, observed: History, outcome: PredictionResult, validations: list[Validation]) -> dict[str, Any]:
+def as_data(
+    name: str,
+    observed: History,
+    outcome: PredictionResult,
+    validations: list[Validation],
+    confirmations: Sequence[Confirmation] = (),
+) -> dict[str, Any]:
     """For other programs."""
     return {
         "history": name,
@@ -141,10 +164,15 @@ def as_data(name: str, observed: History, outcome: PredictionResult, validations
         "strategy": strategy(outcome),
         "predicted": None if outcome.ok is None else not outcome.ok,
         "complete": outcome.complete,
+        "window": outcome.window,
+        "unconfirmed": outcome.unconfirmed,
         "reason": outcome.reason,
         "notes": outcome.notes,
         "predictions": [_plain_prediction(observed, outcome, p) for p in outcome.predictions],
-        "replayed": [{"validated": v.validated, "divergences": v.divergences} for v in validations],
+        "replayed": [
+            {"validated": v.validated, "divergences": v.divergences, "failures": v.failures} for v in validations
+        ],
+        "confirmed": [confirmation_data(f"prediction {i}", found) for i, found in enumerate(confirmations, 1)],
         "dangerous_reads": [
             {"who": r.who, "key": r.key, "times": r.times, "anomalies": sorted(r.anomalies)}
             for r in dangerous_reads(observed, outcome.predictions)
@@ -162,9 +190,9 @@ def _plain_prediction(observed: History, outcome: PredictionResult, prediction: 
             {
                 "transaction": labels[c.txn],
                 "key": observed.key(c.key),
-                "observed": None if c.observed == INITIAL else labels[c.observed],
                 "predicted": None if c.predicted == INITIAL else labels[c.predicted],
             }
+            | ({} if c.observed is None else {"observed": None if c.observed == INITIAL else labels[c.observed]})
             for c in prediction.changes
         ],
         "boundaries": [line.strip() for line in boundaries(observed, prediction)],

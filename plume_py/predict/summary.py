@@ -1,14 +1,15 @@
 """What several predictions have in common: the reads that are dangerous, and the levels that are safe."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plume_py.history.model import History
 from plume_py.levels import weaker_levels
 from plume_py.predict import LEVELS
+from plume_py.predict.predictor.outcome import PredictionResult
 from plume_py.predict.predictor.prediction import Prediction
-from plume_py.predict.predictor.predictor import PredictionResult
+from plume_py.predict.store.replay import Validation
 
 # "s2.1 Balance", "transfer-7", "T12": a place or a number beside the name of a program, if there is one.
 _PLACE = re.compile(r"^[A-Za-z]{0,2}[0-9]++([.,:][0-9]++)*+(\s++|$)")
@@ -48,7 +49,23 @@ def dangerous_reads(observed: History, predictions: Iterable[Prediction]) -> lis
     return sorted(found.values(), key=lambda read: (-read.times, read.who, read.key))
 
 
-def safe_levels(outcomes: dict[str, PredictionResult]) -> list[str]:
-    """The weakest levels at which nothing was predicted; several if they do not compare."""
-    safe = [level for level in LEVELS if level in outcomes and outcomes[level].ok]
+def comes_true(outcome: PredictionResult, validations: Sequence[Validation]) -> list[Prediction]:
+    """The predictions that came true when replayed; all of them where none was replayed."""
+    if not validations:
+        return outcome.predictions
+    return [p for p, validation in zip(outcome.predictions, validations, strict=True) if validation.validated]
+
+
+def holds(outcome: PredictionResult, validations: Sequence[Validation]) -> bool | None:
+    """False: a prediction came true, or was not asked to. True: there is no other left. None: that is not known."""
+    if outcome.ok is not False:
+        return outcome.ok
+    if comes_true(outcome, validations):
+        return False
+    return True if outcome.complete else None
+
+
+def safe_levels(answers: Mapping[str, bool | None]) -> list[str]:
+    """The weakest levels that hold; several if they do not compare."""
+    safe = [level for level in LEVELS if answers.get(level)]
     return [level for level in safe if not weaker_levels(level) & set(safe)]

@@ -2,7 +2,7 @@
 
 Sessions are numbered from 1, as (0, 0) is the initial state; writers stand before their readers. A trace has no values,
 and names a writer by its transaction, so a read of an own write and a write that is overwritten in its own transaction
-are left out. So are the reads of transactions of unknown outcome, which are not part of a prediction. What cannot stand
+are left out. So are the reads of transactions of unknown outcome that are no part of a prediction. What cannot stand
 in a key is written as %XX, and so is the whole of a number that another key has as its text.
 """
 
@@ -36,7 +36,7 @@ def _events(
             wrote.add(key)
             if last[key] == o:
                 yield f"WRITE KEY[{keys[key]}] Txn{names[t]}"
-        elif key not in wrote and history.txn_status[t] != UNKNOWN:
+        elif key not in wrote and (o in run.sources or history.txn_status[t] != UNKNOWN):
             source = run.sources.get(o, INITIAL)
             yield f"READ KEY[{keys[key]}] Txn{names[t]} From{(0, 0) if source == INITIAL else names[source]}"
 

@@ -15,7 +15,7 @@ from plume_py.report.dot_chains import Arrow, Fold, node_of
 from plume_py.report.dot_layout import HEADER, START, Picture, columns_of, places_of, rows_of
 from plume_py.report.graphviz import FONT, MONO, PALE, Album, Graph, Markup, bold, cell, font, lines, slug, table, text
 from plume_py.report.looks import EXCLUDED, LOOKS, Look
-from plume_py.report.wording import place
+from plume_py.report.wording import home, place
 
 # Longest spelling of a key, value or id; a picture has less room than a line of text.
 LIMIT = 24
@@ -139,6 +139,7 @@ def _draw_lane(
     """A session as in a sequence diagram: its name, and its transactions on a line that goes down."""
     by_node = {picture.nodes[transaction.id]: transaction for transaction in picture.violation.transactions}
     top, group = f"top{number}", f"lane{number}"
+    node_of_lane = home(by_node[node] for node in column if node in by_node)
     line: dict[str, object] = {"color": "#E2E2E2", "penwidth": 4, "arrowhead": "none"}
     if column[0] not in by_node:
         line = UNSEEN
@@ -149,10 +150,12 @@ def _draw_lane(
             if fold.node in column:
                 lane.node(fold.node, _folded(fold), group=group, class_="folded")
     else:
-        session = font(f"session {display(by_node[column[0]].session, LIMIT)}", point_size=11, color=PALE)
-        lane.node(top, _box([[cell(session)]], LANE), group=group)
+        session = [font(f"session {display(by_node[column[0]].session, LIMIT)}", point_size=11, color=PALE)]
+        if node_of_lane:
+            session.append(font(f"on {display(node_of_lane, LIMIT)}", point_size=11, color=PALE))
+        lane.node(top, _box([[cell(lines(session))]], LANE), group=group)
     for node in (n for n in column if n in by_node):
-        lane.node(node, _table(picture, by_node[node]), group=group, class_="transaction")
+        lane.node(node, _table(picture, by_node[node], bool(node_of_lane)), group=group, class_="transaction")
     names = _line(number, places)
     for name in names[1:]:
         if name not in column:
@@ -207,15 +210,17 @@ def _ends(arrow: Arrow, columns: list[list[str]], upwards: bool) -> tuple[str, s
     return (head, tail) if upwards else (tail, head)
 
 
-def _table(picture: Picture, transaction: ShownTransaction) -> Markup:
-    """A transaction: a header, and a cell per operation, in program order."""
+def _table(picture: Picture, transaction: ShownTransaction, at_home: bool) -> Markup:
+    """A transaction: a header, and a cell per operation, in program order; its node if the lane does not have it."""
     node = picture.nodes[transaction.id]
     in_cycle = any(node_of(end) == node for end in picture.bold)
     name = bold(text(_name(transaction.id)))
     if transaction.status != "committed":
         name = Markup(f"{name} {font(f'({transaction.status})', color='#B00020')}")
-    where = font(display(place(transaction), LIMIT), point_size=9, color="#505050")
-    rows = [[cell(lines([name, where]), port=HEADER, bgcolor="#FFE3A3" if in_cycle else "#E6E6E6")]]
+    where = [font(display(place(transaction), LIMIT), point_size=9, color="#505050")]
+    if transaction.node and not at_home:
+        where.append(font(f"on {display(transaction.node, LIMIT)}", point_size=9, color="#505050"))
+    rows = [[cell(lines([name, *where]), port=HEADER, bgcolor="#FFE3A3" if in_cycle else "#E6E6E6")]]
     hidden = transaction.hidden_ops
     for i, op in enumerate(transaction.ops):
         if len(transaction.ops) > MANY_OPS and f"{node}:o{i}" not in picture.cells:

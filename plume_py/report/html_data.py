@@ -1,6 +1,6 @@
 """What the HTML page draws, as plain JSON: texts made harmless, edges tied to the operations they belong to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from plume_py.levels.patterns import PATTERNS
 from plume_py.report.aliases import aliases
 from plume_py.report.evidence import visible_evidence
 from plume_py.report.looks import LOOKS
-from plume_py.report.wording import by_name, clock, forbidden, place, weaker_order
+from plume_py.report.wording import by_name, clock, forbidden, home, place, weaker_order, worth_of
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -79,6 +79,11 @@ class _Texts:
         return text if len(raw) <= limit else f"{text}… (cut here: {len(raw):,} characters in all)"
 
 
+def _evidence(result: Result) -> Iterator[str]:
+    if result.worth is not None:
+        yield from worth_of(result.worth)
+
+
 def _sentence(words: str) -> str:
     return shorten(one_line(words[:SENTENCE]), SENTENCE)
 
@@ -110,7 +115,7 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
         },
         "counts": result.counts,
         "exact": result.counts_exact,
-        "notes": [_sentence(note) for note in result.notes],
+        "notes": [_sentence(note) for note in (*result.notes, *_evidence(result))],
         "seconds": {phase: round(seconds, 4) for phase, seconds in result.seconds.items()},
         "error": None if result.error is None else _sentence(result.error),
         "run": [[name, _sentence(words)] for name, words in result.run.items()],
@@ -123,13 +128,14 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
 
 def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any]:
     at = {txn.id: number for number, txn in reversed(list(enumerate(violation.transactions)))}
+    sessions = sorted({txn.session for txn in violation.transactions}, key=by_name)
     return {
         "history": history,
         "pattern": violation.tap,
         "aliases": list(aliases(violation)),
         "forbidden": forbidden(violation),
         "keys": [texts.of(key) for key in violation.keys],
-        "sessions": [texts.of(s) for s in sorted({txn.session for txn in violation.transactions}, key=by_name)],
+        "sessions": [texts.of(session) for session in sessions],
         "transactions": [_transaction(txn, texts) for txn in violation.transactions],
         "steps": [_step(step, at, texts) for step in violation.steps],
         "cycle": violation.ends is not Ends.OPEN,
@@ -137,22 +143,35 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
         "cause": violation.cause,
         "headline": _sentence(violation.headline),
         "conclusion": _sentence(violation.conclusion),
-    }
+    } | ({"homes": _homes(violation, sessions)} if any(txn.node for txn in violation.transactions) else {})
+
+
+def _homes(violation: Violation, sessions: list[Id]) -> list[str]:
+    """Of each session the node that it stayed at."""
+    return [_sentence(home(txn for txn in violation.transactions if txn.session == session)) for session in sessions]
 
 
 def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     return {
         "id": texts.of(with_letter(txn.id)),
         "session": texts.of(txn.session),
-        "place": _sentence(place(txn)),
+        "place": _sentence(f"{place(txn)}, on {txn.node}" if txn.node else place(txn)),
         "status": txn.status,
         "nth": txn.nth,
         "sql": list(txn.sql),
-        "clock": "" if txn.start is None or txn.end is None else f"{clock(txn.start)} to {clock(txn.end)}",
+        "clock": _clock(txn),
         "time": None if txn.start is None or txn.end is None else [txn.start, txn.end],
         "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,
     }
+
+
+def _clock(txn: ShownTransaction) -> str:
+    """When it ran, and what happened meanwhile."""
+    if txn.start is None or txn.end is None:
+        return ""
+    during = f", during {txn.during}" if txn.during else ""
+    return _sentence(f"{clock(txn.start)} to {clock(txn.end)}{during}")
 
 
 def _step(step: Step, at: dict[Id, int], texts: _Texts, deep: bool = True) -> dict[str, Any]:

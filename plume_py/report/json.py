@@ -9,7 +9,7 @@ import msgspec
 
 from plume_py.base.text import defused_json
 from plume_py.base.version import TOOL
-from plume_py.checking.result import LevelVerdict, Result, Step, Violation
+from plume_py.checking.result import LevelVerdict, Result, Step, Violation, Worth
 from plume_py.report.aliases import aliases
 
 _UNPRINTABLE = re.compile("[^ -~]")
@@ -57,11 +57,30 @@ def plain(result: Result) -> dict[str, Any]:
         "notes": list(result.notes),
         "seconds": {phase: round(s, 4) for phase, s in result.seconds.items()},
         "error": result.error,
+        **({"evidence": _worth(result.worth)} if result.worth is not None else {}),
     } | ({"run": result.run} if result.run else {})
 
 
+def _worth(worth: Worth) -> dict[str, Any]:
+    return {
+        "tried": worth.tried,
+        "noticed": worth.noticed,
+        "seed": worth.seed,
+        "conflicts": worth.conflicts,
+        "conflicts_exact": worth.conflicts_exact,
+        "unseen": [{"anomaly": name, "advice": advice} for name, advice in worth.unseen],
+    }
+
+
 def _verdict(verdict: LevelVerdict) -> dict[str, Any]:
-    plain_verdict = {"ok": verdict.ok, "taps": list(verdict.taps), "reason": verdict.reason, "order": verdict.order}
+    plain_verdict: dict[str, Any] = {
+        "ok": verdict.ok,
+        "taps": list(verdict.taps),
+        "reason": verdict.reason,
+        "order": verdict.order,
+    }
+    if verdict.because:
+        plain_verdict["because"] = list(verdict.because)
     return plain_verdict | ({"holds_in": verdict.holds_in} if verdict.holds_in is not None else {})
 
 
@@ -77,6 +96,8 @@ def _violation(violation: Violation) -> dict[str, Any]:
             {"id": t.id, "session": t.session, "place": t.place, "ops": t.ops, "hidden_ops": t.hidden_ops}
             | ({"level": t.level} if t.level else {})
             | ({"start": t.start, "end": t.end} if t.start is not None else {})
+            | ({"node": t.node} if t.node else {})
+            | ({"during": t.during} if t.during else {})
             | ({"sql": t.sql} if t.sql else {})
             for t in violation.transactions
         ],

@@ -6,6 +6,7 @@ again, so that a report made later from the file alone says the same; and nothin
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,9 +18,11 @@ from plume_py.history.source import Source
 
 # How long what is told of the run may be, and the SQL of one transaction in statements.
 WORDS, STATEMENTS = 500, 200
+# A larger document, in bytes, is not read again for the nodes in it.
+DOCUMENT = 1 << 26
 # What is told, in this order, by the names in the header.
 _TOLD = (
-    *("database", "version", "url", "isolation", "mix", "levels", "settings", "workload"),
+    *("database", "version", "url", "nodes", "isolation", "mix", "levels", "settings", "workload"),
     *("retries", "timeout", "faults", "begin", "node", "by"),
 )
 
@@ -31,6 +34,8 @@ class _Line(msgspec.Struct):
     start: int | float | None = None
     end: int | float | None = None
     isolation: str = ""
+    node: str = ""
+    during: str = ""
     status: str = "committed"
 
 
@@ -51,11 +56,25 @@ class _Header(msgspec.Struct):
         return time if time is None or self.ticks_per_second is None else round(time / self.ticks_per_second, 6)
 
 
+class _Placed(msgspec.Struct):
+    """A transaction of a document, as far as it says where it ran."""
+
+    id: str | int | None = None
+    node: str = ""
+
+
+class _Document(msgspec.Struct):
+    sessions: list[list[_Placed]]
+
+
 _lines, _headers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Header)
+_documents = msgspec.json.Decoder(_Document)
 
 
 def with_run(result: Result, path: str) -> Result:
     """``result`` with what the file at ``path`` tells about its run, if it is a recorded history."""
+    if result.format == "json" and result.violations:
+        return _with_nodes(result, path)
     if result.format != "jsonl" or result.error is not None:
         return result
     wanted = {txn.line for violation in result.violations for txn in violation.transactions if txn.line}
@@ -72,6 +91,28 @@ def with_run(result: Result, path: str) -> Result:
         sql = {}
     told = {name: _spelled(about[name]) for name in _TOLD if about.get(name) not in (None, "", [], {})}
     return replace(result, run=told, violations=tuple(_told(v, header, lines, sql) for v in result.violations))
+
+
+def _with_nodes(result: Result, path: str) -> Result:
+    """The nodes that a document names; it has nothing else to tell."""
+    try:
+        content = Path(path).read_bytes() if Path(path).stat().st_size <= DOCUMENT else b""
+        nodes = _nodes_in(content) if b'"node"' in content else {}
+    except (OSError, msgspec.MsgspecError, RecursionError):
+        return result
+    if not nodes:
+        return result
+    return replace(result, violations=tuple(_placed(violation, nodes) for violation in result.violations))
+
+
+def _nodes_in(content: bytes) -> dict[object, str]:
+    document = _documents.decode(content)
+    return {txn.id: _safe(txn.node) for session in document.sessions for txn in session if txn.node}
+
+
+def _placed(violation: Violation, nodes: dict[object, str]) -> Violation:
+    transactions = tuple(replace(txn, node=nodes.get(txn.id, "")) for txn in violation.transactions)
+    return replace(violation, transactions=transactions)
 
 
 def _read(path: str, wanted: set[int]) -> tuple[_Header, dict[int, _Line]]:
@@ -106,15 +147,17 @@ def _told(violation: Violation, header: _Header, lines: dict[int, _Line], sql: d
 
 def _with_line(txn: ShownTransaction, header: _Header, line: _Line, sql: dict[str, str]) -> ShownTransaction:
     start, end = header.seconds(line.start), header.seconds(line.end)
-    return replace(txn, start=start, end=end, sql=tuple(_statements(line, sql))[:STATEMENTS])
+    told = tuple(_statements(line, sql))[:STATEMENTS]
+    return replace(txn, start=start, end=end, node=_safe(line.node), during=_safe(line.during), sql=told)
 
 
 def _statements(line: _Line, sql: dict[str, str]) -> Iterator[str]:
     """The statements that the adapter sent; reads with what they saw, as a comment."""
     if not sql:
         return
-    if "begin" in sql:
-        yield _safe(sql["begin"].replace(":isolation", line.isolation.upper())) + ";"
+    begin = sql.get(f"begin {line.isolation}", sql.get("begin"))
+    if begin is not None:
+        yield _safe(begin.replace(":isolation", line.isolation.upper())) + ";"
     for kind, key, value in line.ops:
         if kind in sql:
             shown = f"',{value}'" if kind == "append" else str(value)

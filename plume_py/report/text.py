@@ -9,7 +9,16 @@ from plume_py.base.text import display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
-from plume_py.report.wording import LONG_AGO, clock, counted, forbidden, order_of, strongest_kept, weaker_order
+from plume_py.report.wording import (
+    LONG_AGO,
+    clock,
+    counted,
+    forbidden,
+    order_of,
+    strongest_kept,
+    weaker_order,
+    worth_of,
+)
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
 
@@ -43,6 +52,9 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
         yield f"  note: {one_line(note)}"
     for levels, verdict in _alike(result):
         yield from _verdict(levels, verdict, result, style)
+    if result.worth is not None:
+        for sentence in worth_of(result.worth):
+            yield from wrapped("  evidence: ", one_line(sentence), "            ")
     for violation in result.violations:
         yield ""
         yield from example(violation, style)
@@ -76,6 +88,8 @@ def _verdict(names: list[str], verdict: LevelVerdict, result: Result, style: Sty
         taps += f"; {weaker}" if weaker is not None else ""
         verb = style("found" if single else "violated", fg="red", bold=True)
         yield from wrapped(f"{lead}{verb}{order_of(names[0], verdict)}: ", taps, "       ")
+    for words in verdict.because:
+        yield from wrapped("       ", words, "          ")
 
 
 def _tap(tap: str, result: Result) -> str:
@@ -102,11 +116,14 @@ def example(violation: Violation, style: Style = click.style) -> Iterator[str]:
 def _transaction(transaction: ShownTransaction, culprits: set[int]) -> Iterator[str]:
     ops = " ".join(operation(op) + (CULPRIT if at in culprits else "") for at, op in enumerate(transaction.ops))
     hidden = f" (and {transaction.hidden_ops} more)" if transaction.hidden_ops else ""
-    place = f"session {display(transaction.session)}, {transaction.place}"
+    node = f" on {display(transaction.node)}" if transaction.node else ""
+    place = f"session {display(transaction.session)}{node}, {transaction.place}"
     level = f" at {transaction.level}" if transaction.level else ""
     yield from wrapped(f"    {txn_text(transaction.id)}{level}  [{place}]  ", f"{ops}{hidden}", "        ")
     if transaction.start is not None and transaction.end is not None and transaction.start > LONG_AGO:
         yield f"        {clock(transaction.start)} to {clock(transaction.end)}"
+    if transaction.during:
+        yield from wrapped("        during ", display(transaction.during), "        ")
     for statement in transaction.sql:
         yield f"        {one_line(statement)}"
 

@@ -1,10 +1,10 @@
 """Words that several reports share."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
-from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation, Worth
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.orders import DEFAULT_ORDER, IF, level_of, order_in
 from plume_py.levels.patterns import Kind
@@ -87,6 +87,12 @@ def place(transaction: ShownTransaction) -> str:
     return f"{transaction.place}, at {transaction.level}" if transaction.level else transaction.place
 
 
+def home(transactions: Iterable[ShownTransaction]) -> str:
+    """The node that all of them ran on, for the head of a session's lane; "" if there is none."""
+    nodes = {transaction.node for transaction in transactions}
+    return nodes.pop() if len(nodes) == 1 else ""
+
+
 def by_name(session: Id) -> list[tuple[int, str]]:
     """What to sort sessions by, so that s2 comes before s10."""
     parts = _NUMBER.split(str(session)[:200])  # every second one is a number
@@ -101,3 +107,20 @@ def clock(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S.%f UTC")
     except (ValueError, OverflowError, OSError):
         return f"{seconds:g}"
+
+
+def worth_of(worth: Worth) -> Iterator[str]:
+    """What a pass is worth, a sentence each."""
+    if worth.tried:
+        shares = ", ".join(f"{level} {100 * n // worth.tried} %" for level, n in worth.noticed.items())
+        yield (
+            f"had one read been one version stale, at least these would have noticed: {shares} "
+            f"({counted(worth.tried, 'read')} tried, seed {worth.seed})"
+        )
+    else:
+        yield "no read saw a version that had overwritten another: nothing stale could have been noticed"
+    if worth.conflicts is not None:
+        number = f"{'' if worth.conflicts_exact else 'at least '}{counted(worth.conflicts, 'pair')}"
+        yield f"{number} of overlapping transactions touched the same key, one of them writing"
+    if worth.unseen:
+        yield "it could not have shown: " + "; ".join(f"{name} ({advice})" for name, advice in worth.unseen)

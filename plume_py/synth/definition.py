@@ -8,12 +8,11 @@ A history satisfies a level if there is a witness for which the formula is true.
 ``history``  no witness: the formula is about the history alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, cast, overload
 from typing import Literal as OneOf
+from typing import NamedTuple
 
-from plume_py.base.errors import IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.history.model import INITIAL
 from plume_py.levels.orders import DEFAULT_ORDER
@@ -55,6 +54,16 @@ Body = Callable[[View, Witness], Literal]
 Premise = Callable[[int, int, int, int], Literal]
 
 
+class Written(NamedTuple):
+    """Where a user's level stands."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
 @dataclass(frozen=True)
 class Definition:
     """A level.
@@ -71,13 +80,20 @@ class Definition:
     side: Callable[[View], Literal] | None = None
     ordered: bool = False  # does it look at the order of reads, or at reads of one key from several transactions?
     external: bool = True  # form vis: does every read return the last visible write?
+    atomic: bool = False  # form co: does it imply read atomic?
     order: str = DEFAULT_ORDER
     of: str | None = None  # what it is called without its order, if its name says one
+    written: Written | None = None  # where, if it is a user's own
 
     @property
     def level(self) -> str:
         """Its name without an order."""
         return self.of or self.name
+
+    @property
+    def one_source(self) -> bool:
+        """Is it broken whenever a transaction reads a key from two others? Of two that are visible only one is last."""
+        return self.atomic or (self.form == "vis" and self.external)
 
     def in_order(self, order: str, name: str) -> "Definition":
         """The same with another order between transactions."""
@@ -85,7 +101,10 @@ class Definition:
 
     def holds(self, h: View, w: Witness) -> Literal:
         """Does the witness show the level? It must be well-formed, too."""
-        h = h.in_order(self.order)
+        return self.shown(h.in_order(self.order), w)
+
+    def shown(self, h: View, w: Witness) -> Literal:
+        """As ``holds``, of a history in which session order is the order that counts."""
         if self.form == "history":
             return self.body(h, Witness(None))  # whichever order it looked at, another would do as well
         contained = h.base.inside(w.vis if self.form == "vis" else w.co)
@@ -96,89 +115,38 @@ class Definition:
         return h.all((contained, self.body(h, w)))
 
 
-def describe_error(error: BaseException) -> str:
-    """Kind and message of what code of a user's raised; even its message may fail."""
-    try:
-        return f"{type(error).__name__}: {error}"
-    except Exception:
-        return type(error).__name__
-
-
-@overload
-def level(body: Body) -> Definition: ...
-@overload
-def level(*, form: Form = "co", name: str | None = None) -> Callable[[Body], Definition]: ...
-
-
-def level(
-    body: Body | None = None, *, form: Form = "co", name: str | None = None
-) -> Definition | Callable[[Body], Definition]:
-    """Make a level of a function of a history ``h`` and a witness ``w``; its name is the function's, unless given."""
-    if form not in ("co", "vis", "history"):
-        raise ValueError(f"form={form!r} is not a form of levels; use co, vis or history")
-
-    def define(body: Body) -> Definition:
-        text = " ".join((body.__doc__ or "").split())
-        return Definition(name or body.__name__, form, _guarded(body), text, ordered=True)
-
-    return define if body is None else define(body)
-
-
-class _Careful:
-    """A view for definitions that come from outside: Python's own "and", "or", "not" are no use on literals."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._view, name)
-
-    def all(self, literals: Iterable[Literal]) -> Literal:
-        """As of the view."""
-        return self._view.all(_literal(literal, self._view) for literal in literals)
-
-    def any(self, literals: Iterable[Literal]) -> Literal:
-        """As of the view."""
-        return self._view.any(_literal(literal, self._view) for literal in literals)
-
-    def implies(self, a: Literal, b: Literal) -> Literal:
-        """As of the view."""
-        return self._view.implies(_literal(a, self._view), _literal(b, self._view))
-
-
-def _literal(value: Literal, h: View) -> Literal:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < abs(value) <= h.formula.variables:
-        raise TypeError(f"{value!r:.40} is no formula: use h.all, h.any, h.implies and -a for and, or, if and not")
-    return value
-
-
-def _guarded(body: Body) -> Body:
-    """What goes wrong in a user's definition is told in one line, with its name."""
-
-    def guarded(h: View, w: Witness) -> Literal:
-        try:
-            return _literal(body(cast(View, _Careful(h)), w), h)
-        except IsocheckError:
-            raise
-        except (Exception, SystemExit) as error:  # a level that exits would pass for an answer
-            raise IsocheckError(f"level {body.__name__}: {describe_error(error)}") from error
-
-    return guarded
-
-
 def axiom(h: View, co: Relation, premise: Premise) -> Literal:
     """If t3 reads x from t1, t2 writes x too, and the premise holds, then t2 comes before t1."""
-    parts = []
+    parts, notes = [], h.formula.notes
     for t1, t2, t3, x, read in h.triples:
         early = FALSE if t1 == INITIAL else co[t2, t1]
         if early != TRUE:
             parts.append(h.any((-h.all((read, premise(t1, t2, t3, x))), early)))
+            if notes is not None:
+                notes.setdefault(parts[-1], Obeyed(t1, t2, t3, x, getattr(premise, "relation", None), co))
     return h.all(parts)
 
 
-def seen_by(premise: Relation) -> Premise:
+class Obeyed(NamedTuple):
+    """What is noted of a literal: t3 read x from t1, t2 wrote x, and if that is related to t3, it precedes t1."""
+
+    t1: int
+    t2: int
+    t3: int
+    x: int
+    premise: Relation | None  # if it is that t2 is related to t3
+    co: Relation
+
+
+class seen_by:  # noqa: N801 - a premise is a function
     """The premise that t2 is related to t3."""
-    return lambda t1, t2, t3, x: premise[t2, t3]
+
+    def __init__(self, relation: Relation) -> None:
+        self.relation = relation
+
+    def __call__(self, t1: int, t2: int, t3: int, x: int) -> Literal:
+        """Of t1, t2, t3 and x."""
+        return self.relation[t2, t3]
 
 
 def last_visible(h: View, w: Witness) -> Literal:

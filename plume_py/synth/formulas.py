@@ -47,8 +47,11 @@ def _visibility(bits: int) -> Callable[[View, Relation], Relation]:
             return h.causal
         visibility = _over(h, [level] * len(h.txns), co)
         if level.closed == TRUE:
-            return h.relation({(a, b): near for b in h.txns for a, near in visibility.near(b).items()}).closure()
-        return Relation.where(h.formula, len(h.txns), visibility.sees)
+            seen = h.relation({(a, b): near for b in h.txns for a, near in visibility.near(b).items()}).closure()
+        else:
+            seen = Relation.where(h.formula, len(h.txns), visibility.sees)
+        seen.name = "VIS"
+        return seen
 
     return visible
 
@@ -109,15 +112,13 @@ def _update_total(h: View, w: Witness) -> Literal:
 
 def _no_lost_update(h: View, w: Witness) -> Literal:
     """Whoever writes x sees the last earlier writer of x."""
-    parts = []
-    for x in h.keys:
-        for a in h.txns:
-            for b in h.txns:
-                if a != b and w.ar[a, b] != FALSE:
-                    between = [h.all((h.writes(c, x), w.ar[a, c], w.ar[c, b])) for c in h.txns if c not in (a, b)]
-                    both = h.all((h.writes(a, x), h.writes(b, x), w.ar[a, b]))
-                    parts.append(h.any((-both, *between, w.vis[a, b])))
-    return h.all(parts)
+    writers = {x: [t for t in h.txns if h.writes(t, x) != FALSE] for x in h.keys}
+
+    def seen_if_last(x: int, a: int, b: int) -> Literal:
+        between = [h.all((h.writes(c, x), w.ar[a, c], w.ar[c, b])) for c in writers[x] if c not in (a, b)]
+        return h.any((-h.all((h.writes(a, x), h.writes(b, x), w.ar[a, b])), *between, w.vis[a, b]))
+
+    return h.all(seen_if_last(x, a, b) for x in h.keys for a in writers[x] for b in writers[x] if a != b)
 
 
 # -- a level per transaction -------------------------------------------------------------------------------------
@@ -223,11 +224,11 @@ def _weak(
         obeyed = axiom(h, w.co, premise(h))
         return obeyed if side is None else h.all((side(h), obeyed))
 
-    return Definition(name, "co", body, text, premise, side, ordered)
+    return Definition(name, "co", body, text, premise, side, ordered, atomic=name in VISIBILITY)
 
 
 def _table(name: str, form: Form, body: Body, text: str, ordered: bool = False) -> Definition:
-    return Definition(name, form, body, text, ordered=ordered)
+    return Definition(name, form, body, text, ordered=ordered, atomic=name in VISIBILITY)
 
 
 _TAPS = {

@@ -1,6 +1,6 @@
 """The order of levels by strength, within a scope: a picture in which every step comes with a history."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,6 +52,44 @@ class Hierarchy:
         return " = ".join(self.classes[number])
 
 
+@dataclass(frozen=True)
+class Settled:
+    """What is known so far: implies[a][b] says whether a implies b, None that it is not settled."""
+
+    names: tuple[str, ...]
+    scope: Scope
+    implies: tuple[tuple[bool | None, ...], ...]
+
+    def __str__(self) -> str:
+        pairs = len(self.names) * (len(self.names) - 1)
+        return f"{pairs - len(self.pairs(None))} of {pairs} comparisons settled"
+
+    def pairs(self, answer: bool | None) -> list[tuple[str, str]]:
+        """The pairs of different levels with this answer."""
+        order = range(len(self.names))
+        return [(self.names[a], self.names[b]) for a in order for b in order if a != b and self.implies[a][b] is answer]
+
+    def lines(self) -> Iterator[str]:
+        """As text: a line per level."""
+        yield f"settled on all histories of up to {self.scope}:"
+        words = {True: "implies", False: "does not imply", None: "undecided:"}
+        for name in self.names:
+            parts = []
+            for answer, verb in words.items():
+                others = [b for a, b in self.pairs(answer) if a == name]
+                if others:
+                    parts.append(f"{verb} {', '.join(others)}")
+            yield f"  {name} {'; '.join(parts)}"
+
+    def plain(self) -> dict[str, Any]:
+        """For programs."""
+        settled = [{"a": a, "b": b, "implies": answer} for answer in (True, False) for a, b in self.pairs(answer)]
+        return {"scope": self.scope.plain(), "settled": settled, "undecided": list(map(list, self.pairs(None)))}
+
+
+Told = Callable[[Settled], None]
+
+
 def in_all_orders(names: Iterable[str | Definition]) -> list[Definition]:
     """Each level without an order, with that of sessions and in real time; those whose names say an order stay."""
     found = []
@@ -61,14 +99,16 @@ def in_all_orders(names: Iterable[str | Definition]) -> list[Definition]:
     return list(dict.fromkeys(found))
 
 
-def hierarchy(names: Iterable[str | Definition], scope: Scope, limits: Limits | None = None) -> Hierarchy:
-    """Compare all levels with each other on the histories of up to the scope."""
+def hierarchy(
+    names: Iterable[str | Definition], scope: Scope, limits: Limits | None = None, told: Told | None = None
+) -> Hierarchy:
+    """Compare all levels with each other on the histories of up to the scope; ``told`` is told what is settled."""
     levels = definitions(names)
     if scope.rereads is None:  # the same histories for all pairs, or what is learnt from one would not count for others
         scope = replace(scope, rereads=any(level.ordered for level in levels))
     if scope.orders is None:  # for the same reason
         scope = replace(scope, orders=frozenset(level.order for level in levels))
-    implies = _implications(levels, scope, limits)
+    implies = _implications(levels, scope, limits, told)
     order = range(len(levels))
     leaders = [a for a in order if not any(implies[a][b] and implies[b][a] for b in range(a))]
     # weaker ones are implied by more
@@ -91,7 +131,9 @@ def _apart(below: Definition, above: Definition, scope: Scope, limits: Limits | 
     return synthesize([below], [above], scope, minimal=True, limits=limits)
 
 
-def _implications(levels: Sequence[Definition], scope: Scope, limits: Limits | None) -> list[list[bool]]:
+def _implications(
+    levels: Sequence[Definition], scope: Scope, limits: Limits | None, told: Told | None
+) -> list[list[bool]]:
     """implies[a][b]: every history that a allows is allowed by b. What was learnt answers other questions, too."""
     order = range(len(levels))
     known: list[list[bool | None]] = [[True if a == b else None for b in order] for a in order]
@@ -99,7 +141,10 @@ def _implications(levels: Sequence[Definition], scope: Scope, limits: Limits | N
         for b in order:
             if known[a][b] is not None:
                 continue
-            outcome = synthesize([levels[a]], [levels[b]], scope, up_to=True, limits=limits)
+            if told is not None:
+                told(Settled(tuple(level.name for level in levels), scope, tuple(map(tuple, known))))
+            quiet = (lambda _: None) if told is not None else None  # pairs are told of, not sizes
+            outcome = synthesize([levels[a]], [levels[b]], scope, up_to=True, limits=limits, told=quiet)
             if not outcome.found:
                 known[a][b] = True
                 _close(known)
@@ -110,6 +155,8 @@ def _implications(levels: Sequence[Definition], scope: Scope, limits: Limits | N
                 for d in order:
                     if holds[c] and not holds[d]:
                         known[c][d] = False
+    if told is not None:
+        told(Settled(tuple(level.name for level in levels), scope, tuple(map(tuple, known))))
     return [[bool(cell) for cell in row] for row in known]
 
 

@@ -18,6 +18,8 @@ from plume_py.synth.view import View
 
 # What a refuted candidate teaches: a requirement on every history.
 Lesson = Callable[[Unknown], Literal]
+# Orders inside formulas of allowed levels that are tried as witnesses of forbidden ones; each makes the formula larger.
+MOST_INNER = 3
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,11 @@ class Block:
     def __init__(self, definition: Definition, formula: Formula, size: int, fixed: bool) -> None:
         self.definition, self.formula, self.fixed = definition, formula, fixed
         self.order = FixedOrder(range(size)) if fixed else TotalOrder(formula, size)
-        co = Relation.of_order(formula, size, self.order)
+        co = Relation.of_order(formula, size, self.order, "AR" if definition.form == "vis" else "CM")
         self.witness = Witness(co)
         if definition.form == "vis":
             seen = [[FALSE if co[a, b] == FALSE else formula.variable() for b in range(size)] for a in range(size)]
-            self.witness = Witness(co, Relation(formula, seen))
+            self.witness = Witness(co, Relation(formula, seen, "VIS"))
 
     def solution(self) -> ConcreteWitness:
         """The witness in the last solution."""
@@ -99,6 +101,8 @@ class Problem:
         self.orders = scope.orders or {level.order for level in (*allow, *forbid)}
         self.ordered = self._ordered()
         self.rereads = self._rereads() if scope.rereads is None else scope.rereads
+        if any(level.one_source for level in allow):  # a history with one is not allowed anyway
+            self.rereads = False
         self.candidates = 0
         self._lessons: list[Lesson] = []
         self._refuted: set[Concrete] = set()
@@ -134,14 +138,22 @@ class Problem:
             block = Block(definition, formula, self.scope.txns, fixed)
             self.blocks.append(block)
             formula.require(definition.holds(self.history, block.witness))
+        self._known = self._known_witnesses()
         for definition in self.forbid:
             self._forbid(definition)
         for lesson in self._lessons:
             formula.require(lesson(self.history))
 
-    def _numbering(self) -> Witness:
-        """The numbering is a commit order of every history in which sessions go forward."""
-        return Witness(Relation.of_order(self.formula, self.scope.txns, FixedOrder(range(self.scope.txns))))
+    def _known_witnesses(self) -> list[Witness]:
+        """Those of the allowed levels, and the orders by which their graphs have no cycle.
+
+        If there are none: the numbering, a commit order of every history in which sessions go forward.
+        """
+        size, formula = self.scope.txns, self.formula
+        orders = [order for _, order in formula.orders.values() if order.size == size][:MOST_INNER]
+        known = [block.witness for block in self.blocks]
+        known += [Witness(Relation.of_order(formula, size, order)) for order in orders]
+        return known or [Witness(Relation.of_order(formula, size, FixedOrder(range(size))))]
 
     # -- what can be required of a history beforehand ---------------------------------------------------------------
 
@@ -152,8 +164,7 @@ class Problem:
             return
         if definition.premise is not None and self.tricks.direct:
             require(broken(h, definition))
-        own = [block.witness for block in self.blocks] or [self._numbering()]
-        for witness in own:
+        for witness in self._known:
             for translated in self._translated(definition, witness):
                 require(-definition.holds(h, translated))
 

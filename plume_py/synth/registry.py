@@ -1,15 +1,13 @@
-"""Levels by the names that people give them, and those that a file defines."""
+"""Levels by the names that people give them."""
 
 import difflib
-import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
-from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display
 from plume_py.levels import NAMES, RUNNABLE
 from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, asked, strong_name
-from plume_py.synth.definition import Definition, describe_error
+from plume_py.synth.definition import Definition
 from plume_py.synth.formulas import DEFINITIONS
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
@@ -66,40 +64,9 @@ def checker_level(definition: Definition) -> str | None:
     return stem if stem in NAMES or stem == "declared" else None
 
 
-def load_definitions(path: str) -> dict[str, Definition]:
-    """The levels that a Python file defines. The file is run, with all that it may do."""
-    try:
-        source = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read: {error.strerror}").in_source(path) from None
-    names: dict[str, object] = {"__name__": "levels", "__file__": path}
-    try:
-        exec(compile(source, path, "exec"), names)  # noqa: S102 - what --define is for, and says
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # whatever the file does is the user's to mend
-        line = getattr(error, "lineno", None)
-        where = f"line {line}" if line else ""
-        raise InputError(describe_error(error), where=where, hint="correct the file").in_source(path) from None
-    found: dict[str, Definition] = {}
-    for value in names.values():
-        if isinstance(value, Definition) and found.setdefault(value.name, value) is not value:
-            problem = f"'{display(str(value.name))}' is defined twice"
-            raise InputError(problem, hint="give one of them another name").in_source(path)
-    _reject(found, path)
-    return found
-
-
-def _reject(definitions: Mapping[str, Definition], path: str) -> None:
-    if not definitions:
-        hint = "write: from plume_py.synth import level, then @level before a function of h and w"
-        raise InputError("defines no level", hint=hint).in_source(path)
-    for name in definitions:
-        if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][\w.-]*", name):
-            problem = f"'{display(str(name))}' is no name for a level"
-            raise InputError(problem, hint="use letters and digits").in_source(path)
-        if name.upper() in _SPELLED or asked(name) is not None:
-            raise InputError(f"'{display(name)}' is the name of a level already", hint="choose another").in_source(path)
+def is_taken(name: str) -> bool:
+    """Is there a level of that name already?"""
+    return name.upper() in _SPELLED or asked(name) is not None
 
 
 def definitions(

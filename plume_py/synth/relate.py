@@ -1,11 +1,13 @@
 """How two levels relate: which histories one allows and the other forbids."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from plume_py.base.limits import Limits
 from plume_py.synth.definition import Definition
+from plume_py.synth.registry import definitions
 from plume_py.synth.scope import Scope
-from plume_py.synth.synthesis import SynthesisResult, synthesize
+from plume_py.synth.synthesis import Progress, SynthesisResult, synthesize
 
 WORDS = {
     (True, True): "equivalent",
@@ -36,8 +38,23 @@ class Relationship:
         return f"{self.a} is {link} {self.b}, for all histories of up to {self.only_a.scope}"
 
 
-def relate(a: str | Definition, b: str | Definition, scope: Scope, limits: Limits | None = None) -> Relationship:
+def relate(
+    a: str | Definition,
+    b: str | Definition,
+    scope: Scope,
+    limits: Limits | None = None,
+    told: Callable[[str], None] | None = None,
+) -> Relationship:
     """Compare two levels on all histories within the scope; smallest histories tell them apart."""
-    only_a = synthesize([a], [b], scope, minimal=True, limits=limits)
-    only_b = synthesize([b], [a], scope, minimal=True, limits=limits)
-    return Relationship(only_a.allow[0], only_b.allow[0], only_a, only_b)
+    first, second = definitions([a, b])
+
+    def only(one: Definition, other: Definition, settled: str = "") -> SynthesisResult:
+        def tell(progress: Progress) -> None:
+            if told is not None:
+                told(f"{settled}allowed by {one.name}, forbidden by {other.name}: {progress}")
+
+        return synthesize([one], [other], scope, minimal=True, limits=limits, told=tell if told else None)
+
+    only_a = only(first, second)
+    word = f"{'one' if only_a.found else 'none'} allowed by {first.name}, forbidden by {second.name}; "
+    return Relationship(first.name, second.name, only_a, only(second, first, word))

@@ -1,6 +1,6 @@
 """What a synthesis found, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -29,6 +29,7 @@ def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = T
     scope = f"{'up to ' if outcome.up_to else ''}{outcome.scope}"
     if not outcome.found:
         lines.append(f"none within scope {scope} ({effort})")
+        lines += list(_elsewhere(outcome))
     for place, found in enumerate(outcome.found, 1):
         concrete = found.concrete
         sizes = (len(concrete.txns), "transaction"), (concrete.operations, "operation"), (len(concrete.keys), "key")
@@ -45,6 +46,19 @@ def text(outcome: SynthesisResult, style: Style = click.style, explain: bool = T
     return "\n".join(lines)
 
 
+def _elsewhere(outcome: SynthesisResult) -> Iterator[str]:
+    """Where there is one, if not where it was looked for; or where to look next."""
+    if outcome.smaller is not None:
+        yield f"with {outcome.smaller} there is one: --txns {outcome.smaller}, or --up-to"
+    elif outcome.beyond is not None:
+        larger = outcome.beyond
+        if larger.found is None:
+            yield f"larger ones were not searched: {larger.options}"
+        else:
+            words = f"there is one: {larger.options}" if larger.found else "there is none, either"
+            yield f"within {larger.scope} {words}"
+
+
 def _reasons(separating: SeparatingHistory, outcome: SynthesisResult, style: Style, explain: bool) -> Iterator[str]:
     for shown in separating.witnesses:
         yield f"  {style(shown.level, fg='green')} {_order(separating, shown)}"
@@ -57,7 +71,11 @@ def _reasons(separating: SeparatingHistory, outcome: SynthesisResult, style: Sty
 
 
 def _order(separating: SeparatingHistory, witness: ConcreteWitness) -> str:
-    name = separating.concrete.name
+    return order_of(witness, separating.concrete.name)
+
+
+def order_of(witness: ConcreteWitness, name: Callable[[int], str]) -> str:
+    """A witness in words."""
     order = " < ".join(map(name, witness.order))
     if witness.sees is None:
         return f"by the commit order {order}"
@@ -102,6 +120,10 @@ def plain(outcome: SynthesisResult, reason: str | None = None) -> dict[str, Any]
         "found": None if reason is not None else bool(outcome.found),
         "reason": reason or outcome.stopped,
         "complete": outcome.complete,
+        "smaller": outcome.smaller,
+        "next": None
+        if outcome.beyond is None
+        else {"scope": outcome.beyond.scope.plain(), "found": outcome.beyond.found},
         "candidates": outcome.candidates,
         "seconds": round(outcome.seconds, 4),
         "histories": [

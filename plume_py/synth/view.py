@@ -57,9 +57,13 @@ class View(ABC):
 
     # -- logic ---------------------------------------------------------------------------------------------------
 
+    def noted(self, literals: Iterable[Literal]) -> Iterable[Literal]:
+        """The same; where an explanation is wanted, what each of them says is noted."""
+        return literals
+
     def all(self, literals: Iterable[Literal]) -> Literal:
         """Are all of them true?"""
-        return self.formula.all_of(literals)
+        return self.formula.all_of(self.noted(literals))
 
     def any(self, literals: Iterable[Literal]) -> Literal:
         """Is one of them true?"""
@@ -69,16 +73,16 @@ class View(ABC):
         """If a then b."""
         return self.formula.implies(a, b)
 
-    def relation(self, holds: "dict[tuple[int, int], Literal]") -> Relation:
+    def relation(self, holds: "dict[tuple[int, int], Literal]", name: str = "") -> Relation:
         """A relation from its pairs."""
-        return Relation.where(self.formula, len(self.txns), lambda a, b: holds.get((a, b), FALSE))
+        return Relation.where(self.formula, len(self.txns), lambda a, b: holds.get((a, b), FALSE), name)
 
     # -- what follows --------------------------------------------------------------------------------------------
 
     @cached_property
     def so(self) -> Relation:
         """Session order."""
-        return Relation.where(self.formula, len(self.txns), self.session)
+        return Relation.where(self.formula, len(self.txns), self.session, "SO")
 
     @cached_property
     def wr(self) -> Relation:
@@ -87,7 +91,7 @@ class View(ABC):
         def read(a: int, b: int) -> Literal:
             return FALSE if a == b else self.any(self.reads(b, x, a) for x in self.keys)
 
-        return Relation.where(self.formula, len(self.txns), read)
+        return Relation.where(self.formula, len(self.txns), read, "WR")
 
     @cached_property
     def base(self) -> Relation:
@@ -97,7 +101,9 @@ class View(ABC):
     @cached_property
     def causal(self) -> Relation:
         """CO, the closure of session order and reads-from."""
-        return self.base.closure()
+        closure = self.base.closure()
+        closure.name = "CO"
+        return closure
 
     @cached_property
     def conflict(self) -> Relation:
@@ -106,7 +112,7 @@ class View(ABC):
         def both(a: int, b: int) -> Literal:
             return FALSE if a == b else self.any(self.all((self.writes(a, x), self.writes(b, x))) for x in self.keys)
 
-        return Relation.where(self.formula, len(self.txns), both)
+        return Relation.where(self.formula, len(self.txns), both, "conflict")
 
     def overwrites(self, order: Relation) -> Relation:
         """RW: a -> b if a read a version that b overwrote, the writers of each key being ordered by ``order``."""
@@ -114,7 +120,7 @@ class View(ABC):
         for t1, b, a, _, read in self.triples:
             later = TRUE if t1 == INITIAL else order[t1, b]
             pairs.setdefault((a, b), []).append(self.all((read, later)))
-        return self.relation({pair: self.any(ways) for pair, ways in pairs.items()})
+        return self.relation({pair: self.any(ways) for pair, ways in pairs.items()}, "RW")
 
     def updates(self, t: int) -> Literal:
         """Does t write anything?"""
@@ -154,6 +160,11 @@ class _InOrder(View):
     def __init__(self, given: View, order: str) -> None:
         super().__init__(given.formula, len(given.txns), len(given.keys))
         self._given, self._order = given, order
+        self.txns, self.keys = given.txns, given.keys
+
+    @override
+    def noted(self, literals: Iterable[Literal]) -> Iterable[Literal]:
+        return self._given.noted(literals)
 
     @override
     def session(self, a: int, b: int) -> Literal:

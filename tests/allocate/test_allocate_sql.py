@@ -125,11 +125,18 @@ def levels(tmp_path, *bodies, engine="postgresql"):
     "gone", ["DELETE FROM n WHERE name = :x;", "DELETE FROM n;", "UPDATE n SET name = 'z' WHERE name = :x;"]
 )
 @pytest.mark.parametrize("by_others", [False, True])
-def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, tmp_path) -> None:
+@pytest.mark.parametrize(
+    "insert",
+    [
+        "INSERT INTO n VALUES (:x, 1);",
+        "INSERT INTO n VALUES (:x, 1) ON CONFLICT (name) DO UPDATE SET v = n.v + 1;",
+        "INSERT INTO n VALUES (:x, 1) ON CONFLICT (name) DO UPDATE SET v = 1;",
+    ],
+)
+def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, insert, tmp_path) -> None:
     """Whoever waited for a row that is gone again inserts it, and goes on with its old snapshot."""
     bodies = [
-        "INSERT INTO n VALUES (:x, 1);"
-        f" SELECT {mine} INTO q FROM u WHERE a = :x; UPDATE u SET {theirs} = :q WHERE a = :x;"
+        f"{insert} SELECT {mine} INTO q FROM u WHERE a = :x; UPDATE u SET {theirs} = :q WHERE a = :x;"
         for mine, theirs in ("vw", "wv")
     ]
     assert levels(tmp_path, *bodies, engine="postgresql") == ["SI", "SI"]  # here it stays
@@ -157,6 +164,27 @@ def test_a_row_that_is_locked_is_read_once(tmp_path) -> None:
     write = "UPDATE u SET v = :q + 1 WHERE a = :x;"
     assert levels(tmp_path, f"{read}; {write}") == ["SI"]
     assert levels(tmp_path, f"{read} FOR UPDATE; {write}") == ["RC"]
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [
+            f"SELECT v INTO q FROM {one} WHERE {a} = :x FOR UPDATE; IF q IS NULL THEN INSERT INTO {two} (v, {b}) "
+            "VALUES (1, :x); END IF;"
+            for one, a, two, b in (("u", "a", "n", "name"), ("n", "name", "u", "a"))
+        ],
+        [
+            "SELECT v INTO q FROM u WHERE a = :x AND w = 0 FOR UPDATE;"
+            " IF q IS NULL THEN UPDATE n SET v = 1 WHERE name = :x; END IF;",
+            "SELECT v INTO q FROM n WHERE name = :x FOR UPDATE; IF q = 0 THEN UPDATE u SET w = 0 WHERE a = :x; END IF;",
+        ],
+    ],
+)
+def test_who_finds_no_row_to_lock_holds_nothing(bodies, engine, tmp_path) -> None:
+    """Two look for what the other is about to bring: a row, or one that matches."""
+    assert levels(tmp_path, *bodies, engine=engine)[0] == "SER"
 
 
 def test_joins_are_told(tmp_path) -> None:

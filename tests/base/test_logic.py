@@ -4,9 +4,10 @@ from itertools import pairwise, permutations, product
 
 import pytest
 
+from plume_py.base import limits
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, TotalOrder
+from plume_py.base.logic import FALSE, TRUE, FixedOrder, Formula, TotalOrder, sat
 
 
 def models(formula: Formula, variables: list[int]) -> set[tuple[bool, ...]]:
@@ -99,3 +100,41 @@ def test_a_formula_that_grows_too_long_is_given_up() -> None:
     with Formula(Limits(timeout=1e-9)) as formula, pytest.raises(LimitError):
         for _ in range(20_000):
             formula.require(formula.variable())
+
+
+class SlowSolver:
+    """Stands in for the solver: a conflict takes a while by the clock that the test holds."""
+
+    def __init__(self, clock, seconds_per_conflict: float) -> None:
+        self.clock, self.each, self.slices = clock, seconds_per_conflict, []
+
+    def conf_budget(self, conflicts: int) -> None:
+        self.slices.append(conflicts)
+
+    def solve_limited(self, assumptions) -> None:
+        self.clock.now += self.slices[-1] * self.each
+
+
+class Clock:
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("seconds_per_conflict", [0.00001, 0.001, 0.05])
+def test_a_solver_keeps_to_a_time_limit(monkeypatch, seconds_per_conflict: float) -> None:
+    """However slow it is: it is over by less than one slice of a fraction of a second, or by one conflict."""
+    clock = Clock()
+    monkeypatch.setattr(sat, "time", clock)
+    monkeypatch.setattr(limits, "time", clock)
+    solver = sat.Solver()
+    solver._solver = slow = SlowSolver(clock, seconds_per_conflict)
+    with pytest.raises(LimitError, match="stopped after 3 s"):
+        solver.solve(Limits(3.0))
+    assert clock.now < 3 + max(sat.SLICE_SECONDS, seconds_per_conflict) + 0.01
+    assert max(slow.slices[1:]) > 1
+
+
+def test_without_a_time_limit_slices_are_always_the_same() -> None:
+    assert sat.Solver()._slice(Limits()) == sat.SLICE

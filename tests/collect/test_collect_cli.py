@@ -84,6 +84,7 @@ def test_expect_is_checked_instead_of_the_promise():
         (["collect", "ftp://u:secret@x/", "--out", "h"], 2, "not the address of a database"),
         (["collect", "--out", "h"], 2, "give the URL of a database, or --managed"),
         (["collect", "broken:?bug=what", "--out", "h"], 2, "unknown bug"),
+        (["collect", "broken:?bug=stale-reads&chance=2", "--out", "h"], 2, "a number from 0 to 1"),
         (["collect", "broken:", "--isolation", "RC", "--out", "h"], 2, "has no isolation level 'RC'; it has serial"),
         (["collect", "broken:", "--faults", "pause", "--out", "h"], 2, "use --managed"),
         (["collect", "broken:", "--faults", "kill-connection", "--out", "h"], 2, "leave kill-connection out"),
@@ -130,11 +131,12 @@ def test_wrong_usage_is_one_line(arguments, code, words, tmp_path, monkeypatch, 
 
 def test_names_of_options_agree_with_the_tables():
     from plume_py.cli import collect as options
+    from plume_py.collect.clusters import MANAGED
     from plume_py.collect.faults import KINDS
-    from plume_py.collect.managed import SERVERS
+    from plume_py.collect.nodes import READ_FROM
 
     assert list(options.WORKLOADS) == workload_names()
-    assert list(options.MANAGED) == list(SERVERS) and options.FAULTS == KINDS
+    assert list(options.MANAGED) == list(MANAGED) and options.FAULTS == KINDS and options.READ_FROM == READ_FROM
 
 
 # --- addresses and adapters

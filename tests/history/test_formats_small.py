@@ -496,6 +496,21 @@ def test_isopredict(loaded: Load) -> None:
         assert [history.place(t) for t in range(3)] == ["line 5", "line 2", "line 4"]
 
 
+def test_isopredict_sets(loaded: Load) -> None:
+    events = (
+        "INSERT[k] to Set[s] Txn(1, 0)",
+        "CONTAINS[k] in Set[s] From(1, 0) Txn(2, 0)",
+        "DELETE[k] from Set[s] Txn(2, 0)",
+        "CONTAINS[j] in Set[s] From(0, 0) Txn(2, 0)",
+    )
+    history = loaded("\n".join(events))
+    assert history.format == "isopredict"
+    assert plain(history) == [
+        [("committed", [("w", "Set(s:k)", "1,0")])],
+        [("committed", [("r", "Set(s:k)", "1,0"), ("w", "Set(s:k)", "2,0"), ("r", "Set(s:j)", None)])],
+    ]
+
+
 @pytest.mark.parametrize(
     ("line", "part"),
     [
@@ -505,8 +520,11 @@ def test_isopredict(loaded: Load) -> None:
         ("WRITE KEY[x] Txn(1)", "not an event"),
         ("WRITE KEY[x Txn(1, 0)", "not an event"),
         ("WRITE KEY[x] Txn(1, KEY[x] Txn(1, 0)", "not an event"),
-        ("INSERT[k] to Set[s] Txn(1, 0)", "sets are not supported"),
-        ("DELETE KEY[k] From Set(s) Txn(1, 0)", "sets are not supported"),
+        ("INSERT[k] to Set[s] From(2, 0) Txn(1, 0)", "From"),
+        ("CONTAINS[k] in Set[s] Txn(1, 0)", "From"),
+        ("CONTAINS[k] in Set[s] From(1, 0) Txn(0, 0)", "initial state"),
+        ("INSERT[k] from Set[s] Txn(1, 0)", "not an event of a set"),
+        ("DELETE KEY[k] From Set(s) Txn(1, 0)", "not an event of a set"),
         ("WRITE KEY[x] Txn(1, 99999999999999999999)", "64 bits"),
         ("\udcff", "UTF-8"),
     ],
@@ -521,7 +539,7 @@ def test_isopredict_rejects(loaded: Load, line: str, part: str) -> None:
 
 @pytest.mark.parametrize("format", ["dbcop-hist", "dbcop-yaml", "awdit", "isopredict"])
 @pytest.mark.parametrize(
-    "start", ["", "[x", "[x:=1", "[x:=1]", "- - events:", "    - write:", "w", "w 1", "WRITE KEY[x]"]
+    "start", ["", "[x", "[x:=1", "[x:=1]", "- - events:", "    - write:", "w", "w 1", "WRITE KEY[x]", "INSERT[k] to"]
 )
 @pytest.mark.parametrize("filler", [" ", "-", "1", "] ", "[", "1 "])
 def test_long_lines_take_no_quadratic_time(loaded: Load, format: str, start: str, filler: str) -> None:

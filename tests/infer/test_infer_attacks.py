@@ -1,5 +1,6 @@
 """Programs that break their invariant in ways that a hasty engine overlooks: none is proved, all are found."""
 
+import json
 import sys
 
 import pytest
@@ -280,3 +281,105 @@ def test_a_key_is_inserted_that_another_deleted_since_the_snapshot():
 
     app.explore(rows={"door": 1}, door__is_open=(0, 1))
     is_broken(app, "enter", SI)
+
+
+def told(tmp_path, store, name, text):
+    """What is said of each level of a transaction."""
+    path = tmp_path / "app.sql"
+    path.write_text(text)
+    done = CliRunner().invoke(cli, ["infer", str(path), "--store", store, "--prove", "--format", "json"])
+    assert done.exit_code in (0, 1, 3), done.output
+    (txn,) = (txn for txn in json.loads(done.stdout)["transactions"] if txn["name"] == name)
+    return {name: level["answer"] for name, level in txn["levels"].items()}
+
+
+@pytest.mark.parametrize("conflict", ["DO NOTHING", "(id) DO UPDATE SET v = t.v"])
+def test_on_conflict_looks_at_what_is_there_now(conflict, tmp_path):
+    """At REPEATABLE READ, too: a row that the snapshot shows may be gone, and then it is inserted."""
+    levels = told(
+        tmp_path,
+        "postgresql",
+        "keep",
+        f"""CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL);
+CREATE TABLE s (id INT PRIMARY KEY, open INT NOT NULL);
+-- transaction: keep()
+SELECT open INTO o FROM s WHERE id = 1;
+IF :o = 1 THEN INSERT INTO t VALUES (1, 0) ON CONFLICT {conflict}; END IF;
+-- transaction: close()
+UPDATE s SET open = 0 WHERE id = 1;
+DELETE FROM t WHERE id = 1;
+-- invariant: opened
+(SELECT COUNT(*) FROM s WHERE id = 1 AND open = 1) = 0 OR (SELECT COUNT(*) FROM t WHERE id = 1) = 1;
+-- invariant: closed
+(SELECT COUNT(*) FROM s WHERE id = 1 AND open <> 1) = 0 OR (SELECT COUNT(*) FROM t WHERE id = 1) = 0;
+""",
+    )
+    assert levels["SI"] == "violated" and levels["SER"] != "violated"
+
+
+@pytest.mark.parametrize(
+    "store, level, answer", [("postgresql", "SI", "violated"), ("mysql", "RR", "no violation found")]
+)
+def test_an_old_snapshot_shows_the_row_that_is_gone_beside_the_new_one(store, level, answer, tmp_path):
+    """PostgreSQL shows both; in InnoDB the new one is a version of the same record."""
+    levels = told(
+        tmp_path,
+        store,
+        "again",
+        """CREATE TABLE t (id INT PRIMARY KEY);
+CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL);
+-- transaction: again(i)
+SELECT COUNT(*) INTO c FROM t;
+INSERT INTO t VALUES (1);
+SELECT COUNT(*) INTO d FROM t;
+UPDATE u SET w = :d WHERE id = :i;
+-- transaction: remove()
+DELETE FROM t WHERE id = 1;
+-- invariant: one
+(SELECT COUNT(*) FROM t WHERE id <> 1) = 0;
+-- invariant: most
+(SELECT COUNT(*) FROM u WHERE w > 1) = 0;
+""",
+    )
+    assert levels[level] == answer
+
+
+@pytest.mark.parametrize("lock", ["", " FOR UPDATE"])
+@pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
+def test_one_of_several_rows_is_any_of_them(key, lock, tmp_path):
+    """A scan finds them in whatever order they lie there, which is not that of their keys."""
+    levels = told(
+        tmp_path,
+        "postgresql",
+        "pick",
+        f"""CREATE TABLE t (id INT{key} NOT NULL, g INT NOT NULL);
+CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL);
+-- transaction: pick()
+SELECT id INTO x FROM t WHERE g = 1{lock};
+SELECT COUNT(*) INTO c FROM t WHERE g = 1 AND id < :x;
+IF :c >= 1 THEN UPDATE u SET w = -1 WHERE id = 1; END IF;
+-- invariant: positive
+(SELECT COUNT(*) FROM u WHERE w < 0) = 0;
+""",
+    )
+    assert set(levels.values()) == {"violated"}
+
+
+def test_a_loop_takes_its_rows_in_any_order(tmp_path):
+    levels = told(
+        tmp_path,
+        "postgresql",
+        "climb",
+        """CREATE TABLE t (id INT PRIMARY KEY);
+CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL, down INT NOT NULL);
+-- transaction: climb()
+UPDATE u SET w = 0 WHERE id = 1;
+FOR r IN SELECT id FROM t WHERE id > 0 LOOP
+  UPDATE u SET down = 1 WHERE id = 1 AND w > r.id;
+  UPDATE u SET w = r.id WHERE id = 1;
+END LOOP;
+-- invariant: upwards
+(SELECT COUNT(*) FROM u WHERE down = 1) = 0;
+""",
+    )
+    assert set(levels.values()) == {"violated"}

@@ -10,15 +10,24 @@ from plume_py.infer.run.server import STORE_OF
 from plume_py.infer.stores import STORES
 from plume_py.levels import NAMES, RUNNABLE
 from plume_py.levels.databases import DATABASES, MYSQL
+from plume_py.levels.stores import ALL
 
-SETTINGS = [(database, setting) for database in DATABASES.values() for setting in database.settings]
+SETTINGS = [(database, setting) for database in ALL.values() for setting in database.settings]
 ROWS = pytest.mark.parametrize(
     "database, setting", SETTINGS, ids=[f"{database.name}-{setting.spelled}" for database, setting in SETTINGS]
 )
 # Schemes of addresses that are other names for a database, and stores that are.
-ALSO = {"postgres": "postgresql", "mariadb": "mysql", "mixiso-levels": "mixiso"}
+ALSO = {"postgres": "postgresql", "mariadb": "mysql", "valkey": "redis", "mixiso-levels": "mixiso"}
 
-DRIVERS = {"postgresql": "psycopg", "postgres": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
+DRIVERS = {
+    "postgresql": "psycopg",
+    "postgres": "psycopg",
+    "mysql": "pymysql",
+    "mariadb": "pymysql",
+    "duckdb": "duckdb",
+    "sqlalchemy": "sqlalchemy",
+    "firebird": "firebird.driver",
+}
 
 
 def adapter_of(scheme):
@@ -28,7 +37,7 @@ def adapter_of(scheme):
 
 
 def database_of(name):
-    return DATABASES[ALSO.get(name, name)]
+    return ALL[ALSO.get(name, name)]
 
 
 @ROWS
@@ -40,7 +49,7 @@ def test_every_row_has_a_reason_and_its_source(database, setting):
     assert not setting.beside_weaker or database[setting.beside_weaker] is not setting
 
 
-@pytest.mark.parametrize("database", DATABASES.values(), ids=lambda database: database.name)
+@pytest.mark.parametrize("database", ALL.values(), ids=lambda database: database.name)
 def test_settings_are_told_apart(database):
     spelled = [setting.spelled for setting in database.settings]
     assert len(set(spelled)) == len(spelled)
@@ -83,7 +92,7 @@ def test_infer_runs_statements_as_the_table_says(name):
 
 def test_every_row_is_read_by_somebody():
     read = {database_of(name).name for name in (*SCHEMES, *CATALOGUES, *STORES)}
-    assert read == set(DATABASES)
+    assert read == set(ALL)
 
 
 def test_the_command_line_offers_what_there_is():

@@ -53,12 +53,14 @@ def test_a_replaced_row_is_a_conflict_at_repeatable_read(engine, begin) -> None:
     assert one.result() == 1 if not is_postgresql(engine) else "serialize" in str(one.result())
 
 
-def test_an_insert_that_waited_goes_on_with_its_old_snapshot(engine, begin) -> None:
+@pytest.mark.parametrize("upsert", [False, True])
+def test_an_insert_that_waited_goes_on_with_its_old_snapshot(upsert, engine, begin) -> None:
     """The row that was in its way is gone again, so it fails nowhere; nor does it see what the other has written."""
+    conflict = " ON CONFLICT (id) DO UPDATE SET id = 1" if is_postgresql(engine) else " ON DUPLICATE KEY UPDATE id = 1"
     other, one = begin(RR), begin(RR)
     assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
     other("INSERT INTO m VALUES (1)"), other("UPDATE t SET v = 1 WHERE id = 1"), other("DELETE FROM m WHERE id = 1")
-    one.waits("INSERT INTO m VALUES (1)")
+    one.waits("INSERT INTO m VALUES (1)" + (conflict if upsert else ""))
     other.commit()
     assert one.result() == 1 and one("SELECT v FROM t WHERE id = 1") == [(0,)]
     one.commit()
@@ -228,3 +230,42 @@ def test_update_from_does_not_ask_the_other_table_again(engine, begin) -> None:
     assert one.result() == 1
     one.commit()
     assert engine.ask("SELECT v FROM t WHERE id = 1") == [(10,)]
+
+
+@pytest.mark.parametrize("level", [RC, RR])
+@pytest.mark.parametrize("does", ["nothing", "update"])
+def test_an_insert_on_conflict_looks_at_what_is_there_now(does, level, engine, begin) -> None:
+    """A row that the snapshot still shows is gone, so it is inserted, whatever was to be done instead."""
+    insert = {
+        ("postgresql", "nothing"): "INSERT INTO t VALUES (1, 5, 5) ON CONFLICT DO NOTHING",
+        ("postgresql", "update"): "INSERT INTO t VALUES (1, 5, 5) ON CONFLICT (id) DO UPDATE SET v = 9",
+        ("mariadb", "nothing"): "INSERT IGNORE INTO t VALUES (1, 5, 5)",
+        ("mariadb", "update"): "INSERT INTO t VALUES (1, 5, 5) ON DUPLICATE KEY UPDATE v = 9",
+    }[engine.kind, does]
+    other, one = begin(level), begin(level)
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other("DELETE FROM t WHERE id = 1"), other.commit()
+    assert one(insert) == 1
+    one.commit()
+    assert engine.ask("SELECT v FROM t WHERE id = 1") == [(5,)]
+
+
+def test_an_old_snapshot_shows_the_row_that_is_gone_beside_the_new_one(engine, begin) -> None:
+    """In PostgreSQL, which refuses to update it, though; in InnoDB they are versions of one record."""
+    other, one = begin(RR), begin(RR)
+    assert one("SELECT COUNT(*) FROM t") == [(3,)]
+    other("DELETE FROM t WHERE id = 1"), other.commit()
+    assert one("INSERT INTO t VALUES (1, 5, 5)") == 1
+    assert one("SELECT COUNT(*) FROM t") == [(4 if is_postgresql(engine) else 3,)]
+    changed = one("UPDATE t SET v = v + 1 WHERE id = 1")
+    assert "serialize" in str(changed) if is_postgresql(engine) else changed == 1
+
+
+@pytest.mark.parametrize(
+    "statement", ["SELECT v FROM t WHERE id = 9 FOR UPDATE", "SELECT v FROM t WHERE v = 9 FOR UPDATE"]
+)
+def test_who_finds_no_row_to_lock_holds_nothing(statement, begin) -> None:
+    other, one = begin(RC), begin(RC)
+    assert one(statement) == []
+    assert other("INSERT INTO t VALUES (9, 0, 9)") == 1 and other("UPDATE t SET v = 9 WHERE id = 1") == 1
+    other.commit()

@@ -1,7 +1,7 @@
 """Prediction by trying everything, written from docs/predict.md and sharing nothing with ``plume_py.predict``.
 
-A history is plain data as for ``oracle``: sessions of transactions ``(status, ops)``, here all committed, initial value
-0, values unique per key.
+A history is plain data as for ``oracle``: sessions of transactions ``(status, ops)``, here committed or of unknown
+outcome, initial value 0, values unique per key.
 """
 
 from itertools import product
@@ -15,7 +15,7 @@ class Plain:
     """The observed run: events by session (reads of own writes are none), and who wrote what."""
 
     def __init__(self, sessions):
-        self.sessions = sessions
+        sessions = self.sessions = [[txn for txn in session if _counts(txn, sessions)] for session in sessions]
         self.events = []  # by session: (transaction of the session, place in it, kind, key, value)
         for session in sessions:
             events = [(t, i, *op) for t, (_, ops) in enumerate(session) for i, op in enumerate(ops)]
@@ -30,6 +30,11 @@ class Plain:
                     self.writer[key, value] = (s, position)
                     self.values[key].append(value)
 
+    def known(self, s, p, changed):
+        """Is it known what this event saw? Of a read of unknown outcome, only where it was free to choose."""
+        t, _, kind, _, _ = self.events[s][p]
+        return kind == "w" or self.sessions[s][t][0] == "committed" or (s, p) in changed
+
     def boundaries(self, strict):
         """Every choice of boundaries: a read position per session (relaxed: the last read of a transaction) or END."""
         for events in self.events:
@@ -39,12 +44,22 @@ class Plain:
             yield [END, *reads]
 
 
+def _counts(txn, sessions):
+    """Committed, or read by somebody who is."""
+    committed = [ops for session in sessions for status, ops in session if status == "committed"]
+    seen = {op[1:] for ops in committed for op in ops if op[0] == "r"}
+    return txn[0] == "committed" or any(op[0] == "w" and op[1:] in seen for op in txn[1])
+
+
 def _writes(txn, key, start=0, end=None):
     return any(op[:2] == ("w", key) for op in txn[1][start:end])
 
 
 def runs(sessions, strict):
-    """Every run within a boundary, as sessions of committed transactions."""
+    """Every run within a boundary, as sessions of committed transactions, and the same with later writes.
+
+    Those are what a boundary transaction wrote behind its boundary in the observed run.
+    """
     plain = Plain(sessions)
     for ends in product(*plain.boundaries(strict)):
         inside = [_inside(events, end, strict) for events, end in zip(plain.events, ends, strict=True)]
@@ -77,7 +92,7 @@ def _run(plain, ends, inside, changed):
             if t:
                 edges.add(((s, t - 1), (s, t)))
             value = changed.get((s, p), value)
-            if kind == "r" and value != 0:
+            if kind == "r" and value != 0 and plain.known(s, p, changed):
                 s1, p1 = plain.writer[key, value]
                 t1 = plain.events[s1][p1][0]
                 if p1 not in inside[s1] or (s1, t1) == (s, t) or (s1 == s and t1 > t):
@@ -88,32 +103,37 @@ def _run(plain, ends, inside, changed):
         return None
     cut = {(s, plain.events[s][end][0]) for s, end in enumerate(ends) if end is not END}
     late = {b for a, b in after if a in cut}
-    result = []
+    run, committed, there = [], [], set()
     for s, session in enumerate(plain.sessions):
-        kept = [[] for _ in session]
-        for p in inside[s]:
-            t, _, kind, key, value = plain.events[s][p]
-            if (s, t) not in late:
+        kept, later = [[] for _ in session], [[] for _ in session]
+        for p, (t, _, kind, key, value) in enumerate(plain.events[s]):
+            if (s, t) in late:
+                continue
+            if p in inside[s] and not plain.known(s, p, changed):
+                there.add((s, t))
+            elif p in inside[s]:
                 kept[t].append((kind, key, changed.get((s, p), value)))
-        result.append([("committed", ops) for ops in kept if ops])
-    return result
+            elif kind == "w" and (kept[t] or (s, t) in there):
+                later[t].append((kind, key, value))
+        run.append([("committed", ops) for ops in kept if ops])
+        committed.append([("committed", ops + more) for ops, more in zip(kept, later, strict=True) if ops or more])
+    return run, committed
 
 
 def predictable(sessions, level, strict, target="SER", cache=None):
-    """Is there a run that keeps the level and breaks the target?"""
+    """Is there a run that keeps the level, later writes included, and breaks the target without them?"""
     cache = {} if cache is None else cache
-    for run in runs(sessions, strict):
-        name = repr(run)
-        facts = cache.get(name)
-        if facts is None:
-            facts = cache[name] = oracle.Facts(run, 0)
-            facts.verdicts = {}
-        if not _holds(facts, target) and _holds(facts, level):
-            return True
-    return False
+    return any(
+        not _holds(run, target, cache) and _holds(committed, level, cache) for run, committed in runs(sessions, strict)
+    )
 
 
-def _holds(facts, level):
+def _holds(run, level, cache):
+    name = repr(run)
+    facts = cache.get(name)
+    if facts is None:
+        facts = cache[name] = oracle.Facts(run, 0)
+        facts.verdicts = {}
     if level not in facts.verdicts:
         facts.verdicts[level] = oracle.satisfies(facts, level)
     return facts.verdicts[level]

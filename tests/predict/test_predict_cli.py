@@ -18,7 +18,7 @@ def isocheck(*arguments: str):
 
 def test_predicted_is_1_and_none_is_0() -> None:
     assert isocheck("predict", DEPOSITS, "--boundary", "relaxed").exit_code == 1
-    done = isocheck("predict", DEPOSITS, "--exact", "--level", "SI")
+    done = isocheck("predict", DEPOSITS, "--level", "SI")
     assert done.exit_code == 0 and "none predicted" in done.output
 
 
@@ -35,7 +35,7 @@ def test_files(tmp_path) -> None:
 def test_json() -> None:
     done = isocheck("predict", DEPOSITS, "--boundary", "relaxed", "--format", "json", "--count", "3")
     data = json.loads(done.output)
-    assert data["predicted"] is True and data["strategy"] == "approximate-relaxed"
+    assert data["predicted"] is True and data["strategy"] == "exact-relaxed"
     assert data["predictions"][0]["changes"] == [
         {"transaction": "deposit-2", "key": "balance", "observed": "deposit-1", "predicted": None}
     ]
@@ -53,6 +53,12 @@ def test_a_history_that_breaks_the_target_is_shown(tmp_path) -> None:
     assert done.exit_code == 1 and "no read changes" in done.output
 
 
+def test_window() -> None:
+    done = isocheck("predict", DEPOSITS, "--window", "2", "--boundary", "relaxed")
+    assert done.exit_code == 1 and "(exact-relaxed, 2 transactions in a row): 1 predicted" in done.output
+    assert isocheck("predict", DEPOSITS, "--window", "2", "--even-if-broken").exit_code == 2
+
+
 def test_sweep() -> None:
     done = isocheck("predict", DEPOSITS, "--sweep", "--boundary", "relaxed")
     assert done.exit_code == 1 and done.output.rstrip().endswith(": PSI")
@@ -62,6 +68,29 @@ def test_a_program_is_replayed() -> None:
     done = isocheck("predict", "--program", "smallbank", "--seed", "3", "--boundary", "relaxed", "--verbose")
     assert done.exit_code == 1
     assert "replayed: it comes true" in done.output and "Dangerous reads" in done.output and "clauses" in done.output
+
+
+def test_a_prediction_that_does_not_come_true_is_0_with_a_note(monkeypatch) -> None:
+    from plume_py.predict.store.replay import Validation
+
+    arguments = ("predict", "--program", "smallbank", "--seed", "3", "--boundary", "relaxed")
+    monkeypatch.setattr(Validation, "validated", False)
+    done = isocheck(*arguments)
+    assert done.exit_code == 0 and "it does not come true" in done.output
+    assert "did not come true when the program was replayed; there may be another" in done.stderr
+    swept = isocheck(*arguments, "--sweep")
+    assert "could go wrong" not in swept.output and "none comes true" in swept.output
+
+
+def test_what_snapshot_isolation_refuses_is_not_predicted() -> None:
+    done = isocheck("predict", "--program", "smallbank", "--seed", "2", "--level", "SI")
+    assert done.exit_code == 0 and "none predicted" in done.output
+
+
+def test_a_sweep_of_a_program_replays() -> None:
+    done = isocheck("predict", "--program", "smallbank", "--seed", "2", "--sweep")
+    assert done.exit_code == 1 and "none predicted" in done.output
+    assert done.output.splitlines()[-1].startswith("  cheapest level without a prediction that comes true")
 
 
 def test_undecided_is_3(monkeypatch) -> None:

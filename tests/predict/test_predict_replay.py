@@ -11,9 +11,10 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import INITIAL
 from plume_py.predict.predictor.predictor import predict
+from plume_py.predict.store.application import PlannedTransaction
 from plume_py.predict.store.exploration import explore
 from plume_py.predict.store.legality import CheckedRules, SerialRules, WeakRules, rules_for
-from plume_py.predict.store.program import PROGRAMS, PlannedTransaction, SeededProgram, observed_run, program, run
+from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program, run
 from plume_py.predict.store.replay import replay
 from plume_py.predict.store.store import Conflict, Latest, RandomLegal, Rollback, Store
 
@@ -205,6 +206,17 @@ def test_predictions_come_true(name: str) -> None:
             assert all("aborts" in line for line in validation.divergences)
             found += validation.validated
     assert found
+
+
+@pytest.mark.parametrize("level", ["PSI", "SI"])
+def test_no_prediction_is_refused_by_its_level(level: str) -> None:
+    """What a boundary transaction goes on to write counts, and what it goes on to read leaves its commit possible."""
+    for seed, boundary in product(range(10), ("strict", "relaxed")):
+        workload = SeededProgram(program("smallbank"), seed)
+        observed = observed_run(workload)
+        for prediction in predict(observed, level, boundary=boundary).predictions:
+            validation = replay(workload, observed, prediction, level)
+            assert validation.validated and not validation.diverged
 
 
 class Withdrawal:

@@ -12,23 +12,9 @@ from paths import ROOT
 from program import PATIENCE
 
 from plume_py import check, load
-from plume_py.cli.main import main
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 LEVEL = "from plume_py.synth import level\n@level\n"
-
-
-@pytest.fixture
-def isocheck(capfd, monkeypatch):
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["isocheck", *map(str, args)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capfd.readouterr()
-        assert "Traceback" not in printed.err
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def test_found_written_and_checked_again(isocheck, tmp_path):
@@ -219,7 +205,11 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
         ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.all([not h.so[0, 0]])", 2, "no formula"),
         ("from plume_py.synth import level\n@level\ndef mine(h, w): return w.vis[0, 1]", 2, 'form="vis"'),
         ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.nothing", 2, "no attribute"),
-        ("from plume_py.synth import level\n@level(form='x')\ndef mine(h, w): return 1", 4, "use co, vis or history"),
+        (
+            "from plume_py.synth import level\n@level(form='x')\ndef mine(h, w): return 1",
+            4,
+            "use co, vis, history or axiom",
+        ),
         ("\0", 4, "null bytes"),
         ("class E(Exception):\n  def __str__(self): 1 / 0\nraise E", 4, "E; correct the file"),
         ("raise BaseException('odd')", 4, "BaseException: odd"),

@@ -7,6 +7,7 @@ the cases that a fixed order or a fixed history decides beforehand. Equal gates 
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
+from typing import Protocol
 
 from plume_py.base.limits import Limits
 from plume_py.base.logic.sat import Solver
@@ -20,6 +21,16 @@ FALSE: Literal = -1
 CLAUSES = 10_000
 
 
+class ChosenOrder(Protocol):
+    """A total order that the solver chooses, of ``size`` things."""
+
+    size: int
+
+    def before(self, a: int, b: int) -> Literal:
+        """Does a come before b?"""
+        ...
+
+
 class Formula:
     """Variables, gates over them, and what is required of them."""
 
@@ -28,6 +39,10 @@ class Formula:
         self._solver = Solver()
         self._limits = limits or Limits()
         self._gates: dict[tuple[Literal, ...], Literal] = {}
+        # by relation: a literal for "it has no cycle", and an order that then contains it
+        self.orders: dict[tuple[tuple[Literal, ...], ...], tuple[Literal, ChosenOrder]] = {}
+        # by literal, what it says, for explanations; nothing is noted where nobody asks for one
+        self.notes: dict[Literal, object] | None = None
         self._model: list[int] = []
         self._failed: frozenset[Literal] = frozenset()
         self.variables, self.clauses = 1, 0
@@ -68,6 +83,18 @@ class Formula:
             self.require(-gate, part)
         self.require(gate, *(-part for part in parts))
         return gate
+
+    def conjuncts(self, literal: Literal) -> list[Literal]:
+        """What has to be true for this to be true, as long as all of it has to be."""
+        parts_of = {gate: parts for parts, gate in self._gates.items()}
+        found, left = dict[Literal, None](), [literal]
+        while left:
+            part = left.pop()
+            if part in parts_of:
+                left += parts_of[part]
+            elif part != TRUE:
+                found[part] = None
+        return list(found)
 
     def any_of(self, literals: Iterable[Literal]) -> Literal:
         """A literal that is true exactly when one of ``literals`` is."""

@@ -15,6 +15,8 @@ fractured-commits   a commit becomes visible key by key                         
 stale-reads         single reads return an older version                                -            RC
 dirty-reads         writes are visible before they commit, and some then abort          -            RC
 ==================  ==================================================================  ===========  ============
+
+``&chance=0.01`` says how often those strike that are drawn (lost-causality, stale-reads, dirty-reads).
 """
 
 import random
@@ -40,7 +42,7 @@ BUGS = (
     "dirty-reads",
 )
 
-# How often a bug strikes, how far back it reaches, and how long a commit stays half done.
+# How often a bug strikes unless the address says so, how far back it reaches, and how long a commit stays half done.
 CHANCE = 0.3
 REACH = 6
 HALF_DONE = 0.002
@@ -56,13 +58,14 @@ class BrokenAdapter(Adapter):
     isolations = promises(BROKEN)
 
     def __init__(self, setup: Setup) -> None:
-        """``broken:?bug=NAME&seed=N``."""
+        """``broken:?bug=NAME&seed=N&chance=P``."""
         super().__init__(setup)
         query = parse_qs(urlsplit(setup.url).query)
         self.bug = query.get("bug", ["none"])[0]
         if self.bug not in BUGS:
             raise IsocheckError(f"unknown bug {self.bug!r:.40}; use one of {' '.join(BUGS)}")
         self._seed = query.get("seed", ["0"])[0]
+        self.chance = _chance(query.get("chance", [str(CHANCE)])[0])
         self.lock = threading.Lock()
         self.versions: dict[str, list[Version]] = {}
         self.committers: list[int] = [-1]  # of each commit, by number
@@ -93,6 +96,16 @@ class BrokenAdapter(Adapter):
         self.versions = {}
 
 
+def _chance(text: str) -> float:
+    try:
+        chance = float(text)
+    except ValueError:
+        chance = -1.0
+    if not 0 <= chance <= 1:
+        raise IsocheckError(f"chance={text!r:.40} is no share; use a number from 0 to 1")
+    return chance
+
+
 class _Client(Connection):
     def __init__(self, store: BrokenAdapter, number: int, rng: random.Random) -> None:
         self._store = store
@@ -117,7 +130,9 @@ class _Client(Connection):
             elif self._store.bug == "lost-causality":
                 recent = range(max(1, newest - REACH), newest + 1)
                 self._hidden = {
-                    c for c in recent if self._rng.random() < CHANCE and self._store.committers[c] != self._number
+                    c
+                    for c in recent
+                    if self._rng.random() < self._store.chance and self._store.committers[c] != self._number
                 }
 
     def read(self, key: str) -> Value:
@@ -132,7 +147,7 @@ class _Client(Connection):
         bug = self._store.bug
         if bug in ("dirty-reads", "fractured-commits"):
             return versions[-1][2]
-        if bug == "stale-reads" and self._rng.random() < CHANCE:
+        if bug == "stale-reads" and self._rng.random() < self._store.chance:
             return versions[max(0, len(versions) - 1 - self._rng.randrange(REACH))][2]
         for number, _, value in reversed(versions):
             if number <= self._snapshot and number not in self._hidden:
@@ -158,7 +173,7 @@ class _Client(Connection):
     def commit(self) -> None:
         store = self._store
         if store.bug == "dirty-reads":
-            if self._written and self._rng.random() < CHANCE:
+            if self._written and self._rng.random() < self._store.chance:
                 raise AbortedError("refused, though others may have seen it")
             return
         with store.lock:

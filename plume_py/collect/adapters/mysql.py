@@ -56,6 +56,7 @@ class MysqlAdapter(SqlAdapter):
     def settings(self) -> dict[str, str]:
         """What decides how much a commit is worth, and what a snapshot is."""
         names = "'innodb_flush_log_at_trx_commit','sync_binlog','innodb_snapshot_isolation','tx_isolation',"
+        names += "'wsrep_on','wsrep_sync_wait',"
         rows = self.ask(f"SHOW VARIABLES WHERE Variable_name IN ({names}'transaction_isolation')")
         return {str(name): str(value) for name, value in rows}
 
@@ -63,6 +64,16 @@ class MysqlAdapter(SqlAdapter):
         """It is remembered, so that it can be ended."""
         connection = _Connection(self)
         self._threads[connection.thread] = time.monotonic()
+        return connection
+
+    def connect_session(self, session: int) -> SqlConnection:
+        """A node of a cluster that has lost the others takes connections, and then refuses everything: try it."""
+        connection = self.connect()
+        try:
+            connection.run(f"SELECT k FROM {self.setup.table} LIMIT 1")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def is_refusal(self, error: Exception) -> bool:
@@ -78,6 +89,12 @@ class MysqlAdapter(SqlAdapter):
         """``KILL``."""
         assert isinstance(connection, _Connection)
         self._end_thread(connection.thread)
+
+    def is_waiting(self, connection: Connection) -> bool:
+        """By InnoDB's table of transactions."""
+        assert isinstance(connection, _Connection)
+        waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = %s AND trx_state = 'LOCK WAIT'"
+        return bool(self.ask(waits, [connection.thread]))
 
     def end_leftovers(self) -> bool:
         """By the server's list of processes."""
@@ -109,11 +126,12 @@ class MysqlAdapter(SqlAdapter):
             charset="utf8mb4",
         )
         with connection.cursor() as cursor:
-            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {limit}")
+            with suppress(pymysql.MySQLError):  # servers that only speak the protocol may not know it
+                cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {limit}")
             for name, value in self.setup.session_settings.items():
                 if not name.replace("_", "").isalnum():
                     raise IsocheckError(f"not the name of a setting: {name!r:.40}")
-                cursor.execute(f"SET SESSION {name} = %s", [value])
+                cursor.execute(f"SET SESSION {name} = %s", [_literal(value)])
         return connection
 
 
@@ -135,6 +153,16 @@ class _Connection(SqlConnection):
     def abandon(self) -> None:
         with suppress(OSError, AttributeError):
             self.connection._sock.shutdown(socket.SHUT_RDWR)
+
+
+def _literal(value: str) -> str | int | float:
+    """A setting's value as the driver should write it: numbers without quotes, which the server would refuse."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            number: int | float = kind(value)
+            if number - number == 0:  # not infinite, nor "nan", which are words
+                return number
+    return value
 
 
 def _number(error: Exception) -> int:

@@ -22,6 +22,12 @@ _REFUSED_CLASSES = ("23", "40")
 _REFUSED_STATES = ("57014", "55P03")
 _COMPLETION_UNKNOWN = "40003"
 
+# Settings for the header of the history.
+_TOLD = ("fsync", "synchronous_commit", "max_connections", "default_transaction_isolation", "deadlock_timeout")
+# Clients that wait for each other wait so long until the server looks for the cycle. A second, which is usual, is most
+# of a run; only some users may set it.
+_DEADLOCK = {"deadlock_timeout": "50ms"}
+
 
 class PostgresAdapter(SqlAdapter):
     """A server of PostgreSQL."""
@@ -36,6 +42,8 @@ class PostgresAdapter(SqlAdapter):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._application = f"isocheck {setup.table}"
+        self._is_pooled: bool | None = None  # is there a pooler between us and the server? Known after the first answer
+        self._own_settings = dict(_DEADLOCK)
 
     def version(self) -> str:
         """``server_version``."""
@@ -43,8 +51,21 @@ class PostgresAdapter(SqlAdapter):
 
     def settings(self) -> dict[str, str]:
         """What decides how much a commit is worth."""
-        names = ("fsync", "synchronous_commit", "max_connections", "default_transaction_isolation")
-        return {name: str(self._scalar(f"SHOW {name}")) for name in names}
+        known: dict[str, str] = {}
+        for name in _TOLD:
+            with suppress(psycopg.Error):  # servers that only speak the protocol do not know all of them
+                known[name] = str(self._scalar(f"SHOW {name}"))
+        return known
+
+    def is_replica(self) -> bool:
+        """A standby is always recovering."""
+        with suppress(psycopg.ProgrammingError):  # a server that only speaks the protocol
+            return bool(self._scalar("SELECT pg_is_in_recovery()"))
+        return False
+
+    def variants(self, isolation: str) -> tuple[str, ...]:
+        """Standbys refuse to be serializable; repeatable read is the most that they have."""
+        return ("repeatable read",) if isolation == "serializable" else ()
 
     def connect(self) -> SqlConnection:
         """By its application name it can be told from others'."""
@@ -66,28 +87,75 @@ class PostgresAdapter(SqlAdapter):
         with suppress(psycopg.Error):  # it is gone already
             self.ask("SELECT pg_terminate_backend(%s)", [connection.backend])
 
+    def is_waiting(self, connection: Connection) -> bool:
+        """``pg_blocking_pids``."""
+        assert isinstance(connection, _Connection)
+        return bool(self.ask("SELECT cardinality(pg_blocking_pids(%s)) > 0", [connection.backend])[0][0])
+
     def end_leftovers(self) -> bool:
         """The backends whose clients have gone."""
         others = "FROM pg_stat_activity WHERE application_name = %s AND pid <> pg_backend_pid()"
-        self.ask(f"SELECT pg_terminate_backend(pid) {others}", [self._application])
-        return bool(self.ask(f"SELECT pid {others}", [self._application]))
+        if self._is_pooled:  # what is idle there is the pooler's, and not at work for us
+            others += " AND state <> 'idle'"
+        try:
+            self.ask(f"SELECT pg_terminate_backend(pid) {others}", [self._application])
+            return bool(self.ask(f"SELECT pid {others}", [self._application]))
+        except psycopg.ProgrammingError:  # a server that only speaks the protocol, and keeps no such table
+            return False
 
     def open(self) -> Any:
         """With limits of time for statements and locks."""
+        connection = self._dialled()
+        if self._is_pooled is None:
+            self._is_pooled = _is_pooled(connection)
+        if self._is_pooled:
+            self._take_care(connection)
+            return connection
+        self._prefer(connection)
+        for name, value in self.setup.session_settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+        return connection
+
+    def _dialled(self) -> Any:
         limit = max(1, round(1000 * self.setup.timeout))
         # A scan of the whole table, which is cheap for a small one, would count as a read of every row.
         own = f"-c lock_timeout={limit} -c statement_timeout={limit} -c enable_seqscan=off"
         theirs = conninfo_to_dict(self.setup.url).get("options") or ""  # a search_path, say
-        connection = psycopg.connect(
-            self.setup.url,
-            autocommit=True,  # BEGIN and COMMIT are ours
-            connect_timeout=max(2, round(self.setup.timeout)),
-            application_name=self._application,
-            options=f"{theirs} {own}".strip(),
-        )
-        for name, value in self.setup.session_settings.items():
-            connection.execute("SELECT set_config(%s, %s, false)", [name, value])
-        return connection
+        how: dict[str, Any] = {
+            "autocommit": True,  # BEGIN and COMMIT are ours
+            "connect_timeout": max(2, round(self.setup.timeout)),
+            "application_name": self._application,
+        }
+        try:
+            return psycopg.connect(self.setup.url, options=f"{theirs} {own}".strip(), **how)
+        except psycopg.OperationalError as error:
+            if theirs or "startup parameter" not in str(error):  # which poolers refuse, as it is for one connection
+                raise
+            return psycopg.connect(self.setup.url, **how)
+
+    def _take_care(self, connection: Any) -> None:
+        """What belongs to a connection of the server may be met by another client's transaction behind a pooler.
+
+        So are prepared statements: each connection of the driver numbers its own, and may be answered by another's.
+        """
+        if self.setup.session_settings:
+            connection.close()
+            raise IsocheckError(
+                "there is a pooler between isocheck and PostgreSQL, so a setting is nobody's own:"
+                " leave --set out, or give the address of the server itself"
+            )
+        self.can_kill = False  # the numbers of backends are the pooler's
+        connection.prepare_threshold = None
+
+    def _prefer(self, connection: Any) -> None:
+        """Our own settings, as far as this user may set them."""
+        for name, value in list(self._own_settings.items()):
+            try:
+                connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+            except psycopg.Error:
+                if connection.broken:
+                    raise
+                self._own_settings.pop(name, None)  # nor may the others
 
     def _scalar(self, query: str) -> object:
         return self.ask(query)[0][0]
@@ -120,6 +188,15 @@ class _Connection(SqlConnection):
             duplicate = os.dup(self.connection.fileno())
             with socket.socket(fileno=duplicate) as same:
                 same.shutdown(socket.SHUT_RDWR)
+
+
+def _is_pooled(connection: Any) -> bool:
+    """Does somebody else answer for the server? Then the number of the backend is not what we were told at first."""
+    try:
+        backend = connection.execute("SELECT pg_backend_pid()").fetchone()[0]
+    except psycopg.Error:
+        return False
+    return bool(backend != connection.info.backend_pid)
 
 
 def _state(error: Exception) -> str:

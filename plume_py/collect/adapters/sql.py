@@ -5,7 +5,7 @@ Drivers are those of Python's DB-API: connections make cursors, and the names of
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from types import ModuleType
 from typing import Any
@@ -26,6 +26,7 @@ class SqlAdapter(Adapter):
     engine = ""  # follows the columns of the table
     concatenation = "v || {}"
     beginning = "BEGIN"  # with :isolation where it is told
+    beginnings: Mapping[str, str] = {}  # of isolations that have one of their own
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -55,7 +56,8 @@ class SqlAdapter(Adapter):
             if self.setup.lists
             else {"w": f"UPDATE {table} SET v = :value {where}"}
         )
-        return {"begin": self.beginning, "r": f"SELECT v FROM {table} {where}", **change}
+        beginnings = {f"begin {isolation}": words for isolation, words in self.beginnings.items()}
+        return {"begin": self.beginning, **beginnings, "r": f"SELECT v FROM {table} {where}", **change}
 
     def create(self, keys: Sequence[str]) -> None:
         """The table with its rows, in one transaction where the database can do that."""
@@ -82,6 +84,10 @@ class SqlAdapter(Adapter):
             self.ask(f"DROP TABLE IF EXISTS {self.setup.table}")
         finally:
             self.close_administrator()
+
+    def leave(self) -> None:
+        """The administrator goes."""
+        self.close_administrator()
 
     def settle(self) -> None:
         """End what was left behind, and wait until it has ended."""

@@ -1,7 +1,7 @@
 """SQLite, with the standard library: one file, in WAL mode, as many connections as sessions."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import unquote
 
@@ -19,6 +19,7 @@ class SqliteAdapter(SqlAdapter):
     driver = sqlite3
     mark = "?"
     register_type = "INTEGER"
+    beginnings: Mapping[str, str] = {"immediate": "BEGIN IMMEDIATE"}
 
     def __init__(self, setup: Setup) -> None:
         """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
@@ -68,7 +69,10 @@ class SqliteAdapter(SqlAdapter):
 
 class _Connection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        self.run("BEGIN")
+        self.run(self.adapter.beginnings.get(isolation, self.adapter.beginning))
+
+    def begin_reading(self, isolation: str) -> None:
+        self.run(self.adapter.beginning)  # those who only read need no lock
 
     def is_undone_at_commit(self, error: Exception) -> bool:
         """As long as the transaction is open nothing of it is committed, and it will be rolled back."""

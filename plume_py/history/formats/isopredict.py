@@ -4,9 +4,13 @@
 spelling of its transaction, "1,0", as its value. ``Txn(0, 0)`` is the initial state: its writes are left out, and a
 read from it sees null. The indices order a session, not the lines, because a trace may list its transactions in commit
 order; the events of a transaction keep the order of their lines. Keys stay strings even when they look like numbers.
+
+Sets are registers, one for each member that is asked for: ``INSERT[k] to Set[s] Txn(1, 0)`` and ``DELETE[k] from Set[s]
+Txn(1, 0)`` write the key "Set(s:k)", and ``CONTAINS[k] in Set[s] From(1, 0) Txn(2, 0)`` reads it.
 """
 
 import re
+from collections.abc import Sequence
 
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
@@ -20,7 +24,16 @@ INITIAL_TXN = (0, 0)
 
 _TXN = r"\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)"
 _EVENT = re.compile(rf"\s*(READ|WRITE)\s+KEY\[([^\[\]]*)\]\s+Txn{_TXN}(?:\s+From{_TXN})?\s*")
-_SET_EVENT = re.compile(r"\s*(INSERT|CONTAINS|DELETE)\b")
+_MEMBER = r"\[([^\[\]]*)\]"
+_SET_EVENT = re.compile(
+    rf"\s*(?:INSERT{_MEMBER}\s+to|DELETE{_MEMBER}\s+from|CONTAINS{_MEMBER}\s+in)\s+Set{_MEMBER}"
+    rf"(?:\s+From{_TXN})?\s+Txn{_TXN}\s*"
+)
+_SET = re.compile(r"\s*(INSERT|CONTAINS|DELETE)\b")
+SET_HINT = (
+    "write INSERT[member] to Set[set] Txn(session, index), DELETE[member] from Set[set] Txn(session, index) or"
+    " CONTAINS[member] in Set[set] From(session, index) Txn(session, index)"
+)
 
 TxnId = tuple[int, int]
 
@@ -50,24 +63,43 @@ def read(source: Source) -> RawColumns:
 
 
 def _event(line: str, number: int) -> tuple[TxnId, tuple[str, str, str | None]]:
-    match = _EVENT.fullmatch(line)
     where = f"line {number}"
-    if match is None:
-        if _SET_EVENT.match(line):
-            raise InputError(
-                f"operations on sets are not supported: {excerpt(line)}", where=where, hint="only READ and WRITE are"
-            )
-        raise InputError(f"not an event: {excerpt(line)}", where=where, hint=HINT)
-    kind, key, *numbers = match.groups()
-    txn = natural(numbers[0], number), natural(numbers[1], number)
-    if (kind == "READ") != (numbers[2] is not None):
-        raise InputError(f"a READ has a From, a WRITE has none: {excerpt(line)}", where=where, hint=HINT)
-    if kind == "WRITE":
+    if _SET.match(line):
+        key, txn, writer = _set_event(line, number)
+    else:
+        key, txn, writer = _register_event(line, number)
+    if writer is None:
         return txn, ("w", key, _spell(txn))
     if txn == INITIAL_TXN:
         raise InputError("Txn(0, 0) is the initial state and cannot read", where=where, hint="give it another number")
-    writer = natural(numbers[2], number), natural(numbers[3], number)
     return txn, ("r", key, None if writer == INITIAL_TXN else _spell(writer))
+
+
+def _register_event(line: str, number: int) -> tuple[str, TxnId, TxnId | None]:
+    match = _EVENT.fullmatch(line)
+    if match is None:
+        raise InputError(f"not an event: {excerpt(line)}", where=f"line {number}", hint=HINT)
+    kind, key, *numbers = match.groups()
+    if (kind == "READ") != (numbers[2] is not None):
+        raise InputError(f"a READ has a From, a WRITE has none: {excerpt(line)}", where=f"line {number}", hint=HINT)
+    return key, _txn(numbers[:2], number), None if kind == "WRITE" else _txn(numbers[2:], number)
+
+
+def _set_event(line: str, number: int) -> tuple[str, TxnId, TxnId | None]:
+    match = _SET_EVENT.fullmatch(line)
+    if match is None:
+        raise InputError(f"not an event of a set: {excerpt(line)}", where=f"line {number}", hint=SET_HINT)
+    inserted, deleted, asked, name, *numbers = match.groups()
+    if (asked is not None) != (numbers[0] is not None):
+        problem = f"a CONTAINS has a From, INSERT and DELETE have none: {excerpt(line)}"
+        raise InputError(problem, where=f"line {number}", hint=SET_HINT)
+    member = next(member for member in (inserted, deleted, asked) if member is not None)
+    writer = None if asked is None else _txn(numbers[:2], number)
+    return f"Set({name}:{member})", _txn(numbers[2:], number), writer
+
+
+def _txn(numbers: Sequence[str], line: int) -> TxnId:
+    return natural(numbers[0], line), natural(numbers[1], line)
 
 
 def _spell(txn: TxnId) -> str:

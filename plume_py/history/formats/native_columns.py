@@ -25,7 +25,7 @@ BYTES_PER_STEP = 4
 
 _SPACE = b" \t\r"
 _SAW_OPS, _SAW_SESSION, _SAW_STATUS, _SAW_ID, _SAW_START, _SAW_END = 1, 2, 4, 8, 16, 32
-_SAW_LEVEL, _SAW_ISOLATION = 64, 128
+_SAW_LEVEL, _SAW_ISOLATION, _SAW_NODE, _SAW_DURING = 64, 128, 256, 512
 _FIELDS = 9
 _SHORTEST_OP, _SHORTEST_TXN = len('["r",1,1]'), len('{"ops":[]}')
 _NOT_GIVEN = {kernels.ID: NULL, kernels.TIME: NULL, kernels.LINE: 0}
@@ -169,7 +169,8 @@ def _txn(usual: Automaton, start: Point, needed: int) -> Point:
     for name, code in CODES.items():
         after = usual.word(level, b'"%b"' % name.encode(), action=kernels.SET, operand=constant(kernels.LEVEL, code))
         usual.join(after, after_field)
-    usual.join(usual.string(named(b"isolation", _SAW_ISOLATION), noted=False), after_field)
+    for remark, bit in ((b"isolation", _SAW_ISOLATION), (b"node", _SAW_NODE), (b"during", _SAW_DURING)):
+        usual.join(usual.string(named(remark, bit), noted=False), after_field)
     return usual.word(after_field, b"}", action=kernels.ROW, operand=needed)
 
 

@@ -34,7 +34,7 @@ from plume_py.infer.language import ir
 from plume_py.infer.run.evaluate import TableShape
 from plume_py.infer.run.schedule import Commit, Counterexample
 from plume_py.infer.run.serial import CLAUSE
-from plume_py.infer.stores import LevelModel, under
+from plume_py.infer.stores import ALONE, LevelModel, under
 
 SMALL = 3  # counterexamples prefer numbers up to this
 FOR_SMALL = 2.0  # seconds that they may take
@@ -166,11 +166,11 @@ class Bounded(Partners):
             shape = TableShape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
             base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
-            tracks = level is not None and level.locks_reads
-            looks_back = level is not None and level.write == "snapshot"
+            how = level or ALONE
             run = Execution(
-                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j], tracks, looks_back
-            )
+                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j],
+                how.locks_reads, how.write == "snapshot", how.late_snapshot,
+            )  # fmt: skip
             run.block(txn.body, True)
             runs.append(run)
             after = overlay(before, run.writes)
@@ -238,10 +238,10 @@ class Bounded(Partners):
                 last[0] = self._moment(last[0], self.steps)
             return self._at(snapshot.look(last[0], guard), self.steps), last[0]
 
-        def base(writing: bool, guard: Term) -> tuple[State, Any]:
-            if self.level.late_snapshot and not writing and self.steps:
+        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
+            if self.level.late_snapshot and not writing and not newest and self.steps:
                 return late(guard)
-            which = self.level.write if writing else self.level.select
+            which = "current" if newest else self.level.write if writing else self.level.select
             # A lock is taken now, even if what is seen is the snapshot.
             takes_lock = writing and which == "snapshot"
             if self.steps and (takes_lock or (which == "current" and run.points)):
@@ -256,6 +256,7 @@ class Bounded(Partners):
             self.slots.own,
             self.level.locks_reads,
             self.level.write == "snapshot",
+            self.level.late_snapshot,
         )
         run.block(self.txn.body, True)
         self.run = run

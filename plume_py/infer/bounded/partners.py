@@ -49,10 +49,10 @@ class Partners:
                 last[0] = self._moment(last[0], j)
             return self._at(snapshot.look(last[0], guard), j), last[0]
 
-        def base(writing: bool, guard: Term) -> tuple[State, Any]:
-            if level.late_snapshot and not writing:
+        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
+            if level.late_snapshot and not writing and not newest:
                 return late(guard)
-            which = level.write if writing else level.select
+            which = "current" if newest else level.write if writing else level.select
             if not first or which == "current" or writing:
                 last[0] = self._moment(last[0], j)
                 first.append(last[0])

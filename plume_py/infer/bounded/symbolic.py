@@ -136,9 +136,9 @@ class Point:
     reads: dict[tuple[int, int], Term] = field(default_factory=dict)
 
 
-# The state a statement is evaluated on, given whether it writes and on which paths it is executed: the state, and the
-# number of commits before the statement.
-Base = Callable[[bool, Term], tuple[State, Term]]
+# The state a statement is evaluated on, given whether it writes, on which paths it is executed, and whether it looks at
+# what is there now, whatever the level: the state, and the number of commits before the statement.
+Base = Callable[[bool, Term, bool], tuple[State, Term]]
 
 
 class Snapshot:
@@ -170,9 +170,11 @@ class Execution:
         slots: dict[int, list[int]],
         tracks: bool,
         looks_back: bool = False,
+        one_record: bool = False,
     ) -> None:
         self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
         self.looks_back = looks_back  # do its writes see a snapshot?
+        self.one_record = one_record  # does a row that it wrote hide what the snapshot shows of the same key?
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
         self.writes: Writes = {}
@@ -191,10 +193,22 @@ class Execution:
 
     def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
         """A new point of the schedule, and what the statement sees there."""
-        state, moment = self.base(writing, guard)
+        state, moment = self.base(writing, guard, getattr(stmt, "newest", False))
         point = Point(stmt, guard, moment)
         self.points.append(point)
-        return overlay(state, self.writes), point
+        view = overlay(state, self.writes)
+        return (self._records(view) if self.one_record and not writing else view), point
+
+    def _records(self, view: State) -> State:
+        """Without older rows of the keys that it has written."""
+        tables = [list(slots) for slots in view]
+        for (table, number), write in self.writes.items():
+            for place, slot in enumerate(view[table]) if self.program.tables[table].key else ():
+                if slot.present is not False and place != number and (table, place) not in self.writes:
+                    same = and_(write.happened, self.key_equal(table, write.after.columns, slot.columns))
+                    old = tables[table][place]
+                    tables[table][place] = Slot(and_(old.present, not_(same)), old.columns)
+        return tuple(tuple(slots) for slots in tables)
 
     def value(self, stmt: ir.Stmt, expr: ir.Expr, guard: Term) -> Term:
         """The value of an expression; a point of the schedule if it asks the database."""
@@ -300,9 +314,17 @@ def _if(run: Execution, stmt: ir.If, guard: Term) -> None:
 
 
 def _for_each(run: Execution, stmt: ir.ForEach, guard: Term) -> None:
-    for member, bound in run.frame[stmt.source].members:
+    members = run.frame[stmt.source].members
+    for member, bound in _turned(members, run.frame[stmt.backwards]) if stmt.backwards else members:
         run.frame[stmt.var] = bound
         run.block(stmt.body, and_(guard, member))
+
+
+def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> Iterator[tuple[Term, SymbolicRow]]:
+    """The rows of a set, from one end or from the other."""
+    for (there, row), (other_there, other) in zip(members, reversed(members), strict=True):
+        columns = tuple(ite(backwards, b, a) for a, b in zip(row.columns, other.columns, strict=True))
+        yield ite(backwards, other_there, there), SymbolicRow(ite(backwards, other.slot, row.slot), columns)
 
 
 def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:

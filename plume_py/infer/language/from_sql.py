@@ -9,7 +9,7 @@ from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.inserts import Inserting
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
-from plume_py.infer.language.joins import is_join, join
+from plume_py.infer.language.joins import in_any_order, is_join, join, some_row
 from plume_py.infer.language.queries import (
     asks_for_count,
     chosen_row,
@@ -193,15 +193,13 @@ class Body:
         lock = locks(stmt.query.tree, rows.table, stmt.line, self.file)
         require_one_row(stmt.query, rows.where, rows.var, below.ir_table(self.table(rows.table, stmt.line)))
         found, var = below.fresh("rows"), below.fresh(stmt.row)
-        before, outer = set(self.known), dict(self.loops)
-        self.loops[stmt.row] = var, self.table(rows.table, stmt.line)
+        before, outer, table = set(self.known), dict(self.loops), self.table(rows.table, stmt.line)
+        self.loops[stmt.row] = var, table
         inside, self.in_loop = self.in_loop, True
         body = self.block(stmt.body)
         self.known, self.loops, self.in_loop = before, outer, inside
-        return [
-            ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, lock),
-            ir.ForEach(stmt.line, var, found, body),
-        ]
+        read = ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, lock)
+        return [read, in_any_order(ir.ForEach(stmt.line, var, found, body), table, below, self.made_up)]
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
         """SELECT … INTO: aggregates, or one row; without INTO, rows that are only looked at."""
@@ -224,13 +222,13 @@ class Body:
             return [ir.Let(stmt.line, names, values)]
         if not stmt.into:
             return [ir.SelectAll(stmt.line, below.fresh("rows"), rows.table, rows.var, rows.where, lock)]
-        read = ir.SelectOne(stmt.line, rows.var, rows.table, rows.where, lock)
-        if stmt.tree.is_star:
+        seen = None if stmt.tree.is_star else tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
+        read = some_row(self, rows, seen, lock, stmt.line)
+        if seen is None:
             self.record(stmt.into, rows.var, self.table(rows.table, stmt.line), stmt.line)
             return [read]
-        values = tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
         self.learn(stmt.into, stmt.line)
-        return [read, ir.Let(stmt.line, stmt.into, values)]
+        return [read, ir.Let(stmt.line, stmt.into, seen)]
 
     def glance(self, stmt: sql.Select) -> list[ir.Stmt]:
         """A query of any form whose rows nobody uses: a statement that reads, of which no row matters."""

@@ -111,13 +111,14 @@ class Inserting:
         """ON CONFLICT: look for the row, then insert or change it.
 
         Who looks too early meets the primary key, and rolls back; who looks later does what the database would have
-        done. DO UPDATE locks the row as an UPDATE does; DO NOTHING looks at it and goes on.
+        done. DO UPDATE locks the row as an UPDATE does; DO NOTHING looks at it and goes on. Both look at what is there
+        now, at every level: what a snapshot shows may be gone.
         """
         at = self.body.at(self.line)
         var, rows = at.fresh(self.table.name[:1]), at.fresh("rows")
         where = self.same_key(values, conflict, var)
         lock = bool(conflict.sets)
-        look = ir.SelectAll(self.line, rows, self.table.name, var, where, lock)
+        look = ir.SelectAll(self.line, rows, self.table.name, var, where, lock, newest=True)
         none = Operation("=", (ir.Query("count", rows, at.fresh("row"), ir.TRUE, is_local=True), Const(0)))
         done = (insert, *self.counted(1))
         return [look, ir.If(self.line, none, done, (*self.instead(values, conflict, where, var), *self.counted(0)))]

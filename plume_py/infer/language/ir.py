@@ -107,7 +107,7 @@ class SelectOne(Stmt):
 
 @dataclass(frozen=True)
 class SelectAll(Stmt):
-    """Bind ``rows`` to the set of rows that satisfy ``where``."""
+    """Bind ``rows`` to the set of rows that satisfy ``where``; ``newest``: of now, also where there is a snapshot."""
 
     rows: str
     table: str
@@ -115,6 +115,7 @@ class SelectAll(Stmt):
     where: Expr
     lock: bool = False
     within: str = ""
+    newest: bool = False
 
 
 @dataclass(frozen=True)
@@ -172,11 +173,15 @@ class If(Stmt):
 
 @dataclass(frozen=True)
 class ForEach(Stmt):
-    """Once for each row of a set of ``SelectAll`` or for each element of a list argument."""
+    """Once for each row of a set of ``SelectAll`` or for each element of a list argument.
+
+    ``backwards``: the argument that says whether it begins with the last, where that may matter.
+    """
 
     var: str
     source: str
     body: tuple[Stmt, ...]
+    backwards: str = ""
 
 
 @dataclass(frozen=True)

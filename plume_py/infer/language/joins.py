@@ -1,8 +1,10 @@
-"""SELECT … INTO over several tables: row after row, each by its primary key.
+"""SELECT over several tables, and which of several rows it means, or in which order.
 
-One statement becomes several. Between them others may commit, so more can happen than with one statement, never less.
+A join is row after row, each by its primary key. One statement becomes several. Between them others may commit, so
+more can happen than with one statement, never less.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from plume_py.base import sql
@@ -10,7 +12,8 @@ from plume_py.base.sql.scopes import conjuncts, joined, origin_of
 from plume_py.base.sql.syntax import wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.inserts import Around
-from plume_py.infer.language.sql_expressions import Translator
+from plume_py.infer.language.sql_constraints import table_of
+from plume_py.infer.language.sql_expressions import Aggregates, Translator
 
 HINT = "join tables by their whole primary keys, or write a SELECT for each"
 
@@ -65,6 +68,42 @@ def _in_order(
 
 def _rows(part: ir.Expr) -> set[str]:
     return {node.row for node in ir.walk(part) if isinstance(node, ir.Field)}
+
+
+def some_row(
+    body: Around, rows: Aggregates, values: tuple[ir.Expr, ...] | None, locks: bool, line: int
+) -> ir.SelectOne:
+    """SELECT of one row: where several match the database takes any of them, as its scan comes by.
+
+    So what is seen of the row, or locked, is an argument more; without ``values`` all of it is seen.
+    """
+    table, known = body.table(rows.table, line), ir.fixed(rows.where, rows.var)
+    where = rows.where
+    if not any(known.keys() >= set(key) for key in (table.primary_key, *table.unique) if key):
+        nodes = [node for value in values or () for node in ir.walk(value)]
+        seen = {node.column for node in nodes if isinstance(node, ir.Field) and node.row == rows.var}
+        seen |= set(table.names) if values is None else set(table.primary_key or table.names) if locks else set()
+        picked = [(name, sort) for name, sort in table_of(table).columns if name in seen - known.keys()]
+        same = [(ir.Field(rows.var, name), body.unknown(f"some_{name}", sort, line)) for name, sort in picked]
+        where = ir.conjunction([where, *(ir.Operation("=", pair) for pair in same)])
+    return ir.SelectOne(line, rows.var, rows.table, where, locks)
+
+
+def in_any_order(loop: ir.ForEach, table: sql.SqlTable, below: Translator, made_up: list[ir.Param]) -> ir.ForEach:
+    """The rows of a loop come in whatever order the scan meets them: an argument says from which end.
+
+    Unless each round is about a row of its own.
+    """
+    (stmt, *more) = loop.body or (ir.Stmt(loop.line),)
+    asks = more or any(isinstance(node, ir.Query) for node in ir.walk(stmt))
+    own = {ir.Field(loop.var, column) for column in table.primary_key}
+    if not asks and (
+        isinstance(stmt, ir.Insert)
+        or (isinstance(stmt, ir.Update | ir.Delete) and own and own <= {*ir.fixed(stmt.where, stmt.var).values()})
+    ):
+        return loop
+    made_up.append(ir.Param(below.fresh("backwards"), "bool"))
+    return replace(loop, backwards=made_up[-1].name)
 
 
 def is_join(tree: Any) -> bool:

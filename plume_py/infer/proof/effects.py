@@ -99,11 +99,11 @@ class Effects:
             state = Overlaid(state, change)
         return state
 
-    def now(self, writing: bool, guard: Term) -> Base:
+    def now(self, writing: bool, guard: Term, newest: bool = False) -> Base:
         """The state a statement is evaluated on; others may have committed before it."""
-        if self.level.late_snapshot and not writing:
+        if self.level.late_snapshot and not writing and not newest:
             return self._late(guard)
-        which = self.level.write if writing else self.level.select
+        which = "current" if newest else self.level.write if writing else self.level.select
         return self._next(stays=self.level.is_serial or which == "snapshot")
 
     def _next(self, stays: bool = False) -> Base:
@@ -126,9 +126,9 @@ class Effects:
     _snapshot: Base | None = None
     _is_sure = False
 
-    def view(self, guard: Term, writing: bool = False) -> AbstractState:
+    def view(self, guard: Term, writing: bool = False, newest: bool = False) -> AbstractState:
         """What a statement sees: a state with the transaction's own writes."""
-        return self._overlaid(self.now(writing, guard), len(self.changes))
+        return self._overlaid(self.now(writing, guard, newest), len(self.changes))
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
         """Execute statements on the paths of ``guard``."""
@@ -147,7 +147,7 @@ class Effects:
             self.select_one(stmt, guard)
         elif isinstance(stmt, ir.SelectAll):
             table = self.program.table(stmt.table)
-            rows = RowSet(self.view(guard, stmt.lock), table, stmt.var, stmt.where, dict(self.frame))
+            rows = RowSet(self.view(guard, stmt.lock, stmt.newest), table, stmt.var, stmt.where, dict(self.frame))
             self.frame[stmt.rows] = rows
             self.lock(table, lambda row: and_(guard, self.matches(rows, row)), stmt.lock, reading=True)
         elif isinstance(stmt, ir.Let):

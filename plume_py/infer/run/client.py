@@ -11,9 +11,10 @@ from plume_py.collect.adapter import AbortedError, first_line
 from plume_py.collect.adapters.sql import SqlAdapter
 from plume_py.infer.language import ir
 from plume_py.infer.language.to_sql import values_in
+from plume_py.infer.run.code import Code
 from plume_py.infer.run.domains import Domains
 from plume_py.infer.run.evaluate import Frame, TableShape
-from plume_py.infer.run.machine import Code, Machine, RollbackSignal
+from plume_py.infer.run.machine import Machine, RollbackSignal
 from plume_py.infer.stores import STORES
 
 

@@ -25,7 +25,8 @@ class TableShape:
         for param in txn.params:
             if param.fields:
                 self.columns[param.name] = tuple(name for name, _ in param.fields)
-        for stmt in ir.statements(txn.body):
+        body = list(ir.statements(txn.body))
+        for stmt in body:
             if isinstance(stmt, ir.SelectOne):
                 self.columns[stmt.row] = self.program.table(stmt.table).names
             elif isinstance(stmt, ir.SelectAll):
@@ -34,6 +35,7 @@ class TableShape:
                 self.columns[stmt.var] = self.program.table(stmt.table).names
             elif isinstance(stmt, ir.ForEach):
                 self.columns[stmt.var] = self.columns[stmt.source]
+        for stmt in body:
             for node in ir.walk(stmt):
                 if isinstance(node, ir.Expr):
                     self.of_expression(node)

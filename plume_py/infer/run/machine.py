@@ -1,104 +1,17 @@
-"""Concrete execution: states are tuples of rows, and transactions become flat code.
+"""Concrete execution of flat code: states are tuples of rows.
 
 A state holds, for each table, a tuple of (key, row); the key of a table without primary key is a hidden row number.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from plume_py.infer.language import ir
-from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, Writes, compiled, overlay
-from plume_py.infer.stores import LevelModel, under
+from plume_py.infer.run.code import Code, Instruction
+from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, Writes, compiled, overlay
 
 # Hidden row numbers: those of the initial state and of others are below, those of the transaction at hand from here on.
 OWN_ROWS = 1000
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One step of flat code. ``touches``: it looks at the database or changes it, so others may commit before it."""
-
-    kind: str
-    stmt: ir.Stmt
-    touches: bool
-    reads_current: bool
-    locks: bool = False
-    run: Any = None  # its expressions, compiled
-    target: int = -1
-    name: str = ""
-
-
-class Code:
-    """A transaction as flat code, for one level."""
-
-    def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
-        self.program, self.txn, self.level = program, txn, level
-        as_run = under(txn, level, program)
-        self.shape = TableShape(program).of_transaction(as_run)
-        self.instructions: list[Instruction] = []
-        self._block(as_run.body)
-        self.assume = [compiled(condition, self.shape) for condition in txn.assume]
-
-    def _block(self, body: tuple[ir.Stmt, ...]) -> None:
-        for stmt in body:
-            if isinstance(stmt, ir.If):
-                self._if(stmt)
-            elif isinstance(stmt, ir.ForEach):
-                self._loop(stmt)
-            else:
-                self.instructions.append(_instruction(stmt, self.shape, self.level))
-
-    def _if(self, stmt: ir.If) -> None:
-        at = len(self.instructions)
-        self.instructions.append(_instruction(stmt, self.shape, self.level))
-        self._block(stmt.then)
-        if stmt.otherwise:
-            skip = len(self.instructions)
-            self.instructions.append(Instruction("jump", stmt, False, False))
-            self._aim(at, len(self.instructions))
-            self._block(stmt.otherwise)
-            self._aim(skip, len(self.instructions))
-        else:
-            self._aim(at, len(self.instructions))
-
-    def _loop(self, stmt: ir.ForEach) -> None:
-        left = f"left {len(self.instructions)}"
-        self.instructions.append(Instruction("loop", stmt, False, False, name=left))
-        at = len(self.instructions)
-        self.instructions.append(Instruction("next", stmt, False, False, name=left))
-        self._block(stmt.body)
-        self.instructions.append(Instruction("jump", stmt, False, False, target=at))
-        self._aim(at, len(self.instructions))
-
-    def _aim(self, at: int, target: int) -> None:
-        old = self.instructions[at]
-        self.instructions[at] = Instruction(
-            old.kind, old.stmt, old.touches, old.reads_current, old.locks, old.run, target, old.name
-        )
-
-
-def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruction:
-    touches = ir.reads_database(stmt)
-    writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete) or getattr(stmt, "lock", False)
-    current = touches and (level.write if writes else level.select) == "current"
-    return Instruction(type(stmt).__name__, stmt, touches, current, bool(writes), _action(stmt, shape))
-
-
-def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
-    """What the instruction needs at run time: its expressions, compiled."""
-    if isinstance(stmt, ir.SelectOne | ir.SelectAll | ir.Delete):
-        return compiled(stmt.where, shape)
-    if isinstance(stmt, ir.Update):
-        places = shape.program.table(stmt.table)
-        sets = [(places.index(column), compiled(value, shape)) for column, value in stmt.sets]
-        return compiled(stmt.where, shape), sets
-    if isinstance(stmt, ir.Insert):
-        return [compiled(value, shape) for value in stmt.values]
-    if isinstance(stmt, ir.Let):
-        return [compiled(value, shape) for value in stmt.values]
-    assert isinstance(stmt, ir.If | ir.Require)
-    return compiled(stmt.condition, shape)
 
 
 class RollbackSignal(Exception):  # noqa: N818
@@ -189,10 +102,29 @@ class Machine:
         """What a statement sees: its base with the transaction's own writes."""
         base = now if which == "current" else self.snapshot
         assert base is not None
-        return overlay(base, self.writes)
+        seen = overlay(base, self.writes)
+        old = self.old_rows() if which == "snapshot" else {}
+        return tuple((*rows, *old[i]) if i in old else rows for i, rows in enumerate(seen)) if old else seen
+
+    def old_rows(self) -> dict[int, list[Row]]:
+        """Rows of the snapshot that others have deleted since, and whose keys it has inserted: beside an old snapshot
+        that UPDATE looks at, too, both are there."""
+        found: dict[int, list[Row]] = {}
+        if self.inserted and self.code.level.write == "snapshot" and self.snapshot is not None:
+            for table, key in sorted(self.inserted):
+                found.setdefault(table, []).extend(row for row in self.snapshot[table] if row[0] == key)
+        return {table: rows for table, rows in found.items() if rows}
+
+    def take(self, table: int, rows: list[Row]) -> list[Row]:
+        """Rows to lock; who would lock one that is gone has to roll back."""
+        if any(row in rows for row in self.old_rows().get(table, ())):
+            raise RollbackSignal("a row was deleted since the snapshot")
+        return rows
 
     def look_up(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
         """What a SELECT sees; FOR UPDATE looks where an UPDATE would."""
+        if getattr(stmt, "newest", False):
+            return self.view(now, "current")
         return self.view(now, self.code.level.write if stmt.lock else self.code.level.select)
 
     def _see(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
@@ -222,7 +154,7 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     machine.log = found[:1]
     if not found:
         raise RollbackSignal(f"no such row in {stmt.table}")
-    machine._see(table, found[:1], stmt.lock)
+    machine._see(table, machine.take(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
     machine.frame[stmt.row] = found[0]
 
 
@@ -235,7 +167,7 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     )
     if not stmt.lock:
         machine.gone = frozenset()
-    machine._see(table, found, stmt.lock)
+    machine._see(table, machine.take(table, found) if stmt.lock else found, stmt.lock)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
 
@@ -318,7 +250,7 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     where, sets = instruction.run
-    found = _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view))
+    found = machine.take(table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view)))
     frame, changed = dict(machine.frame), []
     for key, row in found:
         frame[stmt.var] = key, row
@@ -337,7 +269,7 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
-    for key, _ in found:
+    for key, _ in machine.take(table, found):
         machine.writes[table, key] = None
     machine.log = found
 
@@ -353,7 +285,8 @@ def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Ro
 def _loop(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.ForEach)
-    machine.frame[instruction.name] = machine.frame[stmt.source]
+    rows = machine.frame[stmt.source]
+    machine.frame[instruction.name] = rows[::-1] if stmt.backwards and machine.frame[stmt.backwards] else rows
 
 
 def _next(machine: Machine, instruction: Instruction, now: State) -> None:

@@ -20,8 +20,8 @@ class OrderFinder:
     It has a formula of its own, in which who reads from whom and who takes part are assumptions.
     """
 
-    def __init__(self, observed: Observed, target: str, limits: Limits) -> None:
-        self.observed, self.formula = observed, Formula(limits)
+    def __init__(self, observed: Observed, target: str, formula: Formula) -> None:
+        self.observed, self.formula = observed, formula
         self._selects = {(r.number, w): self.formula.variable() for r in observed.reads for w in r.writers}
         self._writes = {(node, x): self.formula.variable() for node, kept in enumerate(observed.writes) for x in kept}
         self._takes_part = [self.formula.variable() for _ in observed.txns]
@@ -52,17 +52,18 @@ class OrderFinder:
         given += [v if value(runs.takes_part(node)) else -v for node, v in enumerate(self._takes_part)]
         return [self.order.solution()] if self.formula.solve(given) else []
 
-    def close(self) -> None:
-        """Free the solver."""
-        self.formula.close()
-
 
 class RunRefuter:
     """Proposes runs, and learns from the orders that refute them."""
 
     def __init__(self, runs: Runs, target: str, limits: Limits) -> None:
         self.runs, self.target, self._limits = runs, target, limits
-        self._judge = OrderFinder(runs.observed, target, limits)
+        self._formula = Formula(limits)
+        try:
+            self._judge = OrderFinder(runs.observed, target, self._formula)
+        except BaseException:
+            self.close()
+            raise
 
     def find(self, assumptions: Sequence[Literal]) -> bool:
         """Is there a run that keeps the level and breaks the target? It is then the last solution of the formula."""
@@ -82,4 +83,4 @@ class RunRefuter:
 
     def close(self) -> None:
         """Free the judge."""
-        self._judge.close()
+        self._formula.close()

@@ -21,6 +21,10 @@ from plume_py.levels.patterns import BASE, TAPS
 
 Boundary = Literal["strict", "relaxed"]
 
+# By transaction: its external reads in program order, each an operation and the transaction that it read from or
+# INITIAL, None where that is not known.
+ExternalReads = dict[int, list[tuple[int, int | None]]]
+
 # Reads that are wrong in themselves: there is no run to start from.
 WRONG_READS = frozenset(BASE)
 
@@ -33,7 +37,7 @@ class Read:
     node: int
     op: int
     key: int
-    observed: int  # the node it read from, or INITIAL
+    observed: int | None  # the node it read from, or INITIAL; None: not known, as its transaction's outcome is not
     writers: tuple[int, ...]  # whom it could read from: nodes, and INITIAL
 
 
@@ -58,7 +62,7 @@ class Observed:
     reads: list[Read] = field(default_factory=list)
     writes: list[dict[int, int]] = field(default_factory=list)  # node -> key -> its last write, the one that is seen
     first_writes: list[dict[int, int]] = field(default_factory=list)  # from which on a node that is cut writes the key
-    first_op: list[int] = field(default_factory=list)  # node -> its first operation that is kept
+    first_op: list[int] = field(default_factory=list)  # node -> its first event, kept or not
     live: list[int] = field(default_factory=list)  # transactions that count, nodes or not
     notes: list[str] = field(default_factory=list)
 
@@ -129,18 +133,26 @@ def observe(history: History, boundary: Boundary = "strict", *, conflicts: bool 
     return observed
 
 
-def _external_reads(history: History, resolved: Reads) -> dict[int, list[tuple[int, int]]]:
-    """transaction -> (operation, transaction it read from) in program order.
-
-    A list that ends in own appends also shows what others appended before; as a register it is an own read.
-    """
+def _external_reads(history: History, resolved: Reads) -> ExternalReads:
+    """A list that ends in own appends also shows what others appended before; as a register it is an own read."""
     start, ops, sources = resolved.read_start, resolved.read_op.tolist(), resolved.read_source.tolist()
     own = _own_reads(history)
     return {
         t: [(ops[i], sources[i]) for i in range(int(start[t]), int(start[t + 1])) if ops[i] not in own]
-        for t in range(history.transactions)
         if resolved.judged[t]
+        else [(o, None) for o in _reads_of_others(history, t)]
+        for t in np.flatnonzero(resolved.live).tolist()
     }
+
+
+def _reads_of_others(history: History, t: int) -> Iterator[int]:
+    """The reads of a transaction whose outcome is not known, of keys that it has not written before."""
+    written = set()
+    for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
+        if history.op_kind[o] & 1:
+            written.add(int(history.op_key[o]))
+        elif int(history.op_key[o]) not in written:
+            yield o
 
 
 def _own_reads(history: History) -> set[int]:
@@ -167,7 +179,7 @@ def _writes(history: History, t: int) -> list[tuple[int, int]]:
 
 def _relevant_keys(
     history: History,
-    external: dict[int, list[tuple[int, int]]],
+    external: ExternalReads,
     writes: dict[int, list[tuple[int, int]]],
     conflicts: bool,
 ) -> set[int]:
@@ -178,7 +190,7 @@ def _relevant_keys(
 
 def _add_nodes(
     observed: Observed,
-    external: dict[int, list[tuple[int, int]]],
+    external: ExternalReads,
     writes: dict[int, list[tuple[int, int]]],
     keys: set[int],
 ) -> None:
@@ -187,24 +199,24 @@ def _add_nodes(
     node_of: dict[int, int] = {}
     for t in observed.live:
         written = [(key, o) for key, o in writes[t] if key in keys]
-        ops = [*(o for _, o in written), *(o for o, _ in external.get(t, ()) if int(history.op_key[o]) in keys)]
-        if ops:
+        reads = external.get(t, ())
+        if written or any(int(history.op_key[o]) in keys for o, _ in reads):
             node_of[t] = observed.size
             observed.sessions[int(history.txn_session[t])].append(observed.size)
             observed.txns.append(t)
             observed.writes.append(dict(written))
             observed.first_writes.append(dict(reversed(written)))
-            observed.first_op.append(min(ops))
+            observed.first_op.append(min([*(o for _, o in writes[t]), *(o for o, _ in reads)]))
     for t, node in node_of.items():
         for o, source in external.get(t, ()):
             key = int(history.op_key[o])
             if key in keys:
-                seen = INITIAL if source == INITIAL else node_of[source]
+                seen = source if source is None or source == INITIAL else node_of[source]
                 choices = tuple(_possible_writers(observed, node, key, seen))
                 observed.reads.append(Read(len(observed.reads), node, o, key, seen, choices))
 
 
-def _possible_writers(observed: Observed, reader: int, key: int, seen: int) -> Iterator[int]:
+def _possible_writers(observed: Observed, reader: int, key: int, seen: int | None) -> Iterator[int]:
     if seen == INITIAL or has_initial_state(observed.history):
         yield INITIAL
     for writer in observed.writers[key]:
@@ -217,7 +229,7 @@ def has_initial_state(history: History) -> bool:
     return history.initial is not None or history.init_txn != NOBODY
 
 
-def _add_cuts(observed: Observed, external: dict[int, list[tuple[int, int]]]) -> None:
+def _add_cuts(observed: Observed, external: ExternalReads) -> None:
     """Reads of one transaction between which nothing is kept are one place; so are transactions that are no nodes."""
     history = observed.history
     node_of = observed.node_of
@@ -247,4 +259,5 @@ def _add_notes(observed: Observed, resolved: Reads) -> None:
         observed.notes.append("lists are taken as registers: a read of a list reads from whoever appended last")
     unknown = [t for t in observed.txns if not resolved.judged[t]]
     if unknown:
-        observed.notes.append(f"{len(unknown)} transactions of unknown outcome are assumed to commit")
+        count = f"{len(unknown)} transaction{'s' if len(unknown) > 1 else ''} of unknown outcome"
+        observed.notes.append(f"{count} {'are' if len(unknown) > 1 else 'is'} assumed to commit")

@@ -1,6 +1,6 @@
 """A predicted run, as plain data, and the history that it is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
@@ -15,12 +15,15 @@ from plume_py.predict.predictor.runs import Runs
 
 @dataclass(frozen=True)
 class ReadChange:
-    """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL."""
+    """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL.
+
+    What a transaction of unknown outcome saw is not known (None).
+    """
 
     txn: int
     op: int
     key: int
-    observed: int
+    observed: int | None
     predicted: int
 
 
@@ -82,7 +85,7 @@ def changes(observed: Observed, run: Run) -> tuple[ReadChange, ...]:
     found = []
     for read in observed.reads:
         source = run.sources.get(read.op)
-        before = INITIAL if read.observed == INITIAL else observed.txns[read.observed]
+        before = read.observed if read.observed in (None, INITIAL) else observed.txns[read.observed]
         if source is not None and source != before:
             found.append(ReadChange(observed.txns[read.node], read.op, read.key, before, source))
     return tuple(found)
@@ -119,9 +122,12 @@ def running_order(history: History, run: Run) -> list[int]:
     return order
 
 
-def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = None) -> History:
+def history_of(
+    observed: Observed, run: Run, levels: Mapping[int, str] | None = None, *, committed: bool = False
+) -> History:
     """The predicted run as a history; ``levels`` of transactions that do not carry their own.
 
+    ``committed``: with what boundary transactions wrote behind the boundary in the observed run.
     A written value stands for its writer. Where it would not tell its writer apart, it is replaced by the writer's id.
     """
     history = observed.history
@@ -137,6 +143,8 @@ def history_of(observed: Observed, run: Run, levels: dict[int, str] | None = Non
         if level is None and history.txn_level is not None and history.txn_level[t]:
             level = NAMES[int(history.txn_level[t]) - 1]
         ops = list(_operations(observed, run, t, values))
+        if committed:
+            ops += _later_writes(history, run, t, values)
         builder.add(labels[int(history.txn_session[t])], ops, level=level, id=history.txn_label[t])
     return builder.build(format="predicted", init_txn="none")
 
@@ -156,6 +164,12 @@ def _operations(observed: Observed, run: Run, t: int, values: "_Values") -> Iter
             yield "r", name, values.initial if node == INITIAL else values.written(observed.writes[node][key])
         elif not unknown:  # a read that cannot change: its own write, or the initial state
             yield "r", name, own.get(key, values.initial)
+
+
+def _later_writes(history: History, run: Run, t: int, values: "_Values") -> Iterator[tuple[str, Atom, Atom]]:
+    for o in range(run.prefix[t], int(history.txn_start[t + 1])):
+        if history.op_kind[o] & 1:
+            yield "w", history.key(int(history.op_key[o])), values.written(o)
 
 
 class _Values:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,29 +11,27 @@ import numpy as np
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import Formula, Literal, TotalOrder
-from plume_py.checking.check import check
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.history.model import INITIAL, NOBODY, History, Int8s
-from plume_py.levels import DEFAULT, NAMES, STRONGEST, WEAKEST, levels_that_see, parse_level
+from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see
 from plume_py.levels.table import EVERYTHING, WRITERS
-from plume_py.predict import LEVELS, TARGETS
-from plume_py.predict.predictor.approximate import Layers
+from plume_py.predict.confirm.discipline import Discipline
+from plume_py.predict.predictor.approximate import ForcedCycle
 from plume_py.predict.predictor.axioms import contradictions
 from plume_py.predict.predictor.exact import RunRefuter
+from plume_py.predict.predictor.judge import judge
 from plume_py.predict.predictor.observed import Boundary, Observed, Read, observe
-from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode, history_of
-from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
+from plume_py.predict.predictor.outcome import PredictionResult, new_outcome
+from plume_py.predict.predictor.prediction import Prediction, Run, changes, decode
+from plume_py.predict.predictor.recheck import PredictionDefectError
 from plume_py.predict.predictor.runs import Runs
+from plume_py.predict.predictor.scheduled import Schedule, is_scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Levels at which it matters which transactions write the same keys.
 CONFLICTING = levels_that_see(WRITERS, without=EVERYTHING)
-
-# Layers of derived orders that the approximate search goes through; the last one only up to so many transactions, as it
-# takes the third power of their number.
-DEPTH, DEEPEST_SIZE = 3, 100
 
 # What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
 # the third power of that), and choices of a read times writers of its key.
@@ -43,58 +41,29 @@ MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
 ATTEMPTS = 30
 
 
-@dataclass
-class PredictionResult:
-    """What was predicted; ``ok`` is True if nothing can be, False if something was, None if undecided."""
-
-    level: str
-    target: str
-    boundary: Boundary
-    exact: bool
-    predictions: list[Prediction] = field(default_factory=list)
-    complete: bool = False  # nothing else is to be found, by the strategy chosen
-    reason: str | None = None  # why it is undecided
-    notes: list[str] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
-    cpu_seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "solve": 0.0, "check": 0.0})
-    sizes: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def ok(self) -> bool | None:
-        """True: none predicted. False: predicted. None: undecided."""
-        if self.predictions:
-            return False
-        return True if self.complete else None
-
-
 def predict(
     history: History,
     level: str = DEFAULT,
     *,
     target: str = STRONGEST,
     boundary: Boundary = "strict",
-    exact: bool = False,
+    exact: bool = True,
     count: int = 1,
     limits: Limits | None = None,
     level_map: LevelMap | None = None,
     assume: str | None = None,
+    engine: Discipline | None = None,
 ) -> PredictionResult:
     """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
 
     ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
-    itself. docs/predict.md defines what a prediction is.
+    itself. With ``engine``, they are runs that a database could schedule so. docs/predict.md defines what a prediction
+    is.
     """
-    name = parse_level(level) or level
-    if name not in (*LEVELS, DECLARED) or target not in TARGETS or name == target:
-        raise ValueError(f"cannot predict from {level} to {target}")
-    outcome = PredictionResult(name, target, boundary, exact)
-    try:
-        with Predictor(history, outcome, limits or Limits(), level_map, assume) as predictor:
-            predictor.run(count)
-    except LimitError as error:
-        outcome.reason = str(error)
-    except MemoryError:
-        outcome.reason = "stopped: no more memory to be had"
+    outcome = new_outcome(level, target, boundary, exact)
+    limits = limits or Limits()
+    with outcome.ended_by_limits(), Predictor(history, outcome, limits, level_map, assume, engine) as predictor:
+        predictor.run(count)
     return outcome
 
 
@@ -116,23 +85,31 @@ class Predictor:
         limits: Limits,
         level_map: LevelMap | None,
         assume: str | None,
+        engine: Discipline | None = None,
     ) -> None:
-        self.outcome, self.limits = outcome, limits
+        self.outcome, self.limits, self._engine = outcome, limits, engine
         self._level_options = level_map, assume
         self._formula = Formula(limits)
-        self._goal: Literal | None = None
         self._refuter: RunRefuter | None = None
-        with self._timed("generate"):
-            conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED)
-            self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
-            outcome.notes += self.observed.notes
-            self._reject_large()
-            self.levels = self._levels(history)
-            self.runs = Runs(self.observed, self._formula)
-            self._require_level()
-            self._layers = Layers(self.runs, outcome.target, limits)
-            self._layers.deepen()
-            self._goal = self._layers.cycle()
+        try:
+            with self._timed("generate"):
+                self._state(history)
+        except BaseException:  # a limit, most often; the solver's memory is not Python's to free
+            self._formula.close()
+            raise
+
+    def _state(self, history: History) -> None:
+        """Write the question down as a formula."""
+        outcome, engine = self.outcome, self._engine
+        conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
+        self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
+        outcome.notes += self.observed.notes
+        outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
+        self._reject_large()
+        self.levels = self._levels(history)
+        self.runs = Runs(self.observed, self._formula)
+        self._require_level()
+        self._forced_cycle = ForcedCycle(self.runs, outcome.target, self.limits).literal
 
     def __enter__(self) -> "Predictor":
         return self
@@ -158,15 +135,18 @@ class Predictor:
         self.limits.check()
         if size > MAX_TRANSACTIONS or choices > MAX_CHOICES:
             what = f"{size:,} transactions and {choices:,} choices matter"
-            raise LimitError(f"too large to predict from: {what} (at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,})")
+            most = f"at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,}"
+            raise LimitError(f"too large to predict from at once: {what} ({most}); --window 50 goes part by part")
 
     def _require_level(self) -> None:
         order = TotalOrder(self._formula, self.observed.size)
         for read, writer, choice in self.runs.choices():
             if writer != INITIAL:
                 self._formula.require(-choice, order.before(writer, read.node))
-        for parts in contradictions(self.runs, self.levels, order):
+        for parts in contradictions(self.runs.as_committed(), self.levels, order):
             self._formula.require(*(-part for part in parts))
+        if self._engine is not None:
+            Schedule(self.runs.as_committed(), self._engine).require()
 
     @contextmanager
     def _timed(self, phase: str) -> "Iterator[None]":
@@ -199,24 +179,12 @@ class Predictor:
             with self._timed("solve"):
                 return self._refuter.find(assumptions)
         with self._timed("solve"):
-            found = self._formula.solve([*assumptions, self._cycle()])
-        if found or assumptions:
+            found = self._formula.solve([*assumptions, self._forced_cycle])
+        if found or assumptions or not self.outcome.exact:
             return found
-        deepest = DEPTH if self.observed.size <= DEEPEST_SIZE else DEPTH - 1
-        if self._layers.depth < deepest and not self.outcome.exact:
-            with self._timed("generate"):
-                self._layers.deepen()
-                self._goal = self._layers.cycle()
-            return self._find(assumptions)
-        if not self.outcome.exact:
-            return False
         with self._timed("generate"):
             self._refuter = RunRefuter(self.runs, self.outcome.target, self.limits)
         return self._find(assumptions)
-
-    def _cycle(self) -> Literal:
-        assert self._goal is not None
-        return self._goal
 
     def _simplify(self, simpler: "_Simpler") -> None:
         """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
@@ -261,23 +229,14 @@ class Predictor:
     def _confirmed(self, run: Run) -> Prediction:
         """The prediction, judged by the ordinary checker and by the rules of the boundary."""
         with self._timed("check"):
-            outcome = self.outcome
-            by_txn = None
-            if outcome.level == DECLARED:
-                by_txn = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
-            history = history_of(self.observed, run, by_txn)
-            # Transactions that neither read nor write anything have no level.
-            assume = WEAKEST if outcome.level == DECLARED else None
-            kept = check(history, outcome.level, assume=assume, max_examples=0).levels[outcome.level]
-            result = check(history, outcome.target, name="prediction")
-            problems = recheck(self.observed.history, run)
-            if not kept.ok:
-                problems.append(f"it does not keep {outcome.level}: {', '.join(kept.taps) or kept.reason}")
-            if result.ok is not False:
-                problems.append(f"it does not break {outcome.target}")
+            levels = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
+            prediction, problems = judge(self.observed, run, self.outcome, levels)
+            engine, history = self._engine, prediction.history
+            if engine is not None and not is_scheduled(history, self.observed.history, run, engine, self.limits):
+                problems.append("no order of its statements does it")
             if problems:
                 raise PredictionDefectError("; ".join(problems))
-            return Prediction(run, changes(self.observed, run), history, result)
+            return prediction
 
     def _forbid(self, prediction: Prediction) -> None:
         """No further prediction may show the same anomaly: these transactions reading all that from each other."""

@@ -40,7 +40,10 @@ class _Facts:
             elif self.key[o] not in wrote:
                 yield o
 
-    def observed_source(self, o: int) -> int:
+    def observed_source(self, o: int) -> int | None:
+        """None: not known."""
+        if self.history.txn_status[self.txn_of[o]] == UNKNOWN:
+            return None
         version = int(self.history.op_version[o])
         writer = int(self.history.version_writer[version])
         return INITIAL if writer in (NOBODY, self.history.init_txn) else writer
@@ -52,8 +55,6 @@ def recheck(history: History, run: Run) -> list[str]:
     problems = []
     for t, end in run.prefix.items():
         problems += _is_prefix(facts, run, t, end)
-        if history.txn_status[t] == UNKNOWN:
-            continue
         for o in facts.external_reads(t, end):
             problems += _reads_properly(facts, run, t, o)
     problems += _closed(facts, run)
@@ -81,7 +82,7 @@ def _reads_properly(facts: _Facts, run: Run, t: int, o: int) -> list[str]:
     free = boundary != NOBODY and (o == boundary if run.boundary == "strict" else facts.txn_of[boundary] == t)
     if source != facts.observed_source(o) and not free:
         return [f"{what} is before the boundary, and changed"]
-    if source == INITIAL:
+    if source is None or source == INITIAL:
         return []
     written = facts.last_write(source, facts.key[o])
     if source not in run.prefix or written is None or written >= run.prefix[source]:

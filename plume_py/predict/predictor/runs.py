@@ -82,13 +82,16 @@ class Runs:
     def _require_choice(self, read: Read) -> None:
         formula, inside = self.formula, self.inside(read.node, read.op)
         choices = [self.chooses(read, writer) for writer in read.writers]
+        if read.observed is None:  # known only where it is free to choose
+            inside = formula.all_of((inside, -self.before_boundary(read)))
         formula.require(-inside, *choices)
         formula.at_most_one(choices)
         for choice, writer in zip(choices, read.writers, strict=True):
             formula.require(-choice, inside)
             if writer != INITIAL:
                 formula.require(-choice, self.inside(writer, self.observed.writes[writer][read.key]))
-        formula.require(-self.before_boundary(read), self.chooses(read, read.observed))
+        if read.observed is not None:
+            formula.require(-self.before_boundary(read), self.chooses(read, read.observed))
 
     def on_boundary(self, node: int) -> Literal:
         """Does the node's session end in this transaction?"""
@@ -130,7 +133,9 @@ class Runs:
         return self.formula.all_of((self.inside(node, self.observed.first_op[node]), -self.late(node)))
 
     def changes(self, read: Read) -> Literal:
-        """Does the read take part and see another writer than it did?"""
+        """Does the read take part and see another writer than it did, or one at all if that is not known?"""
+        if read.observed is None:
+            return self.formula.any_of(self.selects(read, writer) for writer in read.writers)
         return self.formula.all_of(
             (self.inside(read.node, read.op), -self.chooses(read, read.observed), -self.late(read.node))
         )
@@ -141,6 +146,32 @@ class Runs:
             for writer in read.writers:
                 yield read, writer, self.chooses(read, writer)
 
+    def as_committed(self) -> RunView:
+        """The same runs with all that their boundary transactions wrote, as a level has to accept them."""
+        return AsCommitted(self)
+
     def session_ends(self) -> list[int]:
         """In the last solution: session -> the number of its cut; NOBODY where it runs to its end."""
         return [next((i for i, lit in enumerate(past) if not self.formula.value(lit)), NOBODY) for past in self._past]
+
+
+class AsCommitted:
+    """Whoever takes part commits, and what it wrote behind a strict boundary when it was observed counts, too.
+
+    Nobody reads that, but a level may refuse it: at PSI and SI the second of two that write the same key.
+    """
+
+    def __init__(self, runs: Runs) -> None:
+        self.observed, self.formula, self._runs = runs.observed, runs.formula, runs
+
+    def selects(self, read: Read, writer: int) -> Literal:
+        """Does the read take part and see ``writer``?"""
+        return self._runs.selects(read, writer)
+
+    def writes(self, node: int, key: int) -> Literal:
+        """Does the node, which wrote ``key``, take part?"""
+        return self._runs.takes_part(node) if key in self.observed.writes[node] else FALSE
+
+    def takes_part(self, node: int) -> Literal:
+        """Does the node take part?"""
+        return self._runs.takes_part(node)

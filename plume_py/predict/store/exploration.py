@@ -10,7 +10,8 @@ from plume_py.checking.check import check
 from plume_py.checking.result import NOT_EXPLAINED, Result
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
-from plume_py.predict.store.program import Program, SeededProgram, run
+from plume_py.predict.store.application import Program
+from plume_py.predict.store.program import SeededProgram, failures, run
 from plume_py.predict.store.store import RandomLegal, ReadRequest
 
 
@@ -23,6 +24,8 @@ class Exploration:
     runs: int = 0
     broken: int = 0  # runs that broke the target
     undecided: int = 0
+    failed: int = 0  # runs in which an assertion of the program failed
+    failures: Counter[str] = field(default_factory=Counter)  # assertion -> runs in which it failed
     anomalies: Counter[str] = field(default_factory=Counter)  # name -> runs whose first counterexample it is
     first: Result | None = None
     first_history: History | None = None
@@ -55,8 +58,11 @@ def explore(
         for number in range(seed, seed + runs):
             limits.check()
             workload = SeededProgram(program, seed if same_plan else number, sessions, transactions)
-            history = run(workload, level, _Limited(number, limits), number).history()
-            _judge(found, history, number, limits)
+            store = run(workload, level, _Limited(number, limits), number)
+            _judge(found, store.history(), number, limits)
+            failed = failures(workload, store)
+            found.failed += bool(failed)
+            found.failures.update(set(failed))
             found.runs += 1
     except LimitError as error:
         found.reason = str(error)

@@ -4,44 +4,25 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
+from plume_py.base.errors import IsocheckError
 from plume_py.history.model import History
 from plume_py.levels import STRONGEST
-from plume_py.predict.store.store import Latest, Policy, Store, Transaction
+from plume_py.predict.store.application import Asserting, Plan, PlannedTransaction, Program
+from plume_py.predict.store.store import Latest, Policy, Store
 
 PROGRAMS = ("smallbank", "voter", "tpcc", "wikipedia")
 
 
-@dataclass(frozen=True)
-class PlannedTransaction:
-    """One transaction of the plan: its parameters are fixed, what it does depends on what it reads alone."""
-
-    name: str
-    body: Callable[[Transaction], None]
-
-
-Plan = Sequence[Sequence[PlannedTransaction]]
-
-
-class Program(Protocol):
-    """An application."""
-
-    name: str
-
-    def initial(self, key: str) -> Any:
-        """The value of a key before all transactions."""
-        ...
-
-    def plan(self, seed: int, sessions: int, transactions: int) -> Plan:
-        """The transactions of each session, the same for the same arguments."""
-        ...
-
-
 def program(name: str) -> Program:
-    """One of PROGRAMS."""
+    """One of PROGRAMS, or one's own, as ``file.py:Class`` or ``module:Class``."""
+    if ":" in name:
+        from plume_py.predict.store.own_program import own_program
+
+        return own_program(name)
     if name not in PROGRAMS:
-        raise ValueError(f"not a program: {name!r}; use one of {' '.join(PROGRAMS)}")
+        raise IsocheckError(f"not a program: {name!r:.60}; use {', '.join(PROGRAMS)}, or your own as file.py:Class")
     found: Program = import_module(f"plume_py.predict.store.programs.{name}").PROGRAM
     return found
 
@@ -62,6 +43,18 @@ class SeededProgram:
     def store(self, level: str, policy: Policy) -> Store:
         """A store in the program's initial state."""
         return Store(level, policy, self.program.initial)
+
+
+def assertions(workload: SeededProgram, committed: Sequence[str], final: Callable[[str], Any]) -> list[str]:
+    """What fails of the program's own assertions, after a run in which these transactions committed."""
+    if not isinstance(workload.program, Asserting):
+        return []
+    steps = {step_id(s, i, step): step for s, steps in enumerate(workload.plan()) for i, step in enumerate(steps)}
+    try:
+        workload.program.check(final, [steps[name] for name in committed])
+    except AssertionError as failure:
+        return [str(failure) or "an assertion without words"]
+    return []
 
 
 def step_id(session: int, index: int, step: PlannedTransaction) -> str:
@@ -85,6 +78,15 @@ def run(
     return store
 
 
+def failures(workload: SeededProgram, store: Store) -> list[str]:
+    """Assertions that failed in a run: of its transactions, and of the program about the end."""
+    return [*store.failures, *assertions(workload, [record.id for record in store.records], store.final)]
+
+
 def observed_run(workload: SeededProgram) -> History:
-    """A serial run: every read sees the newest version."""
-    return run(workload).history()
+    """A serial run: every read sees the newest version. No assertion may fail in it."""
+    store = run(workload)
+    failed = failures(workload, store)
+    if failed:
+        raise IsocheckError(f"{workload.program.name}: an assertion fails in a serial run already: {failed[0]}")
+    return store.history()

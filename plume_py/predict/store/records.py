@@ -19,6 +19,7 @@ class Record:
     writes: dict[Key, Any] = field(default_factory=dict)
     ops: list[tuple[str, Key, str | None]] = field(default_factory=list)  # for the history
     committed: bool = False
+    refused: bool = False  # by the level
 
 
 class Committed(Protocol):

@@ -8,7 +8,8 @@ from plume_py.checking.result import Result
 from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST
 from plume_py.predict.predictor.prediction import Prediction, running_order
-from plume_py.predict.store.program import SeededProgram, step_id
+from plume_py.predict.store.foreseen import Foreseen, Planned, planned
+from plume_py.predict.store.program import SeededProgram, failures, step_id
 from plume_py.predict.store.store import Conflict, ReadRequest, Store
 
 
@@ -20,6 +21,8 @@ class Validation:
     keeps_level: bool
     result: Result  # of checking the replayed history for the target
     divergences: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # assertions of the program that failed in it
+    refused: bool = False  # by the level: a read that it does not allow, or a commit
 
     @property
     def validated(self) -> bool:
@@ -33,28 +36,30 @@ class Validation:
 
 
 class Scripted:
-    """Gives each read its predicted writer if that is legal, else the newest legal one."""
+    """Gives each read its predicted writer if that is legal, else the newest legal one that spoils nothing to come."""
 
-    def __init__(self, script: dict[str, list[tuple[str, str | None]]]) -> None:
-        """``script``: transaction -> (key, id of the writer or None) of its external reads, in program order."""
-        self._script = script
+    def __init__(self, script: dict[str, Planned], level: str) -> None:
+        self._script, self._foreseen = script, Foreseen(script, level)
         self._next: Counter[str] = Counter()
         self.divergences: list[str] = []
+        self.refused = False  # did the level not allow what was predicted?
 
     def choose(self, request: ReadRequest) -> int:
         """The predicted one; where the prediction ends, the newest."""
         name = request.txn.id
-        reads, at = self._script.get(name, []), self._next[name]
+        reads, at = self._script[name].reads, self._next[name]
         self._next[name] += 1
         if at < len(reads):
             key, writer = reads[at]
             chosen = self._follow(request, key, writer)
             if chosen is not None:
                 return chosen
-        for other in reversed(request.writers):
-            if request.allows(other):
-                return other
-        raise Conflict(f"no version of {request.key} is legal")
+        legal = [writer for writer in reversed(request.writers) if request.allows(writer)]
+        if not legal:
+            raise Conflict(f"no version of {request.key} is legal")
+        if len(legal) == 1 or self.divergences:
+            return legal[0]
+        return next((writer for writer in legal if self._foreseen.leaves_room(request, writer)), legal[0])
 
     def _follow(self, request: ReadRequest, key: str, writer: str | None) -> int | None:
         name = request.txn.id
@@ -67,13 +72,14 @@ class Scripted:
             self.divergences.append(f"{name} reads {key}, but {writer} has not written it")
         elif not request.allows(number):
             self.divergences.append(f"{name} may not read {key} from {writer or 'the initial state'}")
+            self.refused = True
         else:
             return number
         return None
 
     def unread(self, name: str) -> int:
         """Predicted reads that the transaction did not come to."""
-        return max(0, len(self._script.get(name, [])) - self._next[name])
+        return max(0, len(self._script[name].reads) - self._next[name])
 
 
 def replay(
@@ -83,42 +89,30 @@ def replay(
 
     Boundary transactions run to their end. What aborted in the observed run is left out.
     """
-    policy = Scripted(_script(observed, prediction))
+    policy = Scripted(planned(observed, prediction.run), level)
     store = workload.store(level, policy)
     bodies = {
         step_id(s, i, step): (s + 1, step.body)
         for s, steps in enumerate(workload.plan())
         for i, step in enumerate(steps)
     }
+    refused = False
     for t in running_order(observed, prediction.run):
         name = str(observed.txn_label[t])
         session, body = bodies[name]
         record = store.run(session, body, name)
         if not record.committed:
-            policy.divergences.append(f"{name} aborts")
+            policy.divergences.append(f"{name} {'is refused by the level' if record.refused else 'aborts'}")
+            refused = refused or record.refused
         elif policy.unread(name):
             policy.divergences.append(f"{name} ends {policy.unread(name)} reads early")
         else:
             _compare_writes(observed, prediction, t, store, policy)
-    history = store.history()
+    history, failed = store.history(), failures(workload, store)
     kept = check(history, level, max_examples=0).ok is True
-    return Validation(history, kept, check(history, target, name="replay"), policy.divergences)
-
-
-def _script(observed: History, prediction: Prediction) -> dict[str, list[tuple[str, str | None]]]:
-    run = prediction.run
-    script: dict[str, list[tuple[str, str | None]]] = {}
-    for t, end in run.prefix.items():
-        wrote: set[int] = set()
-        reads = script.setdefault(str(observed.txn_label[t]), [])
-        for o in range(int(observed.txn_start[t]), end):
-            key = int(observed.op_key[o])
-            if observed.op_kind[o] & 1:
-                wrote.add(key)
-            elif key not in wrote:
-                source = run.sources.get(o, INITIAL)
-                reads.append((str(observed.key(key)), None if source == INITIAL else str(observed.txn_label[source])))
-    return script
+    return Validation(
+        history, kept, check(history, target, name="replay"), policy.divergences, failed, refused or policy.refused
+    )
 
 
 def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:

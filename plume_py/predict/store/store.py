@@ -13,7 +13,6 @@ one, among those that are legal at the level, is for a policy to say: the newest
 
 import random
 from collections.abc import Callable, Hashable
-from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Protocol
@@ -100,7 +99,7 @@ class Transaction:
 
     def read(self, key: Key) -> Any:
         """The value that this read sees: an own write, or what the policy chose."""
-        self._require_open()
+        self._require_open(key)
         record = self.record
         if key in record.writes:
             record.ops.append(("r", key, _version(record, record.writes[key])))
@@ -114,7 +113,7 @@ class Transaction:
 
     def write(self, key: Key, value: Any) -> None:
         """Seen by others after the commit."""
-        self._require_open()
+        self._require_open(key)
         self.record.writes[key] = value
         self.record.ops.append(("w", key, _version(self.record, value)))
 
@@ -130,9 +129,11 @@ class Transaction:
             self._store.aborted.append(self.record)
         self._over = True
 
-    def _require_open(self) -> None:
+    def _require_open(self, key: Key = "") -> None:
         if self._over:
             raise ValueError(f"transaction {self.record.id} is over")
+        if not isinstance(key, str):
+            raise TypeError(f"a key is a text, not {key!r:.40}")
 
     def __enter__(self) -> "Transaction":
         return self
@@ -140,9 +141,12 @@ class Transaction:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        self.record.refused = kind is not None and issubclass(kind, Conflict)
         if kind is None and not self._over:
-            with suppress(Conflict):
+            try:
                 self.commit()
+            except Conflict:
+                self.record.refused = True
         if not self.record.committed:
             self.rollback()
         return kind is not None and issubclass(kind, Rollback)
@@ -167,6 +171,7 @@ class Store:
         self.rules = rules or rules_for(self.level)
         self.records: list[Record] = []
         self.aborted: list[Record] = []
+        self.failures: list[str] = []  # of assertions
         self._initial = initial
         self._writers: dict[Key, list[int]] = {}
 
@@ -180,10 +185,13 @@ class Store:
         return Transaction(self, Record(number, session, name, chosen))
 
     def run(self, session: Hashable, body: Callable[[Transaction], None], id: str, level: str | None = None) -> Record:
-        """Run a transaction to its end; ``committed`` of the record says which."""
+        """Run a transaction to its end; ``committed`` of the record says which. An assertion that fails ends it."""
         txn = self.begin(session, id, level)
-        with txn:
-            body(txn)
+        try:
+            with txn:
+                body(txn)
+        except AssertionError as failure:
+            self.failures.append(f"{id}: {failure}")
         return txn.record
 
     def writers_of(self, key: Key) -> list[int]:
@@ -201,6 +209,10 @@ class Store:
     def value(self, key: Key, writer: int) -> Any:
         """What a version holds."""
         return self._initial(key) if writer == INITIAL else self.records[writer].writes[key]
+
+    def final(self, key: Key) -> Any:
+        """The newest version of all."""
+        return self.value(key, (INITIAL, *self.writers_of(key))[-1])
 
     def commit(self, txn: Record) -> None:
         """Take the transaction in."""

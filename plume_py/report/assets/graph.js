@@ -104,7 +104,7 @@ function reaches(next, from, to) {
 // Lanes in the order of the sessions' names.
 function lanesOf(example) {
   const names = [...new Set(example.sessions.map(text))];
-  return { names, place: example.transactions.map((txn) => names.indexOf(text(txn.session))) };
+  return { names, homes: example.homes || [], place: example.transactions.map((txn) => names.indexOf(text(txn.session))) };
 }
 
 // The cells of a box: those that edges touch, others while there is room, the rest as a number.
@@ -239,11 +239,11 @@ function toward(from, to) {
 
 function drawLanes(plan) {
   return plan.lanes.names.map((name, i) => {
-    const x = plan.left[i];
+    const x = plan.left[i], home = plan.lanes.homes[i], at = home ? ` on ${home}` : "";
     return svg("g", { class: "lane" },
       svg("rect", { x: x - 10, y: 4, width: plan.width + 20, height: plan.height - 8, rx: 10 }),
-      svg("text", { x: x + plan.width / 2, y: 24, "text-anchor": "middle" }, `session ${short(name, Math.floor(plan.width / 8) - 8)}`,
-        svg("title", {}, `session ${short(name, 300)}`)));
+      svg("text", { x: x + plan.width / 2, y: 24, "text-anchor": "middle" }, `session ${short(name + at, Math.floor(plan.width / 8) - 8)}`,
+        svg("title", {}, `session ${short(name + at, 300)}`)));
   });
 }
 

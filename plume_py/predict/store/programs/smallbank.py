@@ -6,9 +6,10 @@ change. Payments without cover are rolled back.
 """
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plume_py.predict.store.program import Plan, PlannedTransaction
+from plume_py.predict.store.application import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 CUSTOMERS = 42
@@ -32,6 +33,13 @@ class SmallBank:
         rng = random.Random(f"smallbank {seed}")
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
 
+    def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
+        """No money appears or disappears, but for the penalties of checks."""
+        total = sum(final(f"{table}:{n}") for table in ("savings", "checking") for n in range(CUSTOMERS))
+        expected = CUSTOMERS * (SAVINGS + CHECKING) + sum(step.parameters for step in committed)
+        checks = sum(step.name == "WriteCheck" for step in committed)
+        assert expected - checks <= total <= expected, "the accounts' total is not what was paid in and out"
+
 
 def _step(rng: random.Random) -> PlannedTransaction:
     kinds = (amalgamate, balance, deposit_checking, send_payment, transact_savings, write_check)
@@ -41,7 +49,16 @@ def _step(rng: random.Random) -> PlannedTransaction:
         second = _customer(rng)
     amount = rng.randint(5, 50)
     name = "".join(part.capitalize() for part in kind.__name__.split("_"))
-    return PlannedTransaction(name, lambda txn: kind(txn, first, second, amount))
+    return PlannedTransaction(name, lambda txn: kind(txn, first, second, amount), _paid_in(name, amount))
+
+
+def _paid_in(name: str, amount: int) -> int:
+    """How much money comes in by a transaction, or goes out."""
+    return {
+        "DepositChecking": amount,
+        "TransactSavings": amount if amount % 2 else -2 * amount,
+        "WriteCheck": -amount,
+    }.get(name, 0)
 
 
 def _customer(rng: random.Random) -> int:

@@ -4,9 +4,10 @@ After the TPC-C of IsoPredict's evaluation, with fewer customers and items; of s
 """
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plume_py.predict.store.program import Plan, PlannedTransaction
+from plume_py.predict.store.application import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 DISTRICTS, CUSTOMERS, ITEMS = 2, 4, 100
@@ -29,6 +30,14 @@ class Tpcc:
         """Kinds and parameters by lot."""
         rng = random.Random(f"tpcc {seed}")
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
+
+    def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
+        """TPC-C's first conditions of consistency: what was paid adds up, and every order has a number of its own."""
+        paid = sum(final(f"district-ytd:{district}") for district in range(DISTRICTS))
+        assert final("warehouse-ytd:0") == paid, "the districts' payments are not the warehouse's"
+        numbers = sum(final(f"next-order:{district}") - FIRST_ORDER for district in range(DISTRICTS))
+        orders = sum(step.name == "NewOrder" for step in committed)
+        assert numbers == orders, "two orders have the same number"
 
 
 def _step(rng: random.Random) -> PlannedTransaction:

@@ -4,9 +4,10 @@ So one transaction of a serial run writes, the first one; all others find that t
 """
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plume_py.predict.store.program import Plan, PlannedTransaction
+from plume_py.predict.store.application import Plan, PlannedTransaction
 from plume_py.predict.store.store import Transaction
 
 CONTESTANTS = 6
@@ -28,6 +29,11 @@ class Voter:
         """Contestants by lot."""
         rng = random.Random(f"voter {seed}")
         return [[_vote(rng) for _ in range(transactions)] for _ in range(sessions)]
+
+    def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
+        """One number, one vote."""
+        votes = sum(final(f"total:{contestant}") for contestant in range(CONTESTANTS))
+        assert votes <= 1, "the number has more than one vote"
 
 
 def _vote(rng: random.Random) -> PlannedTransaction:

@@ -4,9 +4,10 @@ An edit is rolled back if the page has moved on since its author looked at it, w
 """
 
 import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from plume_py.predict.store.program import Plan, PlannedTransaction
+from plume_py.predict.store.application import Plan, PlannedTransaction
 from plume_py.predict.store.store import Rollback, Transaction
 
 PAGES, USERS = 2, 6
@@ -27,6 +28,12 @@ class Wikipedia:
         """Kinds, pages and users by lot."""
         rng = random.Random(f"wikipedia {seed}")
         return [[_step(rng) for _ in range(transactions)] for _ in range(sessions)]
+
+    def check(self, final: Callable[[str], Any], committed: Sequence[PlannedTransaction]) -> None:
+        """Every edit is a revision of its own."""
+        revisions = sum(final(f"page-latest:{page}") - 1 for page in range(PAGES))
+        edits = sum(step.name == "UpdatePage" for step in committed)
+        assert revisions == edits, "two edits are one revision"
 
 
 def _step(rng: random.Random) -> PlannedTransaction:

@@ -1,0 +1,88 @@
+"""DuckDB: one file, and all sessions in this process."""
+
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
+from plume_py.collect.adapter import LostError, Setup, promises
+from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
+from plume_py.levels.stores import DUCKDB
+
+try:
+    import duckdb
+except ImportError:
+    raise IsocheckError("DuckDB needs its package; install it with: pip install duckdb") from None
+
+
+class DuckdbAdapter(SqlAdapter):
+    """A database file, opened once; each session has a connection to it."""
+
+    name = "DuckDB"
+    isolations = promises(DUCKDB)
+    driver = duckdb
+    mark = "?"
+
+    def __init__(self, setup: Setup) -> None:
+        """``duckdb:///relative/file`` or ``duckdb:////absolute/file``."""
+        super().__init__(setup)
+        form, self._path = setup.url[:10], unquote(setup.url[10:])
+        if form != "duckdb:///" or not self._path:
+            raise IsocheckError("DuckDB needs a file; write duckdb:///test.duckdb")
+        self._database: Any = None
+
+    @override
+    def version(self) -> str:
+        return str(duckdb.__version__)
+
+    @override
+    def connect(self) -> SqlConnection:
+        return _Connection(self)
+
+    def is_refusal(self, error: Exception) -> bool:
+        """A conflict, which also fails everything that comes after it; or a constraint."""
+        return isinstance(error, duckdb.TransactionException | duckdb.ConstraintException | duckdb.InterruptException)
+
+    def open(self) -> Any:
+        """Of the file, which stays open until the end."""
+        try:
+            if self._database is None:
+                self._database = duckdb.connect(self._path)
+            connection = self._database.cursor()
+            for name, value in self.setup.session_settings.items():
+                if not name.replace("_", "").isalnum() or not value.isalnum():
+                    raise IsocheckError(f"not a setting of DuckDB: {name!r:.40}")
+                connection.execute(f"SET {name} = {value}")
+        except duckdb.Error as error:
+            raise LostError(f"{self._path}: {error}") from None
+        return connection
+
+    def drop(self) -> None:
+        """The file is closed, too."""
+        super().drop()
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+class _Connection(SqlConnection):
+    def begin(self, isolation: str) -> None:
+        self.run("BEGIN")
+
+    def is_undone_at_commit(self, error: Exception) -> bool:
+        return isinstance(error, duckdb.TransactionException)
+
+    def rollback(self) -> None:
+        with suppress(duckdb.TransactionException):  # a commit that fails has rolled back
+            self.cursor.execute("ROLLBACK")
+
+    def abandon(self) -> None:
+        with suppress(duckdb.Error):
+            self.cursor.interrupt()
+
+    def _change(self, query: str, value: int | str, key: str) -> None:
+        """The number of rows is an answer to read."""
+        self.run(query, (value, key))
+        if self.cursor.fetchone() != (1,):
+            raise LostError(f"the row of {key} is gone")

@@ -1,0 +1,222 @@
+"""etcd, by its JSON gateway: no driver is needed.
+
+A transaction reads at the revision of its first read, keeps its writes to itself, and commits them together on the
+condition that nothing it has read has changed since, as etcd's own library of transactions does.
+"""
+
+import http.client
+import json
+import socket
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.passwords import without_password
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.levels.stores import ETCD
+
+# Operations that etcd takes in one transaction.
+MOST_OPERATIONS = 128
+
+
+class EtcdAdapter(Adapter):
+    """A member of an etcd cluster."""
+
+    name = "etcd"
+    isolations = promises(ETCD)
+
+    def __init__(self, setup: Setup) -> None:
+        """``etcd://host:2379``."""
+        super().__init__(setup)
+        if setup.session_settings:
+            raise IsocheckError("etcd has no settings of a connection: leave --set out")
+        try:
+            parts = urlsplit(setup.url)
+            self._where = parts.hostname or "127.0.0.1", parts.port or 2379
+        except ValueError:
+            told = without_password(setup.url)
+            raise IsocheckError(f"not the address of a member: {told!r:.80}; write etcd://host:2379") from None
+        self._admin: Member | None = None
+
+    def version(self) -> str:
+        """Of the server."""
+        return str(self._administrator().get("/version")["etcdserver"])
+
+    def create(self, keys: Sequence[str]) -> None:
+        """Every key, with the name of the table before it."""
+        initial = _b64("" if self.setup.lists else "0")
+        puts = [{"requestPut": {"key": self.key(key), "value": initial}} for key in keys]
+        for at in range(0, len(puts), MOST_OPERATIONS):
+            self._administrator().post("/v3/kv/txn", {"success": puts[at : at + MOST_OPERATIONS]})
+
+    def connect(self) -> Connection:
+        """A connection of HTTP, kept open."""
+        return _Connection(self)
+
+    def contents(self) -> dict[str, Value]:
+        """All keys of the table, as the majority has them."""
+        found = self._administrator().post("/v3/kv/range", self._all()).get("kvs", [])
+        skip = len(self.setup.table) + 1
+        return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
+
+    def drop(self) -> None:
+        """All keys of the table go."""
+        try:
+            self._administrator().post("/v3/kv/deleterange", self._all())
+        finally:
+            self.leave()
+
+    def leave(self) -> None:
+        """The administrator goes."""
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def key(self, key: str) -> str:
+        """As the server has it."""
+        return _b64(f"{self.setup.table}/{key}")
+
+    def value(self, text: str) -> Value:
+        """What the text of a key means."""
+        return to_list(text) if self.setup.lists else int(text)
+
+    def open(self) -> "Member":
+        """A connection."""
+        return Member(self._where, self.setup.timeout)
+
+    def _all(self) -> dict[str, str]:
+        return {"key": _b64(f"{self.setup.table}/"), "range_end": _b64(f"{self.setup.table}0")}  # 0 comes after /
+
+    def _administrator(self) -> "Member":
+        if self._admin is None:
+            self._admin = self.open()
+        return self._admin
+
+
+class _Connection(Connection):
+    def __init__(self, adapter: EtcdAdapter) -> None:
+        self._adapter = adapter
+        self._member = adapter.open()
+        self._member.get("/version")  # is anybody there?
+        self._is_local = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._revision = ""  # of the first read
+        self._read: dict[str, tuple[str, str]] = {}  # key: its text and the revision at which it was written
+        self._written: dict[str, str] = {}
+
+    def begin(self, isolation: str) -> None:
+        self._is_local = isolation == "serializable reads"
+        self._begin()
+
+    def read(self, key: str) -> Value:
+        return self._adapter.value(self._text(key))
+
+    def _text(self, key: str) -> str:
+        if key in self._written:
+            return self._written[key]
+        if key not in self._read:
+            self._read[key] = self._range(key)
+        return self._read[key][0]
+
+    def _range(self, key: str) -> tuple[str, str]:
+        request: dict[str, Any] = {"key": self._adapter.key(key)}
+        if self._is_local:
+            request["serializable"] = True
+        if self._revision:
+            request["revision"] = self._revision
+        try:
+            answer = self._member.post("/v3/kv/range", request)
+        except RefusedError as error:
+            raise AbortedError(str(error)) from None
+        self._revision = self._revision or answer["header"]["revision"]
+        if "kvs" not in answer:
+            raise LostError(f"the key {key} is gone")
+        found = answer["kvs"][0]
+        return _text(found.get("value", "")), found["mod_revision"]
+
+    def write(self, key: str, value: int) -> None:
+        self._written[key] = str(value)
+
+    def append(self, key: str, value: int) -> None:
+        self._written[key] = f"{self._text(key)},{value}"
+
+    def commit(self) -> None:
+        """Those who only read have read one revision, which is enough."""
+        if not self._written:
+            return
+        unchanged = [
+            {"key": self._adapter.key(key), "target": "MOD", "result": "EQUAL", "mod_revision": revision}
+            for key, (_, revision) in self._read.items()
+        ]
+        puts = [
+            {"requestPut": {"key": self._adapter.key(key), "value": _b64(text)}} for key, text in self._written.items()
+        ]
+        answer = self._member.post("/v3/kv/txn", {"compare": unchanged, "success": puts})
+        if not answer.get("succeeded"):
+            raise AbortedError("what was read has changed")
+
+    def rollback(self) -> None:
+        return  # nothing was sent
+
+    def close(self) -> None:
+        self._member.close()
+
+    def abandon(self) -> None:
+        self._member.abandon()
+
+
+class RefusedError(LostError):
+    """The member answered with an error; whether something was done may be open."""
+
+
+class Member:
+    """A connection to a member."""
+
+    def __init__(self, where: tuple[str, int], timeout: float) -> None:
+        self._http = http.client.HTTPConnection(*where, timeout=max(2.0, timeout))
+
+    def get(self, path: str) -> Any:
+        """What there is."""
+        return self._ask("GET", path, None)
+
+    def post(self, path: str, request: dict[str, Any]) -> Any:
+        """The answer to a request."""
+        return self._ask("POST", path, json.dumps(request).encode())
+
+    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+        try:
+            if self._http.sock is None:
+                self._http.connect()
+                connected: Any = self._http.sock
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._http.request(method, path, body)
+            answer = self._http.getresponse()
+            content = json.loads(answer.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._http.close()
+            raise LostError(str(error) or type(error).__name__) from None
+        if answer.status != http.client.OK:
+            raise RefusedError(str(content.get("error", answer.reason)))
+        return content
+
+    def close(self) -> None:
+        """Whatever state it is in."""
+        self._http.close()
+
+    def abandon(self) -> None:
+        """Whoever waits for an answer gets none."""
+        with suppress(OSError, AttributeError):
+            self._http.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _b64(text: str) -> str:
+    return b64encode(text.encode()).decode()
+
+
+def _text(encoded: str) -> str:
+    return b64decode(encoded).decode()

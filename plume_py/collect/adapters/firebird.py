@@ -1,0 +1,122 @@
+"""Firebird, with firebird-driver: a server, or a file that its library opens without one."""
+
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
+from plume_py.base.passwords import without_password
+from plume_py.collect.adapter import LostError, Setup, first_line, promises
+from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
+from plume_py.levels.stores import FIREBIRD
+
+try:
+    from firebird import driver
+    from firebird.driver import Isolation, tpb
+except ImportError:
+    raise IsocheckError("Firebird needs its driver; install it with: pip install firebird-driver") from None
+
+_FORM = "write firebird://user:password@host:3050/path/to/file.fdb, or firebird:///file.fdb without a server"
+_KINDS = {
+    "snapshot": Isolation.SNAPSHOT,
+    "snapshot table stability": Isolation.SERIALIZABLE,
+    "read committed": Isolation.READ_COMMITTED_RECORD_VERSION,
+}
+# Conflicts and deadlocks; a lock that was waited for too long is one, too.
+_REFUSED, _NO_FILE = "40001", "08001"
+
+
+class FirebirdAdapter(SqlAdapter):
+    """A database file, which a server keeps or the library itself."""
+
+    name = "Firebird"
+    isolations = promises(FIREBIRD)
+    driver = driver
+    mark = "?"
+    key_type = "VARCHAR(190)"
+    list_type = "VARCHAR(30000)"
+    concatenation = "v || CAST({} AS VARCHAR(30))"
+    beginning = "SET TRANSACTION NO WAIT :isolation"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        if setup.session_settings:
+            raise IsocheckError("Firebird has no settings of a connection: leave --set out")
+        try:
+            parts = urlsplit(setup.url)
+            port = parts.port
+        except ValueError:
+            raise IsocheckError(f"not an address: {without_password(setup.url)!r:.80}; {_FORM}") from None
+        path = unquote(parts.path[1:] if not parts.hostname else parts.path)
+        if not path:
+            raise IsocheckError(f"the address names no file; {_FORM}")
+        self._is_remote = parts.hostname is not None
+        self._place = f"{parts.hostname}/{port or 3050}:{path}" if self._is_remote else path
+        self._user = {"user": unquote(parts.username or "SYSDBA"), "password": unquote(parts.password or "masterkey")}
+
+    @override
+    def version(self) -> str:
+        return str(self.ask("SELECT rdb$get_context('SYSTEM', 'ENGINE_VERSION') FROM rdb$database")[0][0])
+
+    @override
+    def connect(self) -> SqlConnection:
+        return _Connection(self)
+
+    @override
+    def is_refusal(self, error: Exception) -> bool:
+        return getattr(error, "sqlstate", None) == _REFUSED
+
+    def open(self) -> Any:
+        """Of the file, which is made if it is a local one and not there."""
+        try:
+            return driver.connect(self._place, **self._user)
+        except driver.DatabaseError as error:
+            if self._is_remote or getattr(error, "sqlstate", None) != _NO_FILE:
+                raise LostError(first_line(error)) from None
+            return driver.create_database(self._place, **self._user, overwrite=False)
+
+    def create(self, keys: Sequence[str]) -> None:
+        """A table can be used once it is committed."""
+        table, (kind, initial) = self.setup.table, (self.list_type, "") if self.setup.lists else (self.register_type, 0)
+        self.ask(f"CREATE TABLE {table} (k {self.key_type} NOT NULL PRIMARY KEY, v {kind} NOT NULL)")
+        connection = self.administrator()
+        with closing(connection.cursor()) as cursor:
+            cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(key, initial) for key in keys])
+        connection.commit()
+
+    def drop(self) -> None:
+        """IF EXISTS came with Firebird 5."""
+        try:
+            if self.ask("SELECT 1 FROM rdb$relations WHERE rdb$relation_name = ?", [self.setup.table.upper()]):
+                self.ask(f"DROP TABLE {self.setup.table}")
+        finally:
+            self.close_administrator()
+
+    def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
+        connection = self.administrator()
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(query, parameters)
+            rows = list(cursor.fetchall()) if cursor.description else []
+        connection.commit()
+        return rows
+
+
+class _Connection(SqlConnection):
+    def begin(self, isolation: str) -> None:
+        # NO WAIT: it looks for deadlocks every ten seconds only.
+        self.connection.begin(tpb(_KINDS[isolation], lock_timeout=0))
+
+    def is_undone_at_commit(self, error: Exception) -> bool:
+        return self.adapter.is_refusal(error)
+
+    def commit(self) -> None:
+        try:
+            self.connection.commit()
+        except driver.Error as error:
+            raise self._failure(error, self.is_undone_at_commit(error)) from None
+
+    def rollback(self) -> None:
+        with suppress(driver.Error):
+            self.connection.rollback()

@@ -1,0 +1,285 @@
+"""Redis and Valkey: MULTI, with or without WATCH. Their protocol is so simple that no driver is needed.
+
+A transaction reads at once and keeps its writes to itself until EXEC, which runs them in one step. Lists are kept as
+text, so that an empty one is there, too.
+"""
+
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
+from plume_py.base.passwords import without_password
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.levels.stores import REDIS
+
+# Keys per question about many.
+BATCH = 1000
+
+
+class RefusedError(Exception):
+    """The server answered with an error."""
+
+
+class RedisAdapter(Adapter):
+    """A server of Redis or Valkey."""
+
+    name = "Redis"
+    isolations = promises(REDIS)
+    can_kill = True
+
+    def __init__(self, setup: Setup) -> None:
+        """``redis://:password@host:6379/0``."""
+        super().__init__(setup)
+        if setup.session_settings:
+            raise IsocheckError("Redis has no settings of a connection: leave --set out")
+        try:
+            parts = urlsplit(setup.url)
+            self._where = parts.hostname or "127.0.0.1", parts.port or 6379
+            self._database = int(parts.path.strip("/") or 0)
+        except ValueError:
+            told = without_password(setup.url)
+            raise IsocheckError(
+                f"not the address of a server: {told!r:.80}; write redis://:password@host:6379/0"
+            ) from None
+        self._login = [unquote(part) for part in (parts.username, parts.password) if part]
+        self._admin: Server | None = None
+
+    def version(self) -> str:
+        """As ``INFO`` has it; Valkey says both its own and the one it is compatible with."""
+        told = dict(line.split(":", 1) for line in str(self.ask("INFO", "server")).splitlines() if ":" in line)
+        self.name = "Valkey" if "valkey_version" in told else "Redis"
+        return told.get("valkey_version") or told.get("redis_version", "")
+
+    def settings(self) -> dict[str, str]:
+        """What decides how much a commit is worth."""
+        names = ("appendonly", "appendfsync", "min-replicas-to-write")
+        try:
+            answers = [self.ask("CONFIG", "GET", name) for name in names]
+        except RefusedError:  # where it is not allowed
+            return {}
+        return {str(answer[0]): str(answer[1]) for answer in answers if answer}
+
+    @override
+    def is_replica(self) -> bool:
+        return bool(self.ask("ROLE")[0] == "slave")
+
+    def create(self, keys: Sequence[str]) -> None:
+        """Every key, with the name of the table before it."""
+        initial = "" if self.setup.lists else "0"
+        for key in keys:
+            self.ask("SET", self.key(key), initial)
+
+    @override
+    def connect(self) -> Connection:
+        return _Connection(self)
+
+    def contents(self) -> dict[str, Value]:
+        """All keys of the table."""
+        keys = self._keys()
+        texts = [text for at in range(0, len(keys), BATCH) for text in self.ask("MGET", *keys[at : at + BATCH])]
+        short = [key.partition(":")[2] for key in keys]
+        return {key: self.value(text) for key, text in zip(short, texts, strict=True) if text is not None}
+
+    def drop(self) -> None:
+        """All keys of the table go."""
+        try:
+            keys = self._keys()
+            for at in range(0, len(keys), BATCH):
+                self.ask("DEL", *keys[at : at + BATCH])
+        finally:
+            self.leave()
+
+    @override
+    def leave(self) -> None:
+        if self._admin is not None:
+            self._admin.close()
+            self._admin = None
+
+    def kill(self, connection: Connection) -> None:
+        """``CLIENT KILL``."""
+        assert isinstance(connection, _Connection)
+        self.ask("CLIENT", "KILL", "ID", str(connection.number))
+
+    def settle(self) -> None:
+        """What has our name, and is not the administrator, is ended; the server does that before it answers."""
+        own = str(self.ask("CLIENT", "ID"))
+        for line in str(self.ask("CLIENT", "LIST")).splitlines():
+            told = dict(field.split("=", 1) for field in line.split() if "=" in field)
+            if told.get("name") == self.setup.table and told.get("id") != own:
+                with suppress(RefusedError):  # gone already
+                    self.ask("CLIENT", "KILL", "ID", told["id"])
+
+    def key(self, key: str) -> str:
+        """As the server has it."""
+        return f"{self.setup.table}:{key}"
+
+    def value(self, text: str) -> Value:
+        """What the text of a key means."""
+        return to_list(text) if self.setup.lists else int(text)
+
+    def open(self) -> "Server":
+        """A connection that knows its password, its database and our name."""
+        server = Server(self._where, self.setup.timeout)
+        try:
+            if self._login:
+                server.ask("AUTH", *self._login)
+            server.ask("SELECT", str(self._database))
+            server.ask("CLIENT", "SETNAME", self.setup.table)
+        except BaseException:
+            server.close()
+            raise
+        return server
+
+    def ask(self, *words: str) -> Any:
+        """What the administrator is told; once more if the connection was lost, as in a restart."""
+        for attempt in (1, 2):
+            try:
+                if self._admin is None:
+                    self._admin = self.open()
+                return self._admin.ask(*words)
+            except (OSError, LostError):
+                self.leave()
+                if attempt == 2:
+                    raise
+        raise AssertionError("either answered or raised")
+
+    def _keys(self) -> list[str]:
+        found: set[str] = set()
+        at = "0"
+        while True:
+            at, some = self.ask("SCAN", at, "MATCH", f"{self.setup.table}:*", "COUNT", str(BATCH))
+            found.update(some)
+            if at == "0":
+                return sorted(found)
+
+
+class _Connection(Connection):
+    def __init__(self, adapter: RedisAdapter) -> None:
+        self._adapter = adapter
+        self._server = adapter.open()
+        self.number = int(self._server.ask("CLIENT", "ID"))
+        self._watches = False
+        self._watched: set[str] = set()
+        self._written: dict[str, str] = {}  # registers that the transaction has set
+        self._appended: dict[str, str] = {}  # what it added to lists
+        self._commands: list[tuple[str, ...]] = []
+
+    def begin(self, isolation: str) -> None:
+        self._watches = isolation == "watch"
+        self._forget()
+
+    def read(self, key: str) -> Value:
+        if key in self._written:
+            return self._adapter.value(self._written[key])
+        name = self._adapter.key(key)
+        if self._watches and key not in self._watched:
+            self._ask("WATCH", name)
+            self._watched.add(key)
+        text = self._ask("GET", name)
+        if text is None:
+            raise LostError(f"the key {key} is gone")
+        return self._adapter.value(text + self._appended.get(key, ""))
+
+    def write(self, key: str, value: int) -> None:
+        self._written[key] = str(value)
+        self._commands.append(("SET", self._adapter.key(key), str(value)))
+
+    def append(self, key: str, value: int) -> None:
+        self._appended[key] = self._appended.get(key, "") + f",{value}"
+        self._commands.append(("APPEND", self._adapter.key(key), f",{value}"))
+
+    def commit(self) -> None:
+        """All in one go; of a transaction that only read, EXEC tells whether what it watched has changed."""
+        if not self._commands and not self._watched:
+            return
+        queued = self._server.ask_all([("MULTI",), *self._commands, ("EXEC",)])
+        done = queued[-1]
+        self._watched.clear()
+        if isinstance(done, RefusedError):  # then nothing was run
+            raise AbortedError(str(next(answer for answer in queued if isinstance(answer, RefusedError))))
+        if done is None:
+            raise AbortedError("a key that was watched has changed")
+        if any(isinstance(answer, RefusedError) for answer in done):
+            raise LostError("a part of the transaction was refused")
+
+    def rollback(self) -> None:
+        if self._watched:
+            self._ask("UNWATCH")
+        self._forget()
+
+    def close(self) -> None:
+        self._server.close()
+
+    def abandon(self) -> None:
+        self._server.abandon()
+
+    def _forget(self) -> None:
+        self._watched, self._written, self._appended, self._commands = set(), {}, {}, []
+
+    def _ask(self, *words: str) -> Any:
+        try:
+            return self._server.ask(*words)
+        except RefusedError as error:
+            raise AbortedError(str(error)) from None
+
+
+class Server:
+    """A connection, in version 2 of the protocol."""
+
+    def __init__(self, where: tuple[str, int], timeout: float) -> None:
+        self._socket = socket.create_connection(where, timeout=max(2.0, timeout))
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._answers = self._socket.makefile("rb")
+
+    def ask(self, *words: str) -> Any:
+        """The answer to one command."""
+        answer = self.ask_all([words])[0]
+        if isinstance(answer, RefusedError):
+            raise answer
+        return answer
+
+    def ask_all(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+        """The answers to commands that are sent together; errors are among them."""
+        self._socket.sendall(b"".join(map(_encoded, commands)))
+        return [self._answer() for _ in commands]
+
+    def close(self) -> None:
+        """Whatever state it is in."""
+        with suppress(OSError):
+            self._answers.close()
+            self._socket.close()
+
+    def abandon(self) -> None:
+        """Whoever waits for an answer gets none."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _answer(self) -> Any:
+        line = self._answers.readline()
+        if not line.endswith(b"\r\n"):
+            raise LostError("the connection was closed")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            return RefusedError(rest.decode("utf-8", "replace"))
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            return None if rest == b"-1" else self._exactly(int(rest))
+        if kind == b"*":
+            return None if rest == b"-1" else [self._answer() for _ in range(int(rest))]
+        return rest.decode("utf-8", "replace")
+
+    def _exactly(self, size: int) -> str:
+        piece = self._answers.read(size + 2)
+        if len(piece) < size + 2:
+            raise LostError("the connection was closed")
+        return piece[:-2].decode("utf-8", "replace")
+
+
+def _encoded(words: tuple[str, ...]) -> bytes:
+    pieces = [word.encode() for word in words]
+    return b"*%d\r\n" % len(pieces) + b"".join(b"$%d\r\n%b\r\n" % (len(piece), piece) for piece in pieces)

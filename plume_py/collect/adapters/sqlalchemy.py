@@ -1,0 +1,156 @@
+"""Any database that SQLAlchemy has a dialect for: ``sqlalchemy+`` and the address as SQLAlchemy takes it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
+from plume_py.base.passwords import without_password
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_list
+from plume_py.collect.adapter import promises as promises_of
+from plume_py.levels.stores import SQLALCHEMY
+
+try:
+    import sqlalchemy
+    from sqlalchemy import exc
+except ImportError:
+    raise IsocheckError("SQLAlchemy is not installed; install it with: pip install sqlalchemy") from None
+
+PREFIX = "sqlalchemy+"
+# The class of SQLSTATE that says that a transaction was rolled back; the one in it that does not know.
+_ROLLED_BACK, _COMPLETION_UNKNOWN = "40", "40003"
+
+
+class SqlalchemyAdapter(Adapter):
+    """A database, with a table of SQLAlchemy's making."""
+
+    name = "SQLAlchemy"
+    isolations = promises_of(SQLALCHEMY)
+
+    def __init__(self, setup: Setup) -> None:
+        """``sqlalchemy+sqlite:///test.db``, ``sqlalchemy+postgresql+psycopg://…``."""
+        super().__init__(setup)
+        if setup.session_settings:
+            raise IsocheckError("settings are said differently by every database: put them into the address, not --set")
+        try:
+            self.engine = sqlalchemy.create_engine(setup.url.removeprefix(PREFIX), poolclass=sqlalchemy.pool.NullPool)
+        except (exc.ArgumentError, exc.NoSuchModuleError, ImportError) as error:
+            told = without_password(setup.url)
+            raise IsocheckError(f"SQLAlchemy does not take {told!r:.80}: {first_line(error)}") from None
+        self.name = f"{self.engine.dialect.name}, by SQLAlchemy"
+        kind: Any = sqlalchemy.Text() if setup.lists else sqlalchemy.BigInteger()
+        key = sqlalchemy.Column("k", sqlalchemy.String(190), primary_key=True)
+        value = sqlalchemy.Column("v", kind, nullable=False)
+        self.table = sqlalchemy.Table(setup.table, sqlalchemy.MetaData(), key, value)
+
+    def version(self) -> str:
+        """Of the server."""
+        with self.engine.connect():
+            told = self.engine.dialect.server_version_info
+        return ".".join(map(str, told or ())) or "unknown"
+
+    def settings(self) -> dict[str, str]:
+        """What speaks to the database."""
+        return {"driver": self.engine.dialect.driver, "sqlalchemy": sqlalchemy.__version__}
+
+    def create(self, keys: Sequence[str]) -> None:
+        """The table with its rows."""
+        initial: Any = "" if self.setup.lists else 0
+        with self.engine.begin() as connection:
+            self.table.create(connection)
+            connection.execute(self.table.insert(), [{"k": key, "v": initial} for key in keys])
+
+    @override
+    def connect(self) -> Connection:
+        return _Connection(self)
+
+    def contents(self) -> dict[str, Value]:
+        """All rows."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sqlalchemy.select(self.table.c.k, self.table.c.v)).all()
+        return {key: to_list(value) if self.setup.lists else int(value) for key, value in rows}
+
+    def drop(self) -> None:
+        """Remove the table."""
+        with self.engine.begin() as connection:
+            self.table.drop(connection, checkfirst=True)
+
+    def statements(self) -> dict[str, str]:
+        """As the dialect spells them, but for the parameters."""
+        table, where = self.setup.table, "WHERE k = :key"
+        change = "append" if self.setup.lists else "w"
+        value = "v || :value" if self.setup.lists else ":value"
+        begin = "-- isolation_level=':isolation'"
+        return {
+            "begin": begin,
+            "r": f"SELECT v FROM {table} {where}",
+            change: f"UPDATE {table} SET v = {value} {where}",
+        }
+
+
+class _Connection(Connection):
+    def __init__(self, adapter: SqlalchemyAdapter) -> None:
+        table = adapter.table
+        self._lists = adapter.setup.lists
+        self._select = sqlalchemy.select(table.c.v).where(table.c.k == sqlalchemy.bindparam("key"))
+        new: Any = sqlalchemy.bindparam("new")
+        change = table.c.v + new if self._lists else new
+        self._update = table.update().where(table.c.k == sqlalchemy.bindparam("key")).values(v=change)
+        self._connection = adapter.engine.connect()
+        self._isolation = ""
+        self._transaction: Any = None
+
+    def begin(self, isolation: str) -> None:
+        try:
+            if isolation != self._isolation:
+                self._connection = self._connection.execution_options(isolation_level=isolation.upper())
+                self._isolation = isolation
+            self._transaction = self._connection.begin()
+        except exc.ArgumentError as error:
+            raise IsocheckError(first_line(error)) from None
+        except exc.SQLAlchemyError as error:
+            raise self._failure(error) from None
+
+    def read(self, key: str) -> Value:
+        row = self._run(self._select, {"key": key}).fetchone()
+        if row is None:
+            raise LostError(f"the row of {key} is gone")
+        return to_list(row[0]) if self._lists else int(row[0])
+
+    def write(self, key: str, value: int) -> None:
+        self._run(self._update, {"key": key, "new": value})
+
+    def append(self, key: str, value: int) -> None:
+        self._run(self._update, {"key": key, "new": f",{value}"})
+
+    def commit(self) -> None:
+        try:
+            self._transaction.commit()
+        except exc.DBAPIError as error:
+            state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None) or ""
+            certain = state.startswith(_ROLLED_BACK) and state != _COMPLETION_UNKNOWN
+            raise (AbortedError if certain and not error.connection_invalidated else LostError)(_said(error)) from None
+
+    def rollback(self) -> None:
+        if self._transaction is not None:
+            self._transaction.rollback()
+
+    def close(self) -> None:
+        with suppress(exc.SQLAlchemyError):
+            self._connection.close()
+
+    def _run(self, statement: Any, parameters: dict[str, Any]) -> Any:
+        try:
+            return self._connection.execute(statement, parameters)
+        except exc.SQLAlchemyError as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> Exception:
+        """Before a commit was asked for, whoever still answers will roll back."""
+        lost = not isinstance(error, exc.DBAPIError) or error.connection_invalidated
+        return (LostError if lost else AbortedError)(_said(error))
+
+
+def _said(error: Exception) -> str:
+    return first_line(getattr(error, "orig", None) or error)

@@ -1,0 +1,1 @@
+"""Databases x isolation levels x workloads: what each really keeps, in one table."""

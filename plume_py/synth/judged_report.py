@@ -1,0 +1,133 @@
+"""What ``judge`` found, as a verdict for reports, and as a picture."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from plume_py.base.text import display
+from plume_py.checking.result import LevelVerdict
+from plume_py.history.model import Transaction
+from plume_py.report.graphviz import FONT, MONO, PALE, Graph, bold, font, lines, text
+from plume_py.report.looks import LOOKS
+from plume_py.report.text import operation
+from plume_py.synth.explain import involved
+from plume_py.synth.given import Given
+from plume_py.synth.judge import Judgement
+from plume_py.synth.report import order_of
+
+# Transactions of which a witness is still told or drawn, and operations of each.
+TOLD, DRAWN, OPERATIONS = 12, 30, 12
+_WITNESS = {True: "arbitration order with a visibility", False: "commit order"}
+_NEVER = "#C00000"
+
+
+def verdict(judged: Judgement) -> LevelVerdict:
+    """For all reports: the words of an explanation are its ``because``."""
+    if judged.ok is None:
+        return LevelVerdict(None, reason=judged.why, order=judged.order)
+    if judged.flaws:
+        reason = "a read is wrong by itself, which every level rules out"
+        return LevelVerdict(False, judged.flaws, reason=reason, order=judged.order)
+    if judged.ok:
+        return LevelVerdict(True, order=judged.order, because=tuple(_shown(judged)))
+    if judged.why:
+        return LevelVerdict(False, reason=judged.why, order=judged.order)
+    of = (
+        "what it asks of the history cannot be true"
+        if not _searched(judged)
+        else f"no {_kind(judged)} keeps all of this"
+    )
+    return LevelVerdict(False, reason=of, order=judged.order, because=tuple(_argument(judged)))
+
+
+def _searched(judged: Judgement) -> bool:
+    return judged.form != "history"
+
+
+def _kind(judged: Judgement) -> str:
+    return _WITNESS[judged.form == "vis"]
+
+
+def _shown(judged: Judgement) -> Iterator[str]:
+    """The witness, if it can be read."""
+    found = judged.witness if _searched(judged) else None
+    if judged.given is not None and found is not None and len(found.order) <= TOLD:
+        yield order_of(found, judged.given.txn)
+
+
+def _argument(judged: Judgement) -> Iterator[str]:
+    """Who takes part, and what contradicts each other."""
+    if judged.given is not None:
+        for t in involved(judged.reasons):
+            yield f"{judged.given.txn(t)} {_operations(judged.given.txns[t])}"
+    for number, reason in enumerate(judged.reasons, 1):
+        yield f"{number}. {reason.words}"
+
+
+def _operations(txn: Transaction) -> str:
+    ops = " ".join(map(operation, txn.ops[:OPERATIONS]))
+    more = len(txn.ops) - OPERATIONS
+    return f"[session {display(txn.session)}] {ops}" + (f" (and {more} more)" if more > 0 else "")
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+def picture(judged: Judgement) -> str | None:
+    """In Graphviz's language: the witness in its order, or what contradicts each other; None if it cannot be drawn."""
+    if judged.given is None or judged.ok is None or judged.flaws:
+        return None
+    if judged.ok:
+        size = len(judged.given.concrete.txns)
+        return _witness_picture(judged, judged.given) if 0 < size <= DRAWN and _searched(judged) else None
+    return _argument_picture(judged, judged.given) if len(involved(judged.reasons)) <= DRAWN else None
+
+
+def _graph(words: list[str], loc: str) -> Graph:
+    """Words below a title are those of an argument."""
+    label = lines(map(text, words), align="left" if len(words) > 1 else "")
+    graph = Graph("judged", label=label, labelloc=loc, fontsize=12, rankdir="LR", nodesep=0.5, ranksep=0.9)
+    graph.defaults("node", fontname=MONO, fontsize=12, shape="box", style="rounded")
+    graph.defaults("edge", fontname=FONT, fontsize=11, arrowsize=0.8)
+    return graph
+
+
+def _node(graph: Graph, known: Given, t: int) -> None:
+    ops = [text(operation(op)) for op in known.txns[t].ops[:OPERATIONS]]
+    more = [text("…")] if len(known.txns[t].ops) > OPERATIONS else []
+    session = font(f"session {display(known.txns[t].session)}", color=PALE, point_size=9)
+    graph.node(f"t{t}", lines([bold(text(known.txn(t))), session, *ops, *more]))
+
+
+def _witness_picture(judged: Judgement, known: Given) -> str:
+    """Everyone in the order of the witness, from left to right, and who is seen by whom."""
+    assert judged.witness is not None
+    order, sees = judged.witness.order, judged.witness.sees
+    name = "AR" if sees is not None else "CM"
+    graph = _graph([f"{judged.level} holds: {name} is the order from left to right"], "t")
+    for t in order:
+        _node(graph, known, t)
+    for a, b in pairwise(order):
+        graph.edge(f"t{a}", f"t{b}", font(name, color=PALE), color=PALE, style="dashed", weight=9)
+    reads = {(u, t) for t in order for _, u in known.concrete.txns[t].reads if u >= 0}
+    for a, b in sorted(sees if sees is not None else reads):
+        keys = sorted({known.key(x) for x, u in known.concrete.txns[b].reads if u == a})
+        words = [*(["VIS"] if sees is not None else []), *([f"WR({', '.join(keys)})"] if keys else [])]
+        colour = LOOKS["WR"].colour
+        graph.edge(f"t{a}", f"t{b}", font(" ".join(words), color=colour), color=colour, constraint="false")
+    return graph.source
+
+
+def _argument_picture(judged: Judgement, known: Given) -> str:
+    """Those who take part, and an arrow for each reason that is about two of them, with its number."""
+    words = [f"{number}. {reason.words}" for number, reason in enumerate(judged.reasons, 1)]
+    graph = _graph([f"{judged.level} is violated: no {_kind(judged)} keeps all of this", *words], "b")
+    for t in involved(judged.reasons):
+        _node(graph, known, t)
+    for number, reason in enumerate(judged.reasons, 1):
+        if reason.arrow is not None:
+            a, b, name, never = reason.arrow
+            given = name in ("VIS", "CM", "AR", "SO", "RT", "WW") and not never
+            colour = _NEVER if never else LOOKS["WR"].colour if given else LOOKS["CM"].colour
+            label = font(f"{number}. {'not ' if never else ''}{name}", color=colour)
+            graph.edge(f"t{a}", f"t{b}", label, color=colour, style="solid" if given else "dashed")
+    return graph.source

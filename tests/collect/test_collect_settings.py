@@ -1,0 +1,141 @@
+"""Settings of connections, and servers that are not quite what they seem: poolers, other people's protocols."""
+
+import os
+import shutil
+import socket
+import subprocess
+
+import pytest
+from collecting import gather, lines
+from program import wait_until
+
+from plume_py.base.errors import IsocheckError
+from plume_py.collect.adapter import Setup
+from plume_py.collect.registry import open_adapter
+from plume_py.collect.server import free_port
+
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+
+
+# --- MariaDB
+
+
+def test_settings_that_are_numbers_are_not_quoted(mariadb):
+    numbers = {"lock_wait_timeout": "7", "long_query_time": "2.5", "sql_mode": "ANSI"}
+    adapter = open_adapter(Setup(mariadb.url, session_settings=numbers))
+    assert adapter.ask("SELECT @@lock_wait_timeout, @@long_query_time")[0] == (7, 2.5)
+    assert "ANSI" in adapter.ask("SELECT @@sql_mode")[0][0]
+    adapter.leave()
+
+
+def test_a_server_without_innodb_is_taken(mariadb, monkeypatch):
+    """As Dolt: it does not know the variable for the time to wait for a lock."""
+    import pymysql
+
+    execute = pymysql.cursors.Cursor.execute
+
+    def unknown(cursor, query, *rest):
+        if "innodb_lock_wait_timeout" in query:
+            raise pymysql.OperationalError(1193, "Unknown system variable 'innodb_lock_wait_timeout'")
+        return execute(cursor, query, *rest)
+
+    monkeypatch.setattr(pymysql.cursors.Cursor, "execute", unknown)
+    adapter = open_adapter(Setup(mariadb.url))
+    assert adapter.version()
+    adapter.leave()
+
+
+# --- PostgreSQL
+
+
+def test_settings_that_a_server_does_not_know_are_left_out(postgresql, monkeypatch):
+    """As H2, which speaks the protocol and has no fsync."""
+    from plume_py.collect.adapters import postgresql as module
+
+    monkeypatch.setattr(module, "_TOLD", ("no_such_setting", "fsync"))
+    adapter = open_adapter(Setup(postgresql.url))
+    assert adapter.settings() == {"fsync": "off"}
+    adapter.leave()
+
+
+def test_deadlocks_are_looked_for_soon_where_that_may_be_set(postgresql, monkeypatch):
+    from plume_py.collect.adapters import postgresql as module
+
+    monkeypatch.setattr(module, "_DEADLOCK", {"deadlock_timeout": "70ms"})
+    administrator = open_adapter(Setup(postgresql.url))
+    assert administrator.settings()["deadlock_timeout"] == "70ms"
+    administrator.ask("CREATE ROLE nobody_special LOGIN PASSWORD 'x'")
+    try:
+        where = postgresql.url.partition("@")[2]
+        anybody = open_adapter(Setup(f"postgresql://nobody_special:x@{where}"))
+        assert anybody.settings()["deadlock_timeout"] == "50ms", "as the server has it"
+        anybody.leave()
+    finally:
+        administrator.ask("DROP ROLE nobody_special")
+        administrator.leave()
+
+
+@pytest.fixture
+def pooler(postgresql, tmp_path):
+    """pgbouncer in front of the server: three connections, a new one for each transaction."""
+    if PGBOUNCER is None:
+        pytest.skip("pgbouncer is not installed; on Debian: apt-get install pgbouncer")
+    port = free_port()
+    (tmp_path / "pgbouncer.ini").write_text(
+        f"[databases]\npostgres = host=127.0.0.1 port={postgresql.port} user=isocheck password={postgresql.password}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+        "pool_mode = transaction\ndefault_pool_size = 3\n"
+    )
+    as_user = {"user": "nobody"} if os.geteuid() == 0 else {}
+    for path in (tmp_path, *tmp_path.parents[:2]):
+        path.chmod(0o755)
+    process = subprocess.Popen([PGBOUNCER, "-q", str(tmp_path / "pgbouncer.ini")], **as_user)
+    try:
+        wait_until(lambda: _listens(port))
+        yield f"postgresql://isocheck:x@127.0.0.1:{port}/postgres"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_behind_a_pooler_nobody_runs_what_another_has_prepared(pooler, tmp_path):
+    from plume_py import check, load
+
+    shape = {"isolation": "repeatable read", "level": "SI", "sessions": 8, "transactions": 60}
+    collected = gather(pooler, tmp_path / "h.jsonl", **shape)
+    assert collected.audit.ok and collected.counts["committed"] > 100 and not collected.counts["unknown"]
+    assert not any("prepared" in reason for reason in collected.reasons)
+    assert check(load(tmp_path / "h.jsonl"), "SI").ok
+
+
+def test_behind_a_pooler_settings_are_refused(pooler):
+    with pytest.raises(IsocheckError, match="pooler"):
+        open_adapter(Setup(pooler, session_settings={"synchronous_commit": "off"})).version()
+
+
+# --- SQLite
+
+
+def test_sqlite_begins_with_the_lock_where_it_is_asked_to(tmp_path):
+    out = tmp_path / "h.jsonl"
+    collected = gather(f"sqlite:///{tmp_path}/x.db", out, isolation="immediate", workload="tpcc", keys=1)
+    assert collected.counts["aborted"] == 0, "nobody reads first and is refused the lock then"
+    recorded = lines(out)
+    assert recorded[0]["collected"]["sql"]["begin immediate"] == "BEGIN IMMEDIATE"
+    assert {line["isolation"] for line in recorded[1:]} == {"immediate"}
+
+
+def test_reports_begin_as_the_transaction_did(tmp_path):
+    from plume_py.report.recorded import _Line, _statements
+
+    sql = {"begin": "BEGIN", "begin immediate": "BEGIN IMMEDIATE"}
+    assert next(_statements(_Line([], isolation="immediate"), sql)) == "BEGIN IMMEDIATE;"
+    assert next(_statements(_Line([], isolation="serializable"), sql)) == "BEGIN;"
