@@ -1,6 +1,7 @@
 """Which transactions of applications allocate and infer read, and what they advise: now, and in an older tree.
 
-``python -m benchmarks.accepted [--before FOLDER] [--results FILE]``; FOLDER is a checkout of an older version. The
+``python -m benchmarks.accepted [--before FOLDER] [--results FILE]``; FOLDER is a checkout of an older version. What
+infer found safe is also run on private servers (``infer --run``); they agree if nothing of it breaks there. The
 applications are in ``benchmarks/applications``, written as people write them: TPC-C from a client and as procedures,
 pgbench, and the parts of a shop.
 """
@@ -95,9 +96,33 @@ def rows(before: Path | None) -> list[list[str]]:
         infer = ("infer", "--timeout", SECONDS, *(() if has_invariant else ("--serializability",)))
         asked = [("allocate", "--catalogue", "postgresql"), infer]
         columns = [answers(tree, app, *command) for command in asked for tree in (*([before] if before else []), ROOT)]
+        columns.append(agreed(app, columns[-1], infer) if has_invariant else dict.fromkeys(app.transactions, "–"))
         found += [[app.name, name, *(_cell(column[name]) for column in columns)] for name in app.transactions]
         print(*(" | ".join(row) for row in found[-len(app.transactions) :]), sep="\n", flush=True)
     return found
+
+
+def agreed(app: Application, levels: dict[str, str], infer: tuple[str, ...]) -> dict[str, str]:
+    """For each transaction that infer reads: did the servers keep the invariant at the levels found?"""
+    names = [name for name, level in levels.items() if len(level) <= len("none")]
+    told = {}
+    for server in ("postgresql", "mariadb"):
+        file = WORK / f"{app.name}.sql"
+        file.write_text(app.only(names))
+        done = subprocess.run(
+            [sys.executable, "-m", "plume_py", infer[0], str(file), *infer[1:], "--run", server, "--run-seconds", "2",
+             "--brief", "--format", "json"],
+            capture_output=True, text=True, check=False, cwd=WORK, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        if done.returncode not in (0, 1, 3):
+            told[server] = f"not run ({done.stderr.strip().split(': ', 2)[-1].split(';')[0]:.60})"
+            continue
+        ran = [run for run in json.loads(done.stdout)["run"]["vectors"] if run["found safe"]]
+        commits = sum(run["commits"] for run in ran)
+        broken = any(run["broken"] for run in ran)
+        told[server] = f"{'broken' if broken else 'yes' if commits else 'no commit'} ({commits:,} commits)"
+    text = ", ".join(f"{server}: {answer}" for server, answer in told.items())
+    return {name: text if name in names else "–" for name in app.transactions}
 
 
 def _cell(text: str) -> str:
@@ -107,7 +132,8 @@ def _cell(text: str) -> str:
 def document(found: list[list[str]], before: bool) -> str:
     """The table, and how many are read."""
     titles = ["allocate before", "allocate", "infer before", "infer"] if before else ["allocate", "infer"]
-    lines = [f"| application | transaction | {' | '.join(titles)} |", "|" + "---|" * (2 + len(titles))]
+    last = "server run agreed"
+    lines = [f"| application | transaction | {' | '.join(titles)} | {last} |", "|" + "---|" * (3 + len(titles))]
     lines += [f"| {' | '.join(row)} |" for row in found]
     counts = [sum(len(row[2 + i]) <= len("none") for row in found) for i in range(len(titles))]
     share = ", ".join(f"{title} {count} of {len(found)}" for title, count in zip(titles, counts, strict=True))

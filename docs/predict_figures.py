@@ -147,10 +147,7 @@ def windows_table(rows: Rows) -> str:
     lines = []
     for name, level in dict.fromkeys((r["program"], r["level"]) for r in rows):
         mine = {r["transactions"]: r for r in rows if (r["program"], r["level"]) == (name, level)}
-        cells = [
-            f"{row['answer']}, {seconds(row['cpu s'])} s, {float(row['MB']):,.0f} MB" if row else "–"
-            for row in map(mine.get, sizes)
-        ]
+        cells = [f"{row['answer']}, {seconds(row['cpu s'])} s" if row else "–" for row in map(mine.get, sizes)]
         lines.append([f"{TITLES.get(name, 'Ten counters')}, {level}", *cells])
     return table(["", *(f"{int(size):,}" for size in sizes)], lines)
 

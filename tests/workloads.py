@@ -3,11 +3,12 @@
 from oracle_runs import Txn
 
 from plume_py.allocate import Access, Instance, Program, Workload
+from plume_py.allocate.paths import Fork, flat, ways
 
 KINDS = {"r": "READ", "w": "WRITE", "u": "UPDATE"}
 
 
-def random_txns(rng, sizes=(3, 3, 4)):
+def random_txns(rng, sizes=(3, 3, 4), kinds="rrwu"):
     """Three or four transactions on a few cells, often in sessions, sometimes with conditional accesses."""
     n, keys = rng.choice(sizes), rng.randint(1, 4)
     sessions = rng.randint(1, n) if rng.random() < 0.7 else n
@@ -16,7 +17,7 @@ def random_txns(rng, sizes=(3, 3, 4)):
     return [
         Txn(
             session[t],
-            [(rng.choice("rrwu"), f"k{rng.randrange(keys)}", rng.random() < doubt) for _ in range(rng.randint(1, 3))],
+            [(rng.choice(kinds), f"k{rng.randrange(keys)}", rng.random() < doubt) for _ in range(rng.randint(1, 3))],
         )
         for t in range(n)
     ]
@@ -24,11 +25,21 @@ def random_txns(rng, sizes=(3, 3, 4)):
 
 def workload_of(txns):
     """The same for the package."""
-    instances = [
-        Instance(f"T{i}", f"T{i}", tuple(Access(KINDS[kind], cell, (), maybe) for kind, cell, maybe in txn.ops))
-        for i, txn in enumerate(txns)
-    ]
+    instances = []
+    for i, txn in enumerate(txns):
+        tree = [_part(*op) for op in txn.ops]
+        known = ways(tree) if any(kind == "g" for kind, _, _ in txn.ops) else ()
+        instances.append(Instance(f"T{i}", f"T{i}", tuple(flat(tree)), ways=known))
     return Workload(instances, [txn.session for txn in txns])
+
+
+def _part(kind, cell, maybe):
+    if kind == "l":
+        return Access("READ", cell, (), maybe, locks=True)
+    if kind == "g":
+        looked, changed = Access("READ", cell, (), True), Access("UPDATE", cell)
+        return Fork((changed,), (looked,), (looked, Access("UPDATE", cell, (), True)))
+    return Access(KINDS[kind], cell, (), maybe)
 
 
 def txns_of(workload):

@@ -169,7 +169,7 @@ class Innodb(Engine):
                 if table.key and new[table.key] != values[table.key]:
                     self.write(txn, record, None)
                     yield from self.put(txn, stmt.table, new[table.key], new)
-                else:
+                elif new != values:  # what changes nothing is no new version
                     self.write(txn, record, new)
             elif isinstance(stmt, Delete):
                 self.write(txn, record, None)

@@ -16,4 +16,4 @@ INSERT INTO daily (page, day, n) SELECT page, :d, n FROM hits;
 UPDATE hits SET n = hits.n + daily.n FROM daily WHERE daily.page = hits.page AND daily.day = :d AND hits.page = :p;
 
 -- invariant: counted
-NOT EXISTS (SELECT 1 FROM hits WHERE n < 0);
+NOT EXISTS (SELECT 1 FROM hits WHERE n < 0) AND NOT EXISTS (SELECT 1 FROM daily WHERE n < 0);

@@ -1,6 +1,6 @@
 CREATE TABLE coupon (code VARCHAR(20) PRIMARY KEY, uses INT NOT NULL, most INT NOT NULL);
 CREATE TABLE redemption (code VARCHAR(20) NOT NULL REFERENCES coupon, customer INT NOT NULL, PRIMARY KEY (code, customer));
-INSERT INTO coupon VALUES ('A', 0, 3), ('B', 0, 2);
+INSERT INTO coupon VALUES ('a', 0, 3), ('b', 0, 2);
 
 -- transaction: redeem(code VARCHAR(20), customer INT)
 SELECT uses, most INTO used, allowed FROM coupon WHERE coupon.code = :code;

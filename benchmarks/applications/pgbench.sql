@@ -6,6 +6,9 @@ create table pgbench_branches(bid int not null, bbalance int, filler char(88)) w
 alter table pgbench_branches add primary key (bid);
 alter table pgbench_tellers add primary key (tid);
 alter table pgbench_accounts add primary key (aid);
+insert into pgbench_branches values (1, 0, ''), (2, 0, '');
+insert into pgbench_tellers values (1, 1, 0, ''), (2, 2, 0, '');
+insert into pgbench_accounts values (1, 1, 0, ''), (2, 2, 0, '');
 
 -- transaction: tpcb(aid, bid, tid, delta)
 BEGIN;

@@ -21,6 +21,11 @@ CREATE TABLE order_line (ol_o_id INT NOT NULL, ol_d_id SMALLINT NOT NULL, ol_w_i
 CREATE INDEX idx_customer ON customer (c_w_id, c_d_id, c_last, c_first);
 ALTER TABLE district ADD CONSTRAINT fkey_district_1 FOREIGN KEY (d_w_id) REFERENCES warehouse (w_id);
 ALTER TABLE customer ADD CONSTRAINT fkey_customer_1 FOREIGN KEY (c_w_id, c_d_id) REFERENCES district (d_w_id, d_id);
+INSERT INTO warehouse VALUES (1, 'w', 's', 'c', 'st', 'z', 1, 0);
+INSERT INTO district VALUES (1, 1, 'd', 's', 'c', 'st', 'z', 1, 0, 1);
+INSERT INTO customer VALUES (1, 1, 1, 'f', 'm', 'l', 1, 'GC', 1, 1, 0, 0, 0, 0, '');
+INSERT INTO item VALUES (1, 1, 'i', 1, 'd');
+INSERT INTO stock VALUES (1, 1, 50, 's', 0, 0, 0, 'd');
 
 -- transaction: new_order(w, d, c, n, all_local, i, supply, q)
 BEGIN;

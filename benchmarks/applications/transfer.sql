@@ -2,6 +2,7 @@ CREATE TABLE account (id BIGSERIAL PRIMARY KEY, owner VARCHAR(100) NOT NULL, bal
 CREATE TABLE entry (id BIGSERIAL PRIMARY KEY, account_id BIGINT NOT NULL REFERENCES account (id) ON DELETE CASCADE,
   amount NUMERIC(12, 2) NOT NULL, created_at TIMESTAMPTZ NOT NULL DEFAULT now());
 CREATE INDEX entry_account ON entry (account_id);
+INSERT INTO account VALUES (1, 'a', 5), (2, 'b', 4);
 
 CREATE OR REPLACE PROCEDURE transfer(source BIGINT, target BIGINT, amount NUMERIC(12, 2)) LANGUAGE plpgsql AS $$
 DECLARE

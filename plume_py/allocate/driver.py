@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plume_py.allocate.catalogue import CATALOGUES, Catalogue, allocate, find_pins
 from plume_py.allocate.critical_cycle import CriticalCycle, why_not_weaker
@@ -16,6 +17,9 @@ from plume_py.allocate.workload_files import load_workload
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.levels import STRONGEST, WEAKEST, sees
+
+if TYPE_CHECKING:
+    from plume_py.base.sql.from_log import LogFile
 
 # Groups that are explained one by one; of more, one for each program and level.
 EXPLAINED = 40
@@ -39,6 +43,14 @@ def open_workload(source: str, schema: str | None = None) -> Workload:
 
         return Workload([], [], load_sql(source, schema), source)
     return load_workload(source)
+
+
+def open_log(path: str, schema: str | None = None) -> "tuple[Workload, LogFile]":
+    """The programs of a log of statements, and the log as it was understood."""
+    from plume_py.allocate.sql import load_sql_log
+
+    programs, log = load_sql_log(path, schema)
+    return Workload([], [], programs, path), log
 
 
 def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -> tuple[Space, list[str], Workload]:

@@ -36,6 +36,9 @@ class ConflictGraph(NamedTuple):
     session_block: Int32s
     certain: Bools  # of a cell: whoever may write it surely does
     many: Bools  # of a cell: it stands for more than one row
+    s_start: Int32s
+    member: Int32s  # the instances of each session, in order
+    looks: Bools  # of an instance: it reads one row, does nothing else, and follows nobody
 
 
 def build(sets: Sets) -> ConflictGraph:
@@ -59,8 +62,17 @@ def build(sets: Sets) -> ConflictGraph:
         kw_start, kw, kr_start, kr, kr_place, sets.session, sets.place, previous,
         _blocks(block, cell_edge), _blocks(block, read_edge), _blocks(block, session_edge),
         np.bincount(sets.may.cell, minlength=sets.cells) == np.bincount(sets.must.cell, minlength=sets.cells),
-        sets.many,
+        sets.many, s_start, members, _lookers(sets),
     )  # fmt: skip
+
+
+def _lookers(sets: Sets) -> Bools:
+    """The instances that only look at one row, of those that stay."""
+    reads, writes = np.diff(sets.reads.start), np.diff(sets.may.start)
+    found: Bools = (reads == 1) & (writes == 0) & ~sets.follows
+    cell = sets.reads.cell[sets.reads.start[:-1][found]]
+    found[found] = ~sets.many[cell] & ~sets.fleeting[cell]
+    return found
 
 
 def _blocks(block: Int32s, edge: Int32s) -> Int32s:

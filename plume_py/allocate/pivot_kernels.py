@@ -17,6 +17,10 @@ Levels come as what P2 ``sees``, bits of levels.table:
 - P1 -WR(x)-> P2 -RW(x)-> P3 would put P1's write before P3's, though P3 commits first; only without AT_COMMIT can
   P2 have read x twice. Where x stands for many rows, P1 and P3 may have written two of them; without AT_COMMIT a
   statement that only reads sees them all at one moment.
+- AT_COMMIT: a P1 that P2 sees (WR, SO; with WRITERS also WW) and that surely writes what P2 overlooked of P3 has
+  overwritten it, since P3 commits first; so P2 has not overlooked it.
+- PREFIX and WRITERS: a P1 that does nothing but read one version of one row comes after the one that wrote it. If P2
+  overwrites that row, it sees that writer, and P3 with it: no way in.
 - PREFIX and WRITERS: where P1 surely shares a written cell with P2, and its level looks out for WRITERS, too, one sees
   the other, so P1 -RW-> P2 is no way in.
 """
@@ -29,6 +33,9 @@ UNGUARDED = 0
 BY_STATEMENT = 1
 BY_LEVEL = 2
 
+# Candidates for P1 that are ruled out one by one, before the next one is taken for one that is not.
+LOOKS = 64
+
 RW = 1
 WW = 2
 WR = 3
@@ -40,14 +47,6 @@ def safe(g, first, choices, guarded, mark, cycle, table):
     for i in range(len(table)):
         for c in range(len(choices)):
             table[i, c] = not pivot(g, first + i, choices[c], guarded, mark, cycle)
-
-
-def unsafe(g, sees, judged, guarded, mark, cycle):
-    """The first of ``judged`` that is a pivot at its level, its cycle in ``cycle``; -1 if none is."""
-    for i in range(len(judged)):
-        if pivot(g, judged[i], sees[judged[i]], guarded, mark, cycle):
-            return judged[i]
-    return -1
 
 
 def pivot(g, p, sees, guarded, mark, cycle):
@@ -90,8 +89,23 @@ def conflict(g, q, p, mark):
     return False
 
 
+def writes(g, q, y):
+    """Does q surely write y?"""
+    for i in range(g.u_start[q], g.u_start[q + 1]):
+        if g.u_cell[i] == y:
+            return True
+    return False
+
+
+def same(g, q, p):
+    """Are these one instance, or two ways that it may go?"""
+    return q == p or (g.session[q] == g.session[p] and g.place[q] == g.place[p])
+
+
 def sees_other(g, p1, entry, p, guarded, mark):
-    """p sees a prefix with all WRITERS: does it see p1, or p1 see it, if p overwrites what p1 read there?"""
+    """p sees a prefix with all WRITERS: does it see p1, p1's source, or p1 see it, if p overwrites what p1 read?"""
+    if g.looks[p1] and (guarded[p1] != BY_STATEMENT or g.how[entry] != 2):
+        return True
     if guarded[p1] == BY_STATEMENT:
         return g.how[entry] == 0
     return guarded[p1] == BY_LEVEL and conflict(g, p1, p, mark)
@@ -104,7 +118,7 @@ def before(g, q, p):
 
 def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
     """A P1 in this block, other than those that the level rules out."""
-    if by_overwriting(g, p, p3, block, sees, guarded, mark, cycle):
+    if by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
         return True
     if sees & PREFIX:
         return False
@@ -114,15 +128,36 @@ def way_in(g, p, p3, y, block, sees, guarded, mark, cycle):
             continue
         if g.cell_block[x] != block and (g.cell_block[x] >= 0 or g.read_block[i] != block):
             continue
+        left = LOOKS
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
-            if g.kw[j] != p and (g.kw[j] != p3 or not sees & AT_COMMIT):
-                return note_cycle(cycle, g.kw[j], WR, x)
+            p1 = g.kw[j]
+            if same(g, p1, p) or (p1 == p3 and sees & AT_COMMIT):
+                continue
+            if left > 0 and sees & AT_COMMIT and writes(g, p1, y):
+                left -= 1
+                continue
+            return note_cycle(cycle, p1, WR, x)
     if sees & AT_COMMIT and g.place[p] > 0 and g.session_block[g.session[p]] == block:
-        return note_cycle(cycle, g.before[p], SO, -1)
+        return after_another(g, p, y, cycle)
     return False
 
 
-def by_overwriting(g, p, p3, block, sees, guarded, mark, cycle):
+def after_another(g, p, y, cycle):
+    """A P1 that comes before p in its session; they are ordered by their places."""
+    s = g.session[p]
+    left = LOOKS
+    for j in range(g.s_start[s], g.s_start[s + 1]):
+        p1 = g.member[j]
+        if g.place[p1] >= g.place[p]:
+            break
+        if left > 0 and writes(g, p1, y):
+            left -= 1
+            continue
+        return note_cycle(cycle, p1, SO, -1)
+    return False
+
+
+def by_overwriting(g, p, p3, y, block, sees, guarded, mark, cycle):
     """A P1 that read or wrote what p overwrites."""
     for i in range(g.w_start[p], g.w_start[p + 1]):
         x = g.w_cell[i]
@@ -130,7 +165,7 @@ def by_overwriting(g, p, p3, block, sees, guarded, mark, cycle):
             continue
         for j in range(g.kr_start[x], g.kr_start[x + 1]):
             p1 = g.kr[j]
-            if p1 == p or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
+            if same(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
                 continue
             if sees & PREFIX and before(g, p1, p):
                 continue
@@ -139,9 +174,13 @@ def by_overwriting(g, p, p3, block, sees, guarded, mark, cycle):
             return note_cycle(cycle, p1, RW, x)
         if (sees & PREFIX and sees & WRITERS) or g.cell_block[x] < 0:
             continue
+        left = LOOKS
         for j in range(g.kw_start[x], g.kw_start[x + 1]):
             p1 = g.kw[j]
-            if p1 == p or (sees & WRITERS and p1 == p3) or (sees & PREFIX and before(g, p1, p)):
+            if same(g, p1, p) or (sees & WRITERS and p1 == p3) or (sees & PREFIX and before(g, p1, p)):
+                continue
+            if left > 0 and sees & WRITERS and writes(g, p1, y):
+                left -= 1
                 continue
             return note_cycle(cycle, p1, WW, x)
     return False
@@ -179,7 +218,7 @@ def overwritten(g, p, block, guarded, mark, raised):
             continue
         for j in range(g.kr_start[x], g.kr_start[x + 1]):
             p1 = g.kr[j]
-            if p1 == p or before(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
+            if same(g, p1, p) or before(g, p1, p) or (g.cell_block[x] < 0 and g.read_block[g.kr_place[j]] != block):
                 continue
             if not sees_other(g, p1, g.kr_place[j], p, guarded, mark):
                 raised[p1] = True

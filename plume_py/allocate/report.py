@@ -137,8 +137,8 @@ def robust_text(answer: Robustness, style: Style = click.style) -> Iterator[str]
             yield from example(violation, style)
 
 
-def allocation_document(answer: Allocation) -> str:
-    """The allocation as JSON."""
+def allocation_document(answer: Allocation, log: str = "") -> str:
+    """The allocation as JSON; ``log`` are the programs that were read from a log."""
     groups = [
         {
             "name": name,
@@ -161,6 +161,7 @@ def allocation_document(answer: Allocation) -> str:
             "counts": dict(Counter(answer.levels)),
             "groups": groups,
             "robust": None if answer.robustness is None else _robustness(answer.robustness),
+            **({"programs": log} if log else {}),
         }
     )
 

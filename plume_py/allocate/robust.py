@@ -55,7 +55,7 @@ def _pivots(space: Space, levels: Sequence[str]) -> Iterator[tuple[WorkloadCase,
     for case in space.cases:
         guarded = case.guards(levels)
         for p in case.judged:
-            if case.rules.pivot(p, levels[case.group[p]], guarded):
+            if case.pivot(p, levels[case.group[p]], guarded):
                 yield case, p
 
 

@@ -5,7 +5,7 @@
 ``refined``: weaker levels where the critical cycle that the others fear cannot exist (see pivot_kernels).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -81,13 +81,7 @@ class Refined:
         """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
         return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.cycle))
 
-    def unsafe(self, levels: Sequence[str], judged: Sequence[int]) -> int:
-        """The first of ``judged`` that is a pivot at its level, or -1; ``found`` then describes the cycle."""
-        bits = np.array([sees(level) for level in levels], np.int32)
-        chosen = np.array(judged, np.int32)
-        return int(kernels.unsafe(self.graph, bits, chosen, guards(levels), self._mark, self.cycle))
-
-    def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> list[int]:
+    def dangerous(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
         """All partners in the pairs of RW edges at these pivots."""
         raised = np.zeros(self.sets.instances, np.bool_)
         for p in pivots:

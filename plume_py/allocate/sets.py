@@ -3,7 +3,8 @@
 ``reads`` are external: a read of what the instance itself surely wrote before sees no other transaction. ``how`` says
 by which statements: IN_UPDATE only, ONCE by a statement that only reads, or AGAIN, by more than one statement; HELD by
 one that locks the row and leaves it as it is. ``may`` holds every possible write, ``must`` the certain ones. A cell
-that stands for ``many`` rows is never written for certain, nor held, nor read as one.
+that stands for ``many`` rows is never written for certain, nor held, nor read as one. Of two writes of a ``fleeting``
+cell the later one may not have seen the earlier, whatever its level.
 """
 
 from dataclasses import dataclass
@@ -46,8 +47,10 @@ class Sets:
     may: Rows
     must: Rows
     many: Bools  # of a cell: does it stand for more than one row?
+    fleeting: Bools  # of a cell: is it of a row that comes and goes?
     session: Int32s
     place: Int32s  # within the session
+    follows: Bools  # of an instance: may another run before it in its session?
 
     @property
     def instances(self) -> int:
@@ -81,7 +84,10 @@ def gather(workload: Workload) -> Sets:
     session, place = _sessions(workload)
     many = np.zeros(len(names), np.bool_)
     many[[numbers[identity] for identity in spread]] = True
-    return Sets(names, reads_rows, np.array(how, np.uint8), may_rows, must_rows, many, session, place)
+    fleeting = np.zeros(len(names), np.bool_)
+    fleeting[[numbers[a.identity] for i in workload.instances for a in i.accesses if a.fleeting]] = True
+    how_read = np.array(how, np.uint8)
+    return Sets(names, reads_rows, how_read, may_rows, must_rows, many, fleeting, session, place, place > 0)
 
 
 def _sets(

@@ -10,14 +10,17 @@ pivot there is none anywhere. Where P2 accesses every row it also meets P1 and P
 fresh values then.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, count, product
 
 import numpy as np
 
+from plume_py.allocate.outcomes import outcomes
 from plume_py.allocate.rules import Refined, guards
-from plume_py.allocate.sets import gather
+from plume_py.allocate.sets import Sets, gather
 from plume_py.allocate.workload import EVERY, Instance, Program, Workload
 from plume_py.base.errors import LimitError
 from plume_py.history.model import Bools, Int8s
@@ -38,8 +41,56 @@ class WorkloadCase:
     judged: list[int]
     as_given: bool = True  # these instances and no others, so that none comes without those before it in its session
 
+    follows: list[bool] | None = None  # may another run before it in its session? if that is not to be seen here
+
     def __post_init__(self) -> None:
-        self.rules = Refined(gather(self.workload))
+        self.rules = Refined(self._sets(self.workload))
+
+    def _sets(self, workload: Workload, owner: Sequence[int] | None = None) -> Sets:
+        """The sets of the workload, or of the ways of its instances, which stand at the places of their owners."""
+        sets = gather(workload)
+        if owner is not None:
+            sets.place = self.rules.sets.place[np.array(owner, np.int64)]
+            sets.follows = sets.place > 0
+        if self.follows is not None:
+            sets.follows = np.array([self.follows[i] for i in owner or range(len(self.follows))], np.bool_)
+        return sets
+
+    @cached_property
+    def _by_way(self) -> "tuple[Refined, list[int]] | None":
+        """The rules for all ways of all instances, and whose they are; None where each has one."""
+        apart = outcomes(self.workload)
+        return None if apart is None else (Refined(self._sets(*apart)), apart[1])
+
+    def safe(self, offered: Sequence[str]) -> Bools:
+        """For each instance and each level: no pivot, or none on any of its ways?"""
+        table = self.rules.safe(offered)
+        if table[np.array(self.judged, np.int64)].all() or self._by_way is None:
+            return table
+        rules, owner = self._by_way
+        apart = np.ones_like(table)
+        np.logical_and.at(apart, np.array(owner, np.int64), rules.safe(offered))
+        both: Bools = table | apart
+        return both
+
+    def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
+        """Is p the pivot of a critical cycle at this level? The rules then describe it."""
+        if not self.rules.pivot(p, level, guarded):
+            return False
+        if self._by_way is None:
+            return True
+        rules, owner = self._by_way
+        by_owner: Int8s = guarded[np.array(owner, np.int64)]
+        own = range(bisect_left(owner, p), bisect_right(owner, p))
+        return any(rules.pivot(way, level, by_owner) for way in own)
+
+    def dangerous(self, pivots: Sequence[int], guarded: Int8s) -> set[int]:
+        """All partners in the pairs of RW edges at these pivots."""
+        if self._by_way is None:
+            return set(self.rules.dangerous(pivots, guarded))
+        rules, owner = self._by_way
+        chosen, by_owner = set(pivots), guarded[np.array(owner, np.int64)]
+        return {owner[way] for way in rules.dangerous((w for w, i in enumerate(owner) if i in chosen), by_owner)}
 
     def run_with(self, chosen: Collection[int]) -> list[int]:
         """These instances and what has to run before them, in the order of the sessions. All others may run later."""
@@ -71,7 +122,7 @@ class Space:
         table = np.ones((len(self.groups), len(offered)), np.bool_)
         for case in self.cases:
             judged = np.array(case.judged, np.int64)
-            np.logical_and.at(table, np.array(case.group, np.int64)[judged], case.rules.safe(offered)[judged])
+            np.logical_and.at(table, np.array(case.group, np.int64)[judged], case.safe(offered)[judged])
         return table
 
     def pivot(self, group: int, level: str, levels: Sequence[str]) -> "tuple[WorkloadCase, int] | None":
@@ -79,17 +130,8 @@ class Space:
         for case in self.cases:
             guarded = case.guards(levels)
             for p in case.judged:
-                if case.group[p] == group and case.rules.pivot(p, level, guarded):
+                if case.group[p] == group and case.pivot(p, level, guarded):
                     return case, p
-        return None
-
-    def unsafe(self, levels: Sequence[str]) -> "tuple[WorkloadCase, int] | None":
-        """An instance that is a pivot when every group runs at its level."""
-        for case in self.cases:
-            by_instance = [levels[g] for g in case.group]
-            p = case.rules.unsafe(by_instance, case.judged)
-            if p >= 0:
-                return case, p
         return None
 
     def partners(self, pivots: Sequence[int], levels: Sequence[str]) -> set[int]:
@@ -98,7 +140,7 @@ class Space:
         chosen = set(pivots)
         for case in self.cases:
             judged = [p for p in case.judged if case.group[p] in chosen]
-            found |= {case.group[q] for q in case.rules.dangerous(judged, case.guards(levels))}
+            found |= {case.group[q] for q in case.dangerous(judged, case.guards(levels))}
         return found
 
 
@@ -121,8 +163,9 @@ def of_programs(workload: Workload) -> Space:
 def of_templates(programs: Sequence[Program], followers: Collection[str] | None = None) -> Space:
     """A level for each program, for all workloads; ``followers`` may follow another in a session (None: all may)."""
     types = _types(programs)
+    follows = [followers is None or program.name in followers for program in programs]
     cases = [
-        _neighbourhood(programs, types, g, values, followers is None or program.name in followers)
+        _neighbourhood(programs, types, g, values, follows)
         for g, program in enumerate(programs)
         for values in _patterns(program, types)
     ]
@@ -182,11 +225,11 @@ def _patterns(program: Program, types: Types) -> Iterator[dict[str, str]]:
 
 
 def _neighbourhood(
-    programs: Sequence[Program], types: Types, g: int, values: dict[str, str], follows: bool
+    programs: Sequence[Program], types: Types, g: int, values: dict[str, str], follows: Sequence[bool]
 ) -> WorkloadCase:
     """An instance of program g with these values, after a copy of itself, among all that can share cells with it."""
     pivot = programs[g]
-    before = [pivot(*values.values())] if follows else []
+    before = [pivot(*values.values())] if follows[g] else []
     rows: list[tuple[Instance, int, int]] = [(instance, g, 0) for instance in before] + [
         (pivot(*values.values()), g, 0)
     ]
@@ -199,7 +242,8 @@ def _neighbourhood(
             for _ in range(2):
                 rows.append((program(*_filled(program.params, chosen, taken)), q, len(rows)))
     workload = Workload([row[0] for row in rows], [row[2] for row in rows])
-    return WorkloadCase(workload, [row[1] for row in rows], [len(before)], as_given=False)
+    groups = [row[1] for row in rows]
+    return WorkloadCase(workload, groups, [len(before)], as_given=False, follows=[follows[q] for q in groups])
 
 
 def _choices(types: Types, pivot: Program, values: dict[str, str], kind: str) -> list[str]:

@@ -8,11 +8,20 @@ certain where nothing but the key decides about it, the key surely has a value, 
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
+from plume_py.allocate.paths import Fork, flat, ways
+from plume_py.allocate.sql_statements import (
+    asks,
+    assigned,
+    gives_up_unless_found,
+    has_value,
+    locks_one_row,
+    made_up,
+    rolls_back,
+)
 from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program
 from plume_py.base.errors import InputError
 from plume_py.base.sql import (
@@ -24,7 +33,6 @@ from plume_py.base.sql import (
     Insert,
     Loop,
     Repeat,
-    RollbackStatement,
     Select,
     SqlColumn,
     SqlTransaction,
@@ -32,8 +40,8 @@ from plume_py.base.sql import (
     access,
 )
 from plume_py.base.sql.files import load
+from plume_py.base.sql.from_log import LogFile, load_log
 from plume_py.base.sql.names import resolve
-from plume_py.base.sql.syntax import engine
 
 # The cell that says whether a row is there.
 ROW = "(row)"
@@ -55,6 +63,13 @@ def load_sql(path: str, schema: str | None = None) -> list[Program]:
         raise error.in_source(path) from None
     except RecursionError:
         raise InputError("nested too deeply", hint="split it").in_source(path) from None
+
+
+def load_sql_log(path: str, schema: str | None) -> tuple[list[Program], LogFile]:
+    """The programs of a log of statements, and the log as a file."""
+    log = load_log(path, schema, any_query=True, fold=True)
+    with log.telling():
+        return programs(log.file), log
 
 
 def programs(file: File) -> list[Program]:
@@ -122,95 +137,136 @@ class _Translation:
         self.notes: dict[str, None] = {}
         self.same: dict[str, str] = {}  # variables that stand for a key which the database made up
         arguments = {param.name.lower() for param in transaction.params}
-        counts = list(_assigned(transaction.body))
+        counts = list(assigned(transaction.body))
         # what has one value throughout the transaction, once it has any
         self.steady = arguments - set(counts) | {name for name in counts if counts.count(name) == 1} - arguments
         self.known = arguments  # what surely has a value by now
+        self._forked: Statement | None = None  # the last that found its row or not
 
     def program(self) -> Program:
-        accesses = tuple(self._block(self.transaction.body))
-        return Program(self.transaction.name, tuple(self.params), accesses, notes=tuple(self.notes))
+        tree = self._block(self.transaction.body)
+        notes = tuple(self.notes)
+        return Program(self.transaction.name, tuple(self.params), tuple(flat(tree)), notes=notes, ways=ways(tree))
 
-    def _block(self, body: Sequence[Statement]) -> list[Access]:
-        found: list[Access] = []
+    def _block(self, body: Sequence[Statement]) -> list[Access | Fork]:
+        found: list[Access | Fork] = []
+        before: Statement | None = None
         for stmt in body:
+            made: list[Access | Fork]
             if isinstance(stmt, If):
-                found += self._if(stmt)
+                if before is not None and gives_up_unless_found(stmt, before) and self._forked is before:
+                    assert isinstance(found[-1], Fork)
+                    found[-1:] = found[-1].then
+                made = list(self._if(stmt))
             elif isinstance(stmt, Loop):
-                found += self._loop(stmt)
+                made = list(self._loop(stmt))
             elif isinstance(stmt, Repeat):
-                found += self._repeat(stmt)
+                made = list(self._repeat(stmt))
             elif isinstance(stmt, Attempt):
-                found += self._attempt(stmt)
+                made = list(self._attempt(stmt))
             else:
-                found += self._cells(stmt)
+                made = list(self._cells(stmt))
                 self.known = self.known | self._sets(stmt)
+            found += made
+            before = stmt
         return found
 
-    def _loop(self, stmt: Loop) -> Iterator[Access]:
+    def _loop(self, stmt: Loop) -> Iterator[Access | Fork]:
         """The body happens any number of times; twice is as good as often."""
         yield from self._cells(stmt.query)
         self.steady -= {stmt.row.lower()}
         before = self.known
-        body = [replace(a, conditional=True) for a in self._block(stmt.body)]
+        body = [replace(a, conditional=True) for a in flat(self._block(stmt.body))]
         self.known = before
         yield from body + body
 
-    def _repeat(self, stmt: Repeat) -> Iterator[Access]:
+    def _repeat(self, stmt: Repeat) -> Iterator[Access | Fork]:
         """As often as one likes; the condition is looked at before, after and in between."""
         test = list(self._cells(Assign(stmt.line, stmt.text, "", stmt.condition))) if stmt.condition else []
         self.steady -= {stmt.name}
         before = self.known
-        body = [replace(a, conditional=True) for a in (*self._block(stmt.body), *test)]
+        body = [replace(a, conditional=True) for a in flat((*self._block(stmt.body), *test))]
         self.known = before
-        yield from test + body + body
+        yield from (*test, *body, *body)
 
     def _attempt(self, stmt: Attempt) -> Iterator[Access]:
         """All of it, or some reads of it and what the handlers do."""
         self.notes[f"line {stmt.line}: the block may be done, or undone by its handler"] = None
         before = self.known
-        body = self._block(stmt.body)
+        body = flat(self._block(stmt.body))
         self.known = before
-        otherwise = self._block(stmt.otherwise)
+        otherwise = flat(self._block(stmt.otherwise))
         self.known = before
         yield from (replace(a, conditional=True) for a in (*body, *otherwise))
 
-    def _if(self, stmt: If) -> Iterator[Access]:
-        """What both branches write is certain; a branch that rolls back is no part of a committed run."""
+    def _if(self, stmt: If) -> Iterator[Access | Fork]:
+        """One of two branches; one that rolls back is no part of a committed run."""
         yield from self._cells(Assign(stmt.line, stmt.text, "", stmt.condition.tree))
         before = self.known
         then, known_then = self._block(stmt.then), self.known
         self.known = before
         otherwise, known_otherwise = self._block(stmt.otherwise), self.known
-        if _rolls_back(stmt.then):
+        if rolls_back(stmt.then):
             yield from otherwise
-        elif _rolls_back(stmt.otherwise):
+        elif rolls_back(stmt.otherwise):
             self.known = known_then
             yield from then
         else:
             self.known = known_then & known_otherwise
-            yield from _either(then, otherwise)
+            yield Fork(then, otherwise)
 
     def _sets(self, stmt: Statement) -> set[str]:
         """The variables that surely have a value after this statement."""
         if isinstance(stmt, Assign):
-            return {stmt.name.lower()} if _has_value(stmt.value, self.known) else set()
+            return {stmt.name.lower()} if has_value(stmt.value, self.known) else set()
         if isinstance(stmt, Select):
             rows = [a for a in access.accesses(stmt, self.file) if a.kind == "read"]
             if rows and all(a.exact and a.table.lower() not in self.whole.growing for a in rows):
                 filled = self.known | {c.name for a in rows for c in self._columns(a.table) if not c.nullable}
                 values = [part.unalias() for part in stmt.tree.expressions]
-                return {name for name, value in zip(stmt.into, values, strict=False) if _has_value(value, filled)}
+                return {name for name, value in zip(stmt.into, values, strict=False) if has_value(value, filled)}
         return set()
 
     def _columns(self, table: str) -> Sequence[SqlColumn]:
         own = self.file.table(table)
         return own.columns if own is not None else ()
 
-    def _cells(self, stmt: Statement) -> Iterator[Access]:
-        """The accesses of one statement that is no block."""
+    def _cells(self, stmt: Statement) -> Iterator[Access | Fork]:
+        """The accesses of one statement that is no block; a fork where it is about one row, which it may not find."""
         found = access.accesses(stmt, self.file)
         self._tell_unbounded(found)
+        cells = list(self._each(stmt, found))
+        keys = {self._key(a) for a in found}
+        moves = any(_moves(a, self.file) for a in found)
+        if len(keys) == 1 and EVERY not in (key := keys.pop()) and locks_one_row(stmt, found) and not moves:
+            made = list(self._found_or_not(found, key, cells))
+            self._forked = stmt if isinstance(made[-1], Fork) else None
+            yield from made
+        else:
+            yield from cells
+        self._remember(stmt)
+
+    def _found_or_not(
+        self, found: Sequence[access.TableAccess], key: tuple[str, ...], cells: Sequence[Access]
+    ) -> Iterator[Access | Fork]:
+        """One row is locked and then read and written, if it is there and the condition holds of it; otherwise it is
+        looked at once, and left alone."""
+        table = found[0].table.lower()
+        tested = list(dict.fromkeys(column for a in found for column in self._tested(table, key, a)))
+        writes = {a.cell: a for a in cells if a.writes}
+        if all(not a.conditional for a in writes.values()) and not tested and table not in self.whole.growing:
+            yield from cells
+            return
+        then = [Access(READ, cell, key, locks=True) for cell in dict.fromkeys(a.table for a in cells if not a.writes)]
+        seen = {a.table for a in then} - {f"{table}.{ROW}"}
+        changed = [replace(a, kind=UPDATE if a.table in seen else a.kind, conditional=False) for a in writes.values()]
+        then = [a for a in then if a.cell not in writes]
+        otherwise = [replace(a, conditional=True) for a in cells if a.table in {f"{table}.{c}" for c in (ROW, *tested)}]
+        missed = [a for a in otherwise if not a.writes]
+        yield Fork((*then, *changed), missed, tuple(cells))
+
+    def _each(self, stmt: Statement, found: Sequence[access.TableAccess]) -> Iterator[Access]:
+        """The accesses one by one."""
         for a in found:
             table = a.table.lower()
             key = self._key(a)
@@ -221,13 +277,12 @@ class _Translation:
                     None
                 )
             if a.kind == "read":
-                waits = bool(a.lock) or (isinstance(stmt, Change) and not _asks(stmt))
+                waits = bool(a.lock) or (isinstance(stmt, Change) and not asks(stmt))
                 yield from self._reads(table, key, a.columns, a, waits)
             elif a.kind == "update":
                 yield from self._update(table, key, a)
             else:
                 yield from self._row(table, key, a)
-        self._remember(stmt)
 
     def _remember(self, stmt: Statement) -> None:
         """A variable that gets the key which the database made up."""
@@ -237,7 +292,7 @@ class _Translation:
             made = [c.name for c in self._columns(stmt.table) if c.generated and c.name not in given]
             for value, name in zip(stmt.returning, stmt.into, strict=False):
                 if value.name.lower() in made and name in self.steady:
-                    self.same[name] = _made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)
+                    self.same[name] = made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)
 
     def _tell_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
         for line in dict.fromkeys(a.line for a in accesses if a.unbounded):
@@ -279,9 +334,11 @@ class _Translation:
         if a.kind == "delete":
             yield from self._reads(table, key, (), a, waits=True)
         sure = a.kind == "insert" and self._surely_there(key, a) and table not in self.whole.shrinking
-        yield Access(UPDATE if a.kind == "insert" and EVERY not in key else WRITE, f"{table}.{ROW}", key, not sure)
+        goes = table in self.whole.shrinking
+        kind = UPDATE if a.kind == "insert" and EVERY not in key else WRITE
+        yield Access(kind, f"{table}.{ROW}", key, not sure, fleeting=goes)
         for column in a.columns:
-            yield Access(WRITE, f"{table}.{column}", key, not sure)
+            yield Access(WRITE, f"{table}.{column}", key, not sure, fleeting=goes)
 
     def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
         if not a.sure:
@@ -321,7 +378,7 @@ class _Translation:
                 self.params[text] = None
             return text
         if text.startswith(f"{access.GENERATED} "):
-            name = _made_up(text, table)
+            name = made_up(text, table)
             self.known = self.known | {name}
             self.steady.add(name)
             self.params[name] = None
@@ -332,68 +389,3 @@ class _Translation:
             return EVERY
         self.params[plain] = None
         return plain
-
-
-def _has_value(value: Any, filled: Collection[str]) -> bool:
-    """Is an expression surely not NULL? It is not if it only computes with what is not; the rest is not known."""
-    exp = engine().exp
-    known = (
-        exp.Column | exp.Placeholder | exp.Parameter | exp.Literal | exp.Add | exp.Sub | exp.Mul | exp.Neg | exp.Paren
-    )
-    leaves = exp.Column | exp.Placeholder | exp.Parameter
-    for node in value.walk():
-        if not isinstance(node, known | exp.Identifier | exp.Var):
-            return False
-        if isinstance(node, leaves) and str(node.name).lower() not in filled:
-            return False
-    return True
-
-
-def _made_up(text: str, table: str) -> str:
-    """The parameter that stands for a key which the database makes up."""
-    _, line, number, column = text.split(" ")
-    return f"{table}_{column}_of_line_{line}" + (f"_{number}" if number != "0" else "")
-
-
-def _asks(stmt: Change) -> bool:
-    """Has it subqueries?"""
-    return stmt.tree.find(engine().exp.Select) is not None
-
-
-def _assigned(body: Sequence[Statement]) -> Iterator[str]:
-    """The variables that are set, each as often as it is; in a loop, twice."""
-    for stmt in body:
-        if isinstance(stmt, Select | Change):
-            yield from (name.lower() for name in stmt.into)
-        elif isinstance(stmt, Assign) and stmt.name:
-            yield stmt.name.lower()
-        elif isinstance(stmt, If):
-            yield from _assigned((*stmt.then, *stmt.otherwise))
-        elif isinstance(stmt, Loop):
-            yield from 2 * [stmt.row.lower(), *_assigned(stmt.body)]
-        elif isinstance(stmt, Repeat):
-            yield from 2 * [stmt.name.lower(), *_assigned(stmt.body)]
-        elif isinstance(stmt, Attempt):
-            yield from _assigned((*stmt.body, *stmt.otherwise))
-
-
-def _either(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]:
-    """Two branches as one sequence, what both do only once. Reads come first, so that no write of one branch hides
-    what the other reads."""
-    certain = {_effect(a) for a in then if not a.conditional} & {_effect(a) for a in otherwise if not a.conditional}
-    merged: dict[tuple[str, str], Access] = {}
-    for branch in (then, otherwise):
-        again: dict[tuple[str, str], int] = {}
-        for a in branch:
-            again[a.kind, a.cell] = times = again.get((a.kind, a.cell), 0) + 1
-            merged[f"{a.kind} {times}", a.cell] = replace(a, conditional=_effect(a) not in certain)
-    return sorted(merged.values(), key=lambda a: (READ, UPDATE, WRITE).index(a.kind))
-
-
-def _effect(a: Access) -> tuple[str, str]:
-    """Two accesses with the same effect stand for each other: what is written, or read."""
-    return ("write" if a.writes else "read", a.cell)
-
-
-def _rolls_back(body: Sequence[Statement]) -> bool:
-    return any(isinstance(stmt, RollbackStatement) for stmt in body)

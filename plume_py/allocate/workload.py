@@ -27,6 +27,7 @@ class Access:
     key: tuple[str, ...] = ()
     conditional: bool = False
     locks: bool = False  # a read that locks its row, as SELECT … FOR UPDATE
+    fleeting: bool = False  # a row that comes or goes where rows go again: whoever waited for it may not have seen it
 
     @cached_property
     def reads(self) -> bool:
@@ -81,6 +82,7 @@ class Instance:
     program: str
     accesses: tuple[Access, ...]
     level: str | None = None
+    ways: tuple[tuple[Access, ...], ...] = ()  # as of its program
 
     def __str__(self) -> str:
         return f"{self.name}: {' '.join(map(str, self.accesses)) or '(no access)'}"
@@ -96,6 +98,8 @@ class Program:
     level: str | None = None
     share: float | None = None
     notes: tuple[str, ...] = ()  # what was over-approximated, for people
+    # the accesses of each way that it may go; none given: each conditional access happens or not
+    ways: tuple[tuple[Access, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if EVERY in self.params:
@@ -114,9 +118,13 @@ class Program:
         if len(values) != len(self.params):
             raise InputError(f"program {self.name} takes {len(self.params)} values, not {len(values)}")
         bound = dict(zip(self.params, map(str, values), strict=True))
-        accesses = tuple(replace(a, key=tuple(bound.get(part, part) for part in a.key)) for a in self.accesses)
         shown = name or f"{self.name}({', '.join(bound.values())})"
-        return Instance(shown, self.name, accesses, self.level)
+        ways = tuple(_bound(way, bound) for way in self.ways)
+        return Instance(shown, self.name, _bound(self.accesses, bound), self.level, ways)
+
+
+def _bound(accesses: Iterable[Access], values: dict[str, str]) -> tuple[Access, ...]:
+    return tuple(replace(a, key=tuple(values.get(part, part) for part in a.key)) for a in accesses)
 
 
 @dataclass

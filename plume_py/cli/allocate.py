@@ -8,7 +8,13 @@ from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.contract import picture_formats, picture_option, tell_written, timeout_option
-from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_critical_cycles
+from plume_py.cli.workload_options import (
+    drawing_of,
+    level_pairs,
+    read_workload,
+    reading_workloads,
+    write_critical_cycles,
+)
 from plume_py.levels import parse_level
 
 RULES = ("refined", "repaired", "paper")
@@ -29,8 +35,9 @@ RULES = ("refined", "repaired", "paper")
 def command(
     ctx: click.Context,
     /,
-    source: str,
+    source: str | None,
     schema: str | None,
+    log: str | None,
     pins: tuple[str, ...],
     weights: str | None,
     save: str | None,
@@ -43,8 +50,9 @@ def command(
 ) -> None:
     """The weakest level for each transaction at which every run is still serializable.
 
-    WORKLOAD is a JSON file of programs or instances, an .sql file, or smallbank, courseware, tpcc. Programs get a level
-    that is safe in every workload, unless --instances draws one.
+    WORKLOAD is a JSON file of programs or instances, an .sql file, or smallbank, courseware, tpcc; --from-log takes
+    the programs from a log of statements. Programs get a level that is safe in every workload, unless --instances draws
+    one.
 
     Exit code: 0 done, 2 wrong usage, 3 the time was up before all was decided and explained, 4 a file cannot be read.
 
@@ -53,8 +61,9 @@ def command(
       isocheck allocate smallbank
       isocheck allocate app.sql --catalogue mysql --save levels.json
       isocheck allocate smallbank --pin Balance=SER --brief
+      isocheck allocate --from-log postgresql.log --schema schema.sql --catalogue postgresql
     """
-    from plume_py.allocate.driver import answer_allocation, open_workload
+    from plume_py.allocate.driver import answer_allocation
     from plume_py.allocate.report import allocation_document, allocation_text
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
@@ -69,15 +78,17 @@ def command(
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():
+            workload, programs = read_workload(source, schema, log, numbered=output == "text")
             answer = answer_allocation(
-                open_workload(source, schema), drawing=drawing, pins=dict(wanted), costs=costs, explain=not brief,
-                limits=limits, **options,
-            )  # fmt: skip
-            told = allocation_document(answer) if output == "json" else "\n".join(allocation_text(answer))
+                workload, drawing=drawing, pins=dict(wanted), costs=costs, explain=not brief, limits=limits, **options
+            )
+            told = allocation_document(answer, programs) if output == "json" else "\n".join(allocation_text(answer))
     except LimitError as error:
-        nothing = {"workload": source, "groups": None, "reason": str(error)}
+        nothing = {"workload": source or log, "groups": None, "reason": str(error)}
         click.echo(signed(nothing) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
+    if programs and output == "text":
+        click.echo(f"{programs}\n")
     click.echo(told)
     if save is not None:
         _save(answer, save)

@@ -9,6 +9,7 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
+from plume_py.cli.workload_options import log_option, log_text
 
 if TYPE_CHECKING:
     from plume_py.infer.driver import InferenceResult, InferOptions
@@ -48,6 +49,7 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
     "--run-seconds", type=click.FloatRange(0.1, 600), default=1.0, show_default=True, help="With --run: per assignment."
 )
 @click.option("--clients", type=click.IntRange(1, 100), default=6, show_default=True, help="With --run: connections.")
+@log_option
 @click.option("--brief", is_flag=True, help="The levels only, without counterexamples.")
 @click.pass_context
 def command(
@@ -63,16 +65,18 @@ def command(
     run_seconds: float,
     clients: int,
     partners: bool,
+    log: str | None,
     **params: Any,
 ) -> None:
     """Find the weakest isolation level of each transaction of APP that keeps its invariant.
 
     APP is a SQL file, a Python file (which is executed), or the name of an example: courseware, tpcc, tpcc_lite, bank,
-    withdrawal, savings, add_interest, doctors, unique_ids, counters.
+    withdrawal, savings, add_interest, doctors, unique_ids, counters. With --from-log it is a SQL file with the tables
+    and the invariant.
 
-    Exit code: 0 every transaction has such a level, and with --prove it is proved; 1 some has none (or a run at these
-    levels broke the invariant), 2 wrong usage, 3 undecided, or with --prove some level is a candidate only, 4 APP
-    cannot be read.
+    Exit code: 0 every transaction has such a level, and with --prove it is proved; 1 some has none, or with --run the
+    server broke the invariant at levels found safe; 2 wrong usage; 3 undecided, with --prove also where some level is a
+    candidate only, with --run where the server did not run the statements; 4 APP cannot be read.
 
     \b
     Examples:
@@ -81,13 +85,13 @@ def command(
       isocheck infer doctors --run mariadb
     """
     from plume_py.base.limits import Limits
-    from plume_py.infer.language.load import load, require_dialect
+    from plume_py.infer.language.load import require_dialect
 
     formats = picture_formats(pictures, folder)
     params["store"] = _store(params["store"], server)
     params["limits"] = Limits(params["timeout"])
     with params["limits"].enforced():
-        program = load(app)
+        program, programs = _program(app, log, style == "text")
         require_dialect(program, params["store"])
         result = _infer(program, **params)
         together = _together(result, partners, params)
@@ -96,6 +100,8 @@ def command(
         from plume_py.infer.report import text, together_text
         from plume_py.infer.together import mixes_serializable
 
+        if programs:
+            click.echo(f"{programs}\n")
         click.echo(text(result, examples=not brief))
         if together is not None and (partners or together.raised or mixes_serializable(result)):
             click.echo(together_text(result, together, not brief))
@@ -103,13 +109,25 @@ def command(
         _draw(result, folder, formats)
     code = _exit_code(result)
     if server:
-        extra["run"] = _run(result, together, server, every, run_seconds, clients, style == "text")
-        code = ExitCode.VIOLATION if any(r["broken"] and r["found safe"] for r in extra["run"]["vectors"]) else code
+        extra["run"], ran = _run(result, together, server, every, run_seconds, clients, style == "text")
+        code = code if ran == ExitCode.HOLDS or code == ExitCode.VIOLATION else ran
     if together is not None:
         code = _with_partners(code, together)
+    if style == "json" and programs:
+        extra["programs"] = programs
     if style == "json":
         _print_json(result, together, extra)
     ctx.exit(code)
+
+
+def _program(app: str, log: str | None, numbered: bool) -> tuple[Any, str]:
+    """The program, and what was understood of a log, if its transactions come from one."""
+    from plume_py.infer.language.load import load, load_with_log
+
+    if log is None:
+        return load(app), ""
+    program, found = load_with_log(app, log)
+    return program, log_text(found) if numbered else "\n".join(found.listing)
 
 
 def _store(store: str | None, server: str | None) -> str:
@@ -157,26 +175,33 @@ def _run(
     seconds: float,
     clients: int,
     tells: bool,
-) -> dict[str, Any]:
-    """The sanity experiment: the inferred levels, and weaker ones, on a real server."""
-    from plume_py.infer.report import run_data, run_line, run_summary
-    from plume_py.infer.run.server import Load, sanity
+) -> tuple[dict[str, Any], ExitCode]:
+    """The sanity experiment: the inferred levels, and weaker ones, on a real server. It has the last word."""
+    from plume_py.infer.run.client import Load
+    from plume_py.infer.run.server import SAFE, sanity
+    from plume_py.infer.server_report import disproved, run_data, run_line, run_summary, schedule_text
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
     if len(inferred) < len(result.program.transactions):
         raise IsocheckError("--run needs a level for each transaction, and there is none for some")
     inferred = together.levels if together is not None else inferred
 
-    safe = {txn.name: {v.level.name for v in txn.levels if v.answer != "violated"} for txn in result.transactions}
+    answers = {txn.name: {v.level.name: v.answer for v in txn.levels} for txn in result.transactions}
 
-    def print_run(outcome: Any, safe: bool) -> None:
+    def print_run(outcome: Any, standing: str) -> None:
         if tells:
-            click.echo(run_line(result.program, outcome, safe))
+            click.echo(run_line(outcome, standing))
 
-    version, found = sanity(result.program, server, inferred, safe, Load(clients, seconds), every, print_run)
+    version, found = sanity(result.program, server, inferred, answers, Load(clients, seconds), every, print_run)
     if tells:
         click.echo(run_summary(version, found))
-    return run_data(version, found)
+        for outcome in disproved(found):
+            click.echo("\n".join(schedule_text(result.program, outcome)))
+    told = run_data(result.program, version, found)
+    if disproved(found):
+        return told, ExitCode.VIOLATION
+    unclear = any(outcome.has_trouble for outcome, standing in found if standing == SAFE)
+    return told, ExitCode.UNDECIDED if unclear else ExitCode.HOLDS
 
 
 def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **params: Any) -> "InferenceResult":

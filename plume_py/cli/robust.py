@@ -8,7 +8,13 @@ from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.contract import picture_formats, picture_option, timeout_option
-from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workloads, write_critical_cycles
+from plume_py.cli.workload_options import (
+    drawing_of,
+    level_pairs,
+    read_workload,
+    reading_workloads,
+    write_critical_cycles,
+)
 
 
 @click.command("robust")
@@ -22,8 +28,9 @@ from plume_py.cli.workload_options import drawing_of, level_pairs, reading_workl
 def command(
     ctx: click.Context,
     /,
-    source: str,
+    source: str | None,
     schema: str | None,
+    log: str | None,
     levels: str | None,
     out: str | None,
     pictures: tuple[str, ...],
@@ -40,7 +47,7 @@ def command(
       isocheck robust smallbank --levels '*=SI'
       isocheck robust app.sql --catalogue postgresql --out pictures/
     """
-    from plume_py.allocate.driver import answer_robustness, open_workload
+    from plume_py.allocate.driver import answer_robustness
     from plume_py.allocate.report import robust_document, robust_text
     from plume_py.allocate.robust import Robustness
     from plume_py.base.limits import Limits
@@ -52,7 +59,7 @@ def command(
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():
-            workload = open_workload(source, schema)
+            workload, programs = read_workload(source, schema, log)
             found = answer_robustness(workload, wanted, drawing=drawing, limits=limits, **options)
             if output == "json":
                 told = robust_document(found.source, found.scope, found.levels, found.answer)
@@ -60,8 +67,14 @@ def command(
                 told = "\n".join([f"{found.source}: {found.scope}", *robust_text(found.answer)])
     except LimitError as error:
         nothing = Robustness(None, str(error))
-        click.echo(robust_document(source, "", {}, nothing) if output == "json" else one_line(f"undecided: {error}"))
+        click.echo(
+            robust_document(source or log or "", "", {}, nothing)
+            if output == "json"
+            else one_line(f"undecided: {error}")
+        )
         ctx.exit(ExitCode.UNDECIDED)
+    if programs and output == "text":
+        click.echo(f"{programs}\n")
     click.echo(told)
     if out is not None and found.answer.critical is not None:
         write_critical_cycles([found.answer.critical], out, formats)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.text import one_line
+from plume_py.base.text import display, one_line
 from plume_py.cli.contract import tell, tell_written
 from plume_py.levels import STRONGEST, parse_level
 from plume_py.levels.databases import DATABASES
@@ -14,10 +14,43 @@ from plume_py.levels.databases import DATABASES
 if TYPE_CHECKING:
     from plume_py.allocate.critical_cycle import CriticalCycle
     from plume_py.allocate.driver import Drawing
+    from plume_py.allocate.workload import Workload
+    from plume_py.base.sql.from_log import LogFile
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
+
+
+log_option = click.option(
+    "--from-log",
+    "log",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Transactions from a log of PostgreSQL (log_statement = 'all').",
+)
+
+
+def read_workload(
+    source: str | None, schema: str | None, log: str | None, numbered: bool = True
+) -> "tuple[Workload, str]":
+    """The workload, and what was understood of a log, if it comes from one."""
+    from plume_py.allocate.driver import open_log, open_workload
+
+    if (source is None) == (log is None):
+        raise click.UsageError("give a WORKLOAD, or --from-log FILE")
+    if log is None:
+        assert source is not None
+        return open_workload(source, schema), ""
+    workload, found = open_log(log, schema)
+    return workload, log_text(found) if numbered else "\n".join(found.listing)
+
+
+def log_text(log: "LogFile") -> str:
+    """What was read from a log: the programs, with the numbers of their lines."""
+    width = len(str(len(log.listing)))
+    lines = [f"  {n:>{width}}  {display(line, 400)}".rstrip() for n, line in enumerate(log.listing, 1)]
+    return "\n".join([f"{display(log.path, 200)}: {log.summary}", *lines])
 
 
 def reading_workloads(command: F) -> F:
@@ -30,9 +63,10 @@ def reading_workloads(command: F) -> F:
         click.option("--per", type=click.Choice(["instance", "program"]), default="instance", show_default=True),
         click.option("--catalogue", type=click.Choice(CATALOGUES), default="mixiso", show_default=True),
         click.option(
-            "--schema", type=click.Path(dir_okay=False), help="CREATE TABLE statements, for an .sql workload."
+            "--schema", type=click.Path(dir_okay=False), help="CREATE TABLE statements, for an .sql workload or a log."
         ),
-        click.argument("source", metavar="WORKLOAD"),
+        log_option,
+        click.argument("source", metavar="WORKLOAD", required=False),
     ):
         command = option(command)
     return command

@@ -232,17 +232,17 @@ def _transaction_data(result: InferenceResult, txn: TransactionVerdict) -> dict[
 def _example_data(program: ir.Application, confirmed: ConfirmedExample) -> dict[str, Any]:
     return {
         "clause": confirmed.example.clause,
-        "arguments": _arguments_data(confirmed.example.args),
-        "initial": _state_data(program, confirmed.example.initial),
+        "arguments": arguments_data(confirmed.example.args),
+        "initial": state_data(program, confirmed.example.initial),
         "schedule": [_moment_data(program, moment) for moment in confirmed.replay.moments],
-        "final": _state_data(program, confirmed.replay.final),
+        "final": state_data(program, confirmed.replay.final),
     }
 
 
 def _moment_data(program: ir.Application, moment: Moment) -> dict[str, Any]:
     if moment.call is not None:
         steps = [statement(program, inner) for inner in moment.inner]
-        return {"by": moment.call.transaction, "arguments": _arguments_data(moment.call.args), "statements": steps}
+        return {"by": moment.call.transaction, "arguments": arguments_data(moment.call.args), "statements": steps}
     if moment.stmt is None:
         return {"statement": "COMMIT"}
     return {
@@ -252,7 +252,8 @@ def _moment_data(program: ir.Application, moment: Moment) -> dict[str, Any]:
     }
 
 
-def _arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+def arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Arguments by name."""
     return {
         key: [[_json_number(v) for v in row] for _, row in value] if isinstance(value, tuple) else _json_number(value)
         for key, value in args
@@ -264,7 +265,8 @@ def _json_number(value: ir.Value) -> ir.Value:
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
-def _state_data(program: ir.Application, state: State) -> dict[str, Any]:
+def state_data(program: ir.Application, state: State) -> dict[str, Any]:
+    """Rows by table."""
     return {
         table.name: [dict(zip(table.names, map(_json_number, row), strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
@@ -300,47 +302,6 @@ def together_data(result: InferenceResult, together: Together) -> dict[str, Any]
             _example_data(result.program, item)
             for verdict in (*(verdict for _, verdict in together.troubles), *together.verdicts.values())
             for item in verdict.examples.values()
-        ],
-    }
-
-
-def run_line(program: ir.Application, outcome: Any, safe: bool) -> str:
-    """One assignment of levels on a server."""
-    levels = " ".join(f"{display(name)}={level}" for name, level in outcome.levels.items())
-    verdict = f"broken: {', '.join(map(display, outcome.broken))}" if outcome.broken else "holds"
-    counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
-    mark = "found safe" if safe else "found unsafe"
-    trouble = "".join(f"; {count} times: {display(text, 120)}" for text, count in outcome.problems.items())
-    return f"  {levels}  [{mark}]  {verdict}  ({counts}{trouble})"
-
-
-def run_summary(version: str, runs: list[tuple[Any, bool]]) -> str:
-    """All assignments of levels on a server."""
-    safe = [outcome for outcome, is_safe in runs if is_safe]
-    weak = [outcome for outcome, is_safe in runs if not is_safe]
-    broken = sum(bool(outcome.broken) for outcome in weak)
-    wrong = sum(bool(outcome.broken) for outcome in safe)
-    return (
-        f"{display(version)}: {len(runs)} assignments of levels; of {len(safe)} where every transaction is at a level "
-        f"found safe, {wrong} broke the invariant; of the {len(weak)} others, {broken} did"
-    )
-
-
-def run_data(version: str, runs: list[tuple[Any, bool]]) -> dict[str, Any]:
-    """The same as plain data."""
-    return {
-        "server": version,
-        "vectors": [
-            {
-                "levels": outcome.levels,
-                "found safe": safe,
-                "broken": outcome.broken,
-                "commits": outcome.commits,
-                "rollbacks": outcome.rollbacks,
-                "refused": outcome.refused,
-                "problems": dict(outcome.problems),
-            }
-            for outcome, safe in runs
         ],
     }
 

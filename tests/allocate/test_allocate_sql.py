@@ -315,3 +315,61 @@ def test_a_block_hides_no_write_skew(catalogue, tmp_path) -> None:
     (tmp_path / "app.sql").write_text(SKEW)
     workload = Workload([], [], load_sql(str(tmp_path / "app.sql")))
     assert answer_allocation(workload, catalogue=catalogue).levels == ["SER", "SER"]
+
+
+GUARDED = "UPDATE u SET v = v - :y WHERE a = :x AND v >= :y;"
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+def test_a_guarded_update_of_one_row_needs_no_more_than_read_committed(engine, tmp_path) -> None:
+    """It holds the row that it changes; and where it changes nothing, it has looked at one row, once."""
+    assert levels(tmp_path, GUARDED, "UPDATE u SET v = v + :y WHERE a = :x;", engine=engine) == ["RC", "RC"]
+    both = f"{GUARDED} IF NOT FOUND THEN ROLLBACK; END IF; UPDATE u SET v = v + :y WHERE a = :z;"
+    transfer = f"SET z = :x + 1; {both}"
+    assert levels(tmp_path, transfer, "SELECT v INTO q FROM u WHERE a = :x;", engine=engine) == ["RC", "RC"]
+    state = "UPDATE u SET v = 2 WHERE a = :x AND v = 1;"
+    assert levels(tmp_path, state, "UPDATE u SET v = 1 WHERE a = :x;", engine=engine) == ["RC", "RC"]
+
+
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+def test_rows_locked_by_key_need_no_more_than_read_committed(engine, tmp_path) -> None:
+    both = "SELECT v INTO q FROM u WHERE a = :x FOR UPDATE; SELECT v INTO r FROM u WHERE a = :y FOR UPDATE;"
+    skew = f"{both} IF q + r > 1 THEN UPDATE u SET v = v - 1 WHERE a = :x; END IF;"
+    assert levels(tmp_path, skew, engine=engine) == ["RC"]
+    assert levels(tmp_path, skew.replace(" FOR UPDATE", ""), engine=engine) == ["SER"]
+
+
+MISSES = {
+    "a condition that does not hold": (
+        "SELECT v INTO q FROM u WHERE a = :x AND v = 1 FOR UPDATE;",
+        "UPDATE u SET v = 1",
+    ),
+    "an update that does not happen": ("UPDATE u SET w = 1 WHERE a = :x AND v = 1;", "UPDATE u SET v = 1"),
+    "a lock on one way only": (
+        "IF :y > 0 THEN SELECT v INTO q FROM u WHERE a = :x;"
+        " ELSE SELECT v INTO q FROM u WHERE a = :x FOR UPDATE; END IF;",
+        "UPDATE u SET v = 1",
+    ),
+    "a row that is not there yet": ("SELECT v INTO q FROM u WHERE a = :x FOR UPDATE;", None),
+}
+
+
+@pytest.mark.parametrize("case", MISSES)
+@pytest.mark.parametrize("engine", ["postgresql", "mysql"])
+def test_what_is_not_found_is_not_locked(engine, case, tmp_path) -> None:
+    """One looks in vain and goes on to write n; meanwhile the other changes what it looked for, having read n."""
+    looks, change = MISSES[case]
+    changes = f"{change} WHERE a = :x;" if change else "INSERT INTO u VALUES (:x, 1, 1);"
+    one = f"{looks} UPDATE n SET v = 5 WHERE name = 'k';"
+    other = f"SELECT v INTO q FROM n WHERE name = 'k'; {changes}"
+    assert levels(tmp_path, one, other, engine=engine) == ["SER", "SER"]
+
+
+def test_the_ways_of_a_program(tmp_path) -> None:
+    """Each way has what happens on it, for certain; too many ways are taken as one."""
+    (program,) = programs(tmp_path, f"{GUARDED} IF :y > 0 THEN UPDATE n SET v = 1 WHERE name = 'k'; END IF;")
+    hit, miss = ["r(u.(row)_x)", "rw(u.v_x)"], ["r(u.(row)_x)?", "r(u.v_x)?"]
+    more = ["r(n.(row)_'k')", "w(n.v_'k')"]
+    assert [[str(a) for a in way] for way in program.ways] == [[*hit, *more], hit, [*miss, *more], miss]
+    (many,) = programs(tmp_path, " ".join(f"UPDATE u SET v = {i} WHERE a = :x AND w = {i};" for i in range(9)))
+    assert many.ways == (many.accesses,)

@@ -1,5 +1,7 @@
 """Programs on real servers; skipped where these are not installed."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 from paths import ROOT
@@ -8,7 +10,8 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.collect.managed import SERVERS
 from plume_py.infer.language.load import load
-from plume_py.infer.run.server import STORE_OF, Load, SqlServer, vectors
+from plume_py.infer.run.client import Load
+from plume_py.infer.run.server import OPEN, SAFE, STORE_OF, UNSAFE, SqlServer, standing, vectors
 from plume_py.infer.stores import STORES
 
 
@@ -48,12 +51,38 @@ def test_all_vectors():
     store = STORES["mysql"]
     names = ["a", "b"]
     inferred = {"a": store.levels[2], "b": store.levels[0]}
-    safe = {"a": {"SER"}, "b": {"RC", "RR", "SER"}}
-    assert len(list(vectors(store, names, inferred, safe, True))) == 9
+    kept, broken = "no violation found", "violated"
+    answers = {"a": {"RC": broken, "RR": broken, "SER": kept}, "b": {"RC": kept, "RR": "undecided", "SER": kept}}
+    assert len(list(vectors(store, names, inferred, answers, True))) == 9
     some = [
-        {name: level.name for name, level in vector.items()} for vector in vectors(store, names, inferred, safe, False)
+        {name: level.name for name, level in vector.items()}
+        for vector in vectors(store, names, inferred, answers, False)
     ]
     assert some == [{"a": "SER", "b": "RC"}, {"a": "RC", "b": "RC"}, {"a": "RR", "b": "RC"}]
+    told = [
+        standing(store, dict(zip(names, (store.levels[i], store.levels[j]), strict=True)), answers)
+        for i, j in ((2, 0), (2, 1), (1, 1))
+    ]
+    assert told == [SAFE, OPEN, UNSAFE]
+
+
+@pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
+def test_what_was_found_safe_and_breaks_on_the_server_is_told_with_its_schedule(kind):
+    """Without any step of others every level looks safe; the server knows better, and has the last word."""
+    needs(kind)
+    options = ["--steps", "0", "--brief", "--run", kind]
+    result = CliRunner().invoke(cli, ["infer", "counters", *options, "--run-seconds", "2"])
+    assert result.exit_code == 1, result.output
+    told = result.output[result.output.index("found safe, but the server breaks counted at") :]
+    assert "read_and_write=RC in_place=RC" in told and "broken: counted" in told
+    assert told.count("COMMIT") >= 2 and "UPDATE counter SET" in told and "first:" in told and "last:" in told
+    found = CliRunner().invoke(cli, ["infer", "counters", *options, "--run-seconds", "2", "--format", "json"])
+    (vector,) = json.loads(found.output)["run"]["vectors"]
+    assert found.exit_code == 1 and vector["found safe"] and vector["standing"] == "found safe"
+    assert {"calls", "statements", "initial", "final", "broken"} == set(vector["schedule"])
+    assert [step["statement"] for step in vector["schedule"]["statements"]].count("COMMIT") == len(
+        vector["schedule"]["calls"]
+    )
 
 
 TEXTS = r"""

@@ -135,6 +135,103 @@ def test_a_select_is_one_moment_at_read_committed(engine, begin) -> None:
         assert one("SELECT SUM(v) FROM t") == [(21,)]
 
 
+GUARDS = {
+    "UPDATE t SET v = 9 WHERE id = 1 AND g = 1": 0,
+    "SELECT v FROM t WHERE id = 1 AND g = 1 FOR UPDATE": [],
+    "SELECT v FROM t WHERE id = 4 FOR UPDATE": [],
+}
+
+
+@pytest.mark.parametrize("statement", GUARDS)
+def test_what_is_not_found_is_not_locked(statement, engine, begin) -> None:
+    """The row is not there, or the condition does not hold of it: others go on to change just that.
+
+    InnoDB's FOR UPDATE of a row by its key keeps the lock whatever else the condition says; that is not counted on.
+    """
+    one, other = begin(RC), begin(RC)
+    assert one(statement) == GUARDS[statement]
+    if not is_postgresql(engine) and "id = 1 AND g = 1 FOR" in statement:
+        other.waits("UPDATE t SET g = 1 WHERE id = 1")
+        one.commit()
+        assert other.result() == 1
+        return
+    assert other("UPDATE t SET g = 1 WHERE id = 1") == 1 and other("INSERT INTO t VALUES (4, 1, 0)") == 1
+    other.commit()
+    one.commit()
+
+
+def test_a_guarded_update_that_waited_looks_again_and_holds_its_row(engine, begin) -> None:
+    """It is the newest version that counts, both for the condition and for the value; then the row is held."""
+    other, one = begin(RC), begin(RC)
+    other("UPDATE t SET v = 5 WHERE id = 1")
+    one.waits("UPDATE t SET v = v - 3 WHERE id = 1 AND v >= 0")
+    other.commit()
+    assert one.result() == 1
+    later = begin(RC)
+    later.waits("UPDATE t SET v = v - 3 WHERE id = 1 AND v >= 3")
+    one.commit()
+    assert later.result() == 0
+    later.commit()
+    assert engine.ask("SELECT v FROM t WHERE id = 1") == [(2,)]
+
+
+def test_a_transaction_that_looked_in_vain_may_be_overtaken(engine, begin) -> None:
+    """One, at READ COMMITTED, has found nothing to lock, and writes what the other, serializable, has read before."""
+    one, other = begin(RC), begin("SERIALIZABLE")
+    assert one("UPDATE t SET v = 9 WHERE id = 1 AND g = 1") == 0
+    assert other("SELECT v FROM t WHERE id = 2") == [(0,)] and other("UPDATE t SET g = 1 WHERE id = 1") == 1
+    other.commit()
+    assert one("UPDATE t SET v = 5 WHERE id = 2") == 1
+    one.commit()
+
+
+def test_a_row_locked_at_repeatable_read_is_the_one_of_the_snapshot(engine, begin) -> None:
+    """PostgreSQL refuses to lock what has changed since; InnoDB locks and shows the newest version."""
+    other, one = begin(RR), begin(RR)
+    one("SELECT COUNT(*) FROM t")
+    other("UPDATE t SET v = 5 WHERE id = 1"), other.commit()
+    found = one("SELECT v FROM t WHERE id = 1 FOR UPDATE")
+    assert found == [(5,)] if not is_postgresql(engine) else "serialize" in str(found)
+
+
+def test_a_row_that_another_has_locked_is_left_out_or_waited_for(engine, begin) -> None:
+    """SKIP LOCKED takes the next row that matches; without it, LIMIT 1 waits, and takes one that still matches."""
+    other, one, two = begin(RC), begin(RC), begin(RC)
+    pick = "SELECT id FROM t WHERE g = 1 ORDER BY id LIMIT 1 FOR UPDATE"
+    assert other(pick) == [(2,)]
+    assert one(f"{pick} SKIP LOCKED") == [(3,)]
+    one.commit()
+    two.waits(pick)
+    other("UPDATE t SET g = 0 WHERE id = 2"), other.commit()
+    assert two.result() == [(3,)]
+
+
+def test_insert_select_reads_what_a_select_reads_in_postgresql_only(engine, begin) -> None:
+    """At REPEATABLE READ InnoDB's INSERT … SELECT and FOR SHARE read the newest rows, not the snapshot."""
+    other, one = begin(RR), begin(RR)
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other("INSERT INTO t VALUES (4, 4, 0)"), other.commit()
+    assert one("INSERT INTO m SELECT id FROM t WHERE id = 4") == (0 if is_postgresql(engine) else 1)
+    assert one(
+        "SELECT id FROM t WHERE id = 4 FOR SHARE"
+        if is_postgresql(engine)
+        else "SELECT id FROM t WHERE id = 4 LOCK IN SHARE MODE"
+    ) == ([] if is_postgresql(engine) else [(4,)])
+
+
+def test_update_from_does_not_ask_the_other_table_again(engine, begin) -> None:
+    """PostgreSQL at READ COMMITTED: the row to be changed is the newest, the row of the other table is not."""
+    if not is_postgresql(engine):
+        return
+    other, one = begin(RC), begin(RC)
+    other("UPDATE t SET v = 10")
+    one.waits("UPDATE t SET v = t.v + s.v FROM t s WHERE s.id = 2 AND t.id = 1")
+    other.commit()
+    assert one.result() == 1
+    one.commit()
+    assert engine.ask("SELECT v FROM t WHERE id = 1") == [(10,)]
+
+
 @pytest.mark.parametrize("level", [RC, RR])
 @pytest.mark.parametrize("does", ["nothing", "update"])
 def test_an_insert_on_conflict_looks_at_what_is_there_now(does, level, engine, begin) -> None:
@@ -172,3 +269,19 @@ def test_who_finds_no_row_to_lock_holds_nothing(statement, begin) -> None:
     assert one(statement) == []
     assert other("INSERT INTO t VALUES (9, 0, 9)") == 1 and other("UPDATE t SET v = 9 WHERE id = 1") == 1
     other.commit()
+
+
+def test_an_update_that_changes_nothing_is_no_version_in_innodb(engine, begin) -> None:
+    """The row is held, but a snapshot goes on showing what was there before; PostgreSQL would refuse."""
+    other, one = begin(RR), begin(RR)
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other("UPDATE t SET v = 1 WHERE id = 1"), other.commit()
+    changed = one("UPDATE t SET v = 1 WHERE id = 1")
+    if is_postgresql(engine):
+        assert "serialize" in str(changed)
+        return
+    assert one("SELECT v FROM t WHERE id = 1") == [(0,)]
+    other = begin(RR)
+    other.waits("UPDATE t SET v = 2 WHERE id = 1")
+    one.commit()
+    assert other.result() == 1

@@ -4,10 +4,13 @@ It keeps what the documentation of the engines promises and no more. READ COMMIT
 at each statement; a snapshot level (PC, SI) reads as of its first statement, and SI fails when it writes what was
 committed since. Writers hold their rows until the end. SERIALIZABLE is one of two: ``locks`` (readers hold their rows,
 too), or ``ssi``: SI, and whoever would complete a pair of RW edges between three SERIALIZABLE transactions of which
-the last committed first, fails; others are not looked at. A run is judged by the serial runs of what committed.
+the last committed first, fails; others are not looked at. A run is judged by the serial runs of what committed, their
+reads and what they leave.
+
+Two more kinds of access: "l" locks its cell and reads it, "g" is a guarded update: it updates, or has only looked.
 """
 
-from oracle_runs import serial_reads
+from oracle_runs import Txn, serial_reads
 
 
 class Run:
@@ -19,7 +22,7 @@ class Run:
         n = len(txns)
         self.at, self.state = [0] * n, ["waiting"] * n
         self.snapshot, self.ended = [None] * n, [None] * n
-        self.reads, self.writes = [{} for _ in txns], [set() for _ in txns]
+        self.reads, self.writes, self.held = [{} for _ in txns], [set() for _ in txns], [set() for _ in txns]
         self.read_order = [[] for _ in txns]
         self.versions = {}  # cell -> [(time, writer)]
         self.clock = 0
@@ -37,7 +40,7 @@ class Run:
         kind, cell, _ = self.ops[t][self.at[t]]
         others = [s for s in range(len(self.txns)) if s != t and self.running(s)]
         locking = self.levels[t] == "SER" and self.serializable == "locks"
-        if (kind != "r" or locking) and any(cell in self.writes[s] for s in others):
+        if (kind != "r" or locking) and any(cell in self.writes[s] | self.held[s] for s in others):
             return True
         if kind != "r" and self.serializable == "locks":
             return any(self.levels[s] == "SER" and cell in self.reads[s] for s in others)
@@ -73,11 +76,14 @@ class Run:
                 self.read_order[t].append(cell)
             elif self.reads[t][cell] != (seen[-1] if seen else -1):
                 self.state[t] = "split"  # two versions of one cell: no serial run shows that
+        if kind == "l":
+            self.held[t].add(cell)
         if kind != "r":
             snapshot_writer = self.by_snapshot(t) and self.levels[t] != "PC"
             if snapshot_writer and any(time > self.snapshot[t] for time, _ in committed):
                 self.state[t] = "failed"
                 return
+        if kind in "wu":
             self.writes[t].add(cell)
 
     def commit(self, t):
@@ -115,6 +121,7 @@ class Run:
 
 def random_run(rng, txns, levels, serializable):
     """A run to its end, or None if it came to a deadlock."""
+    txns = [Txn(txn.session, [_turned_out(rng, op) for op in txn.ops]) for txn in txns]
     outcome = [(txn, [not op[2] or rng.random() < 0.5 for op in txn.ops]) for txn in txns]
     run = Run(txns, levels, outcome, serializable)
     while True:
@@ -126,6 +133,11 @@ def random_run(rng, txns, levels, serializable):
             return None
 
 
+def _turned_out(rng, op):
+    kind, cell, maybe = op
+    return (rng.choice("ur") if kind == "g" else kind), cell, maybe
+
+
 def anomaly(run):
     """Is what committed (or read two versions of a cell) no serial run?"""
     if "split" in run.state:
@@ -135,4 +147,5 @@ def anomaly(run):
     so = {(number[a], number[b]) for b in kept for a in kept if a < b and run.txns[a].session == run.txns[b].session}
     sets = [(tuple(run.read_order[t]), frozenset(run.writes[t])) for t in kept]
     shown = tuple(tuple(number[run.reads[t][cell]] for cell in run.read_order[t]) for t in kept)
-    return shown not in serial_reads(sets, so)
+    left = sorted((cell, number[versions[-1][1]]) for cell, versions in run.versions.items())
+    return (shown, tuple(left)) not in serial_reads(sets, so, left=True)

@@ -2,7 +2,9 @@
 
 A run is an arbitration order and, for each transaction, the set of earlier ones that it sees, closed as its level asks.
 Reads then show the last visible write. A conditional write happens or not. An allocation is attacked by looking for a
-run whose reads no serial order of the same transactions explains. Nothing here is shared with the package but the data.
+run whose reads no serial order of the same transactions explains; or, where that is asked (``left``), its reads and
+what is left in the cells at the end, as a later reader of all would see it. Nothing here is shared with the package but
+the data.
 """
 
 from itertools import permutations, product
@@ -36,8 +38,8 @@ def outcomes(txn):
         yield tuple(reads), frozenset(writes)
 
 
-def serial_reads(sets, so):
-    """What the reads can show when the transactions run one after the other."""
+def serial_reads(sets, so, left=False):
+    """What the reads can show when the transactions run one after the other, and what they leave."""
     found = set()
     for order in permutations(range(len(sets))):
         place = {t: i for i, t in enumerate(order)}
@@ -48,7 +50,7 @@ def serial_reads(sets, so):
             reads, writes = sets[t]
             shown[t] = tuple(last.get(x, -1) for x in reads)
             last.update(dict.fromkeys(writes, t))
-        found.add(tuple(shown))
+        found.add((tuple(shown), tuple(sorted(last.items()))) if left else tuple(shown))
     return found
 
 
@@ -69,27 +71,29 @@ def visible_sets(t, level, order, sees, sets, so):
         yield seen
 
 
-def bad_run(txns, levels):
+def bad_run(txns, levels, left=False):
     """A run that is not serializable: (arbitration, what each sees, sets, what its reads show), or None."""
     so = {(a, b) for b in range(len(txns)) for a in range(b) if txns[a].session == txns[b].session}
     for sets in product(*(list(outcomes(txn)) for txn in txns)):
-        run = _search([], {}, {}, sets, levels, so, serial_reads(sets, so))
+        run = _search([], {}, {}, sets, levels, so, serial_reads(sets, so, left), left)
         if run:
             return run
     return None
 
 
-def _search(order, sees, shown, sets, levels, so, serial):
+def _search(order, sees, shown, sets, levels, so, serial, left):
     if len(order) == len(sets):
         reads = tuple(shown[t] for t in range(len(sets)))
-        return None if reads in serial else (list(order), dict(sees), sets, reads)
+        last = {x: t for t in order for x in sets[t][1]}
+        told = (reads, tuple(sorted(last.items()))) if left else reads
+        return None if told in serial else (list(order), dict(sees), sets, reads)
     for t in range(len(sets)):
         if t in sees or any(b == t and a not in sees for a, b in so):
             continue
         for seen in visible_sets(t, levels[t], order, sees, sets, so):
             last = [s for s in order if s in seen]
             shows = tuple(next((s for s in reversed(last) if x in sets[s][1]), -1) for x in sets[t][0])
-            run = _search([*order, t], {**sees, t: seen}, {**shown, t: shows}, sets, levels, so, serial)
+            run = _search([*order, t], {**sees, t: seen}, {**shown, t: shows}, sets, levels, so, serial, left)
             if run:
                 return run
     return None

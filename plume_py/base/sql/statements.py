@@ -42,10 +42,6 @@ def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
 
 def _exactly(stmt: Change, line: int) -> None:
     """Those parts of a statement that only an analysis of conflicts can use, since it takes more than is meant."""
-    if isinstance(stmt, Insert) and stmt.query is not None:
-        raise wrong("INSERT … SELECT is not supported", line, "use FOR row IN SELECT … LOOP INSERT … END LOOP")
-    if isinstance(stmt, Update) and stmt.others:
-        raise wrong("UPDATE … FROM is not supported", line, "read the value first, or use a subquery")
     if isinstance(stmt, Delete) and stmt.others:
         raise wrong("DELETE … USING is not supported", line, "use WHERE EXISTS (SELECT …)")
 

@@ -234,11 +234,12 @@ class Execution:
                 match = True
             point.reads[table, number] = or_(point.reads.get((table, number), False), and_(slot.present, match))
 
-    def write(self, point: Point, table: int, number: int, happened: Term, after: Slot) -> None:
-        """Note a write."""
+    def write(self, point: Point, table: int, number: int, happened: Term, after: Slot, changed: Term = True) -> None:
+        """Note a write; where it has not ``changed`` anything, the row is only held."""
         if happened is False:
             return
         point.writes[table, number] = happened, after
+        happened = and_(happened, changed)
         old = self.writes.get((table, number))
         if old is None:
             self.writes[table, number] = Write(happened, after)
@@ -355,7 +356,8 @@ def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
         columns = list(bound.columns)
         for column, value in stmt.sets:
             columns[declared.index(column)] = run.evaluate(value, view, {**run.frame, stmt.var: bound})
-        run.write(point, table, bound.slot, and_(guard, match), Slot(True, tuple(columns)))
+        changed = not_(and_(*map(equal, columns, bound.columns))) if run.one_record else True
+        run.write(point, table, bound.slot, and_(guard, match), Slot(True, tuple(columns)), changed)
 
 
 def _delete(run: Execution, stmt: ir.Delete, guard: Term) -> None:

@@ -4,13 +4,24 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
-from plume_py.base.sql.flow import every
 from plume_py.base.sql.names import names_seen, resolve_statement
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.inserts import Inserting
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
 from plume_py.infer.language.joins import in_any_order, is_join, join, some_row
+from plume_py.infer.language.queries import (
+    asks_for_count,
+    chosen_row,
+    dialects,
+    insert_select,
+    is_more,
+    locks,
+    require_one_row,
+    rows_meant,
+    text_arguments,
+    update_from,
+)
 from plume_py.infer.language.sql_constraints import enforced, table_of
 from plume_py.infer.language.sql_expressions import Aggregates, Translator, is_aggregate
 
@@ -30,12 +41,7 @@ def translate(file: sql.File) -> ir.Application:
     )
     transactions = tuple(Body(file, txn).transaction() for txn in file.transactions)
     rows = tuple(row for insert in file.rows for row in _rows(file, insert))
-    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows, dialects=_dialects(file))
-
-
-def _dialects(file: sql.File) -> tuple[tuple[str, int], ...]:
-    inserts = (stmt for txn in file.transactions for stmt in every(txn.body) if isinstance(stmt, sql.Insert))
-    return tuple((stmt.conflict.spelled, stmt.line) for stmt in inserts if stmt.conflict is not None)
+    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows, dialects=dialects(file))
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
@@ -69,11 +75,14 @@ class Body:
         self.made_up: list[ir.Param] = []
         self.in_loop = False
         self.count: str | None = None  # the variable with the number of rows of the last statement
+        self.first: list[ir.Stmt] = []  # what is to be read before the statement at hand
+        self.chosen: dict[int, tuple[Expr, Expr]] = {}
 
     def transaction(self) -> ir.TransactionProgram:
         """The transaction in the intermediate form."""
         assume = tuple(self.at(item.line).expr(item.tree) for item in self.txn.assume)
-        params = tuple(ir.Param(param.name, _sort(param.type)) for param in self.txn.params)
+        texts = text_arguments(self.txn, self.file)
+        params = tuple(ir.Param(p.name, "text" if p.name in texts else _sort(p.type)) for p in self.txn.params)
         body = self.block(self.txn.body)
         return ir.TransactionProgram(self.txn.name, (*params, *self.made_up), body, assume, self.txn.line)
 
@@ -90,6 +99,7 @@ class Body:
             placeholders=self.txn.placeholders,
             count=self.count,
             unknown=self.unknown,
+            choose=self.choose,
         )
 
     def table(self, name: str, line: int) -> sql.SqlTable:
@@ -106,7 +116,9 @@ class Body:
             counted = i + 1 < len(body) and asks_for_count(body[i + 1])
             if not isinstance(stmt, sql.Assign | sql.If):  # FOUND speaks of the last statement, and of no other
                 self.count = None
-            found += self.counted(stmt) if counted else self.statement(stmt)
+            made = self.counted(stmt) if counted else self.statement(stmt)
+            found += [*self.first, *made]
+            self.first = []
         return tuple(found)
 
     def statement(self, stmt: sql.Statement) -> list[ir.Stmt]:
@@ -147,6 +159,14 @@ class Body:
         self.made_up.append(ir.Param(name, sort))
         return ir.Arg(name)
 
+    def choose(self, select: Any, line: int) -> tuple[Expr, Expr]:
+        """A subquery of one row (LIMIT 1) is read before its statement: whether there is one, and its value."""
+        if id(select) not in self.chosen:
+            first, names, self.chosen[id(select)] = chosen_row(self, select, line)
+            self.first += first
+            self.known |= names
+        return self.chosen[id(select)]
+
     def learn(self, names: tuple[str, ...], line: int) -> None:
         """These variables have values from here on."""
         for name in names:
@@ -169,15 +189,16 @@ class Body:
 
     def loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
         """FOR row IN SELECT."""
-        _check_lock(stmt.query)
         below, rows = self.at(stmt.line).inner(stmt.query.tree)
+        lock = locks(stmt.query.tree, rows.table, stmt.line, self.file)
+        require_one_row(stmt.query, rows.where, rows.var, below.ir_table(self.table(rows.table, stmt.line)))
         found, var = below.fresh("rows"), below.fresh(stmt.row)
         before, outer, table = set(self.known), dict(self.loops), self.table(rows.table, stmt.line)
         self.loops[stmt.row] = var, table
         inside, self.in_loop = self.in_loop, True
         body = self.block(stmt.body)
         self.known, self.loops, self.in_loop = before, outer, inside
-        read = ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, bool(stmt.query.lock))
+        read = ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, lock)
         return [read, in_any_order(ir.ForEach(stmt.line, var, found, body), table, below, self.made_up)]
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
@@ -186,10 +207,13 @@ class Body:
             resolve_statement(stmt, self.txn, self.file)
             if is_more(stmt.tree):
                 return self.glance(stmt)
-        _check_lock(stmt)
         if is_join(stmt.tree):
+            if stmt.lock not in ("", "update"):
+                raise wrong("a join can be FOR UPDATE, and nothing else", stmt.line, "write a SELECT for each table")
             return join(self, stmt)
-        below, rows = self.at(stmt.line).inner(stmt.tree)
+        below, rows = rows_meant(self, self.at(stmt.line), stmt.tree, stmt.line)
+        lock = locks(stmt.tree, rows.table, stmt.line, self.file)
+        require_one_row(stmt, rows.where, rows.var, below.ir_table(self.table(rows.table, stmt.line)))
         if is_aggregate(stmt.tree):
             below.aggregates = rows
             values = tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
@@ -197,9 +221,9 @@ class Body:
             self.learn(names, stmt.line)
             return [ir.Let(stmt.line, names, values)]
         if not stmt.into:
-            return [ir.SelectAll(stmt.line, below.fresh("rows"), rows.table, rows.var, rows.where, bool(stmt.lock))]
+            return [ir.SelectAll(stmt.line, below.fresh("rows"), rows.table, rows.var, rows.where, lock)]
         seen = None if stmt.tree.is_star else tuple(below.expr(part.unalias()) for part in stmt.tree.expressions)
-        read = some_row(self, rows, seen, bool(stmt.lock), stmt.line)
+        read = some_row(self, rows, seen, lock, stmt.line)
         if seen is None:
             self.record(stmt.into, rows.var, self.table(rows.table, stmt.line), stmt.line)
             return [read]
@@ -236,7 +260,7 @@ class Body:
         if not ir.pinned(rows.where, rows.var, below.ir_table(table)):
             raise wrong("FOUND and ROW_COUNT need a row by its primary key", stmt.line, "use COUNT, or EXISTS")
         found, count = below.fresh("rows"), below.fresh("row_count")
-        lock = bool(stmt.lock) if isinstance(stmt, sql.Select) else True
+        lock = locks(stmt.tree, rows.table, stmt.line, self.file) if isinstance(stmt, sql.Select) else True
         read = ir.SelectAll(stmt.line, found, rows.table, rows.var, rows.where, lock)
         number = ir.Query("count", found, below.fresh("row"), ir.TRUE, is_local=True)
         names: list[str] = [count]
@@ -256,20 +280,21 @@ class Body:
     def rows_of(self, stmt: sql.Select | sql.Update | sql.Delete) -> tuple[Translator, Aggregates]:
         """A translator for what is said about the rows that a statement looks for, and these rows."""
         if isinstance(stmt, sql.Select):
-            _check_lock(stmt)
-            return self.at(stmt.line).inner(stmt.tree)
+            return rows_meant(self, self.at(stmt.line), stmt.tree, stmt.line)
         table = self.table(stmt.table, stmt.line)
         var = self.at(stmt.line).fresh(table.name[:1])
         below = self.at(stmt.line, [(_alias(stmt), table, var)])
-        return below, Aggregates(table.name, var, below.expr(stmt.where) if stmt.where is not None else ir.TRUE)
+        return below, Aggregates(table.name, var, below.where(stmt.where) if stmt.where is not None else ir.TRUE)
 
     def change(self, stmt: sql.Change) -> list[ir.Stmt]:
         """INSERT, UPDATE, DELETE."""
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
         if isinstance(stmt, sql.Insert):
-            return Inserting(self, stmt).statements()
+            return Inserting(self, stmt).statements() if stmt.query is None else insert_select(self, stmt)
         assert isinstance(stmt, sql.Update | sql.Delete)
+        if isinstance(stmt, sql.Update) and stmt.others:
+            return update_from(self, stmt, _alias(stmt))
         inside, rows = self.rows_of(stmt)
         table, var, where = self.table(stmt.table, stmt.line), rows.var, rows.where
         if isinstance(stmt, sql.Delete):
@@ -337,41 +362,8 @@ class Body:
                     raise wrong(f"{key.cascades} of {child.name} is not supported", line, hint)
 
 
-def _check_lock(stmt: sql.Select) -> None:
-    """FOR UPDATE is the only lock that the levels know, and only rows can be locked."""
-    for lock in stmt.tree.args.get("locks") or ():
-        if not lock.args.get("update") or lock.args.get("key"):
-            kind = "FOR NO KEY UPDATE" if lock.args.get("update") else "FOR SHARE"
-            raise wrong(f"{kind} is not supported", stmt.line, "use FOR UPDATE")
-        if lock.args.get("wait") is False:
-            raise wrong("SKIP LOCKED is not supported", stmt.line, "use FOR UPDATE alone")
-        # NOWAIT gives up where FOR UPDATE waits: what it does otherwise is the same
-        if is_aggregate(stmt.tree):
-            raise wrong("an aggregate cannot be FOR UPDATE", stmt.line, "lock the rows with a SELECT of their columns")
-
-
 def _alias(stmt: sql.Update | sql.Delete) -> str:
     return str(stmt.tree.this.alias or "").lower()
-
-
-def is_more(tree: Any) -> bool:
-    """Is a query more than rows of one table under a condition, or aggregates over them?"""
-    exp = engine().exp
-    parts = ("joins", "group", "having", "distinct", "with_", "with", "windows", "offset", "order", "limit", "laterals")
-    if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in parts):
-        return True
-    origin = tree.args.get("from_") or tree.args.get("from")
-    return origin is None or not isinstance(origin.this, exp.Table)
-
-
-def asks_for_count(stmt: sql.Statement) -> bool:
-    """Does a statement begin with a look at FOUND or ROW_COUNT?"""
-    exp = engine().exp
-    tree = stmt.condition.tree if isinstance(stmt, sql.If) else stmt.value if isinstance(stmt, sql.Assign) else None
-    if tree is None:
-        return False
-    called = [str(node.name).lower() for node in tree.find_all(exp.Anonymous)]
-    return "row_count" in called or any(c.name.lower() == "found" and not c.table for c in tree.find_all(exp.Column))
 
 
 def _assigned(body: tuple[sql.Statement, ...]) -> set[str]:

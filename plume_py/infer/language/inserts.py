@@ -1,5 +1,6 @@
 """INSERT in the intermediate form: defaults, values that the database makes up, ON CONFLICT and RETURNING."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from plume_py.base import sql
@@ -36,6 +37,7 @@ class Inserting:
         self.body, self.stmt, self.line, self.count = body, stmt, stmt.line, count
         self.table = body.table(stmt.table, stmt.line)
         self.columns = stmt.columns or self.table.names
+        self.scopes: list[tuple[str, sql.SqlTable, str]] = []  # the row of a query that the values are made of
         for name in self.columns:
             if name not in self.table.names:
                 raise wrong(f"{self.table.name} has no column {name:.60}", self.line, nearest(name, self.table.names))
@@ -44,12 +46,17 @@ class Inserting:
         """A row each; every column needs a value."""
         found: list[ir.Stmt] = []
         for row in self.stmt.rows:
-            if len(row) != len(self.columns) and row:
-                said = f"INSERT has {len(row)} values for {len(self.columns)} columns"  # noqa: S608 - no SQL
-                raise wrong(said, self.line, f"the columns are {', '.join(self.columns)}")
+            if row:
+                self.fits(row)
             values = self.values(dict(zip(self.columns, row, strict=False)))
             found += self.row(values)
         return found
+
+    def fits(self, row: Sequence[Any]) -> None:
+        """An error for a row of another width."""
+        if len(row) != len(self.columns):
+            said = f"INSERT has {len(row)} values for {len(self.columns)} columns"  # noqa: S608 - no SQL
+            raise wrong(said, self.line, f"the columns are {', '.join(self.columns)}")
 
     def values(self, given: dict[str, Any]) -> dict[str, Expr]:
         """A value for each column: given, made up by the database, or its default."""
@@ -61,7 +68,7 @@ class Inserting:
             if isinstance(node, engine().exp.Null) or (node is None and column.default is None and column.nullable):
                 found[column.name] = self.body.no_value(self.table, column, self.line)
             elif node is not None:
-                found[column.name] = self.body.at(self.line).expr(node)
+                found[column.name] = self.body.at(self.line, self.scopes).expr(node)
             elif column.generated:
                 sort: ir.Sort = "text" if column.type == "text" else "id"
                 found[column.name] = self.body.unknown(f"new_{column.name}", sort, self.line)

@@ -3,11 +3,15 @@
 import runpy
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.infer.embed import App
 from plume_py.infer.language.ir import Application
 from plume_py.infer.language.wellformed import validate
+
+if TYPE_CHECKING:
+    from plume_py.base.sql.from_log import LogFile
 
 BUILT_IN = (
     "courseware",
@@ -21,6 +25,29 @@ BUILT_IN = (
     "unique_ids",
     "counters",
 )
+
+
+_NOT_MYSQL = {
+    "ON CONFLICT": ("is not in MySQL", "write INSERT … ON DUPLICATE KEY UPDATE"),
+    "UPDATE … FROM": ("is not in MySQL, whose UPDATE … JOIN is not supported", "read the value first"),
+    "INSERT … SELECT": (
+        "is not supported for MySQL, which reads the newest rows there and locks them",
+        "use FOR row IN SELECT … FOR UPDATE LOOP INSERT … END LOOP",
+    ),
+    "FOR SHARE": ("is not supported for MySQL, which reads the newest row there", "use FOR UPDATE"),
+}
+
+
+def load_with_log(name: str, log: str) -> "tuple[Application, LogFile]":
+    """The tables and the invariant of a SQL file, with the transactions of a log; and the log as it was understood."""
+    from plume_py.base.sql.from_log import load_log
+    from plume_py.infer.language.from_sql import translate
+
+    if name in BUILT_IN or name.endswith(".py"):
+        raise IsocheckError("--from-log adds transactions to the tables and the invariant of a SQL file")
+    found = load_log(log, name)
+    with found.telling():
+        return validate(translate(found.file)), found
 
 
 def load(name: str) -> Application:
@@ -43,9 +70,9 @@ def load(name: str) -> Application:
 def require_dialect(program: Application, store: str) -> None:
     """An error for statements that the store does not have: it would run something else."""
     for spelled, line in program.dialects:
-        if spelled == "ON CONFLICT" and store == "mysql":
-            hint = "write INSERT … ON DUPLICATE KEY UPDATE"
-            raise InputError("ON CONFLICT is not in MySQL", where=f"line {line}", hint=hint).in_source(program.name)
+        if spelled in _NOT_MYSQL and store == "mysql":
+            said, hint = _NOT_MYSQL[spelled]
+            raise InputError(f"{spelled} {said}", where=f"line {line}", hint=hint).in_source(program.name)
 
 
 def _sql(path: str) -> Application:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from plume_py.base import sql
+from plume_py.base.sql.scopes import conjuncts
 from plume_py.base.sql.statements import source
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.infer.language import ir
@@ -39,6 +40,7 @@ class Translator:
     count: str | None = None  # the variable with the number of rows of the last statement
     excluded: dict[str, Expr] | None = None  # in ON CONFLICT: the row that was to be
     unknown: Callable[[str, ir.Sort, int], Expr] | None = None  # a value that the database makes up
+    choose: Callable[[Any, int], tuple[Expr, Expr]] | None = None  # a query of one row: is there one? its value
 
     def unsupported(self, node: Any) -> Any:
         """Always an error."""
@@ -68,6 +70,8 @@ class Translator:
         if isinstance(node, exp.And | exp.Or):
             parts = tuple(self.expr(part) for part in node.flatten())
             return Operation("and" if isinstance(node, exp.And) else "or", parts)
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            return self._later(node)
         if type(node) in simple:
             return Operation(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
         if isinstance(node, exp.GT | exp.GTE):
@@ -84,6 +88,40 @@ class Translator:
         if isinstance(node, exp.Placeholder | exp.Parameter):
             return self._variable(str(node.name).lower(), node)
         return self._larger(node)
+
+    def where(self, node: Any) -> Expr:
+        """A condition on rows: what is unknown because of NULL is not so. Only its parts that must all hold."""
+        return ir.conjunction([self._conjunct(part) for part in conjuncts(node)])
+
+    def _conjunct(self, node: Any) -> Expr:
+        """A comparison with a subquery that may have no row holds only if there is one."""
+        exp = engine().exp
+        if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
+            return self.expr(node)
+        sides = [self._or_nothing(side) for side in (node.this, node.expression)]
+        if all(some is None for some, _ in sides):
+            return self.expr(node)
+        (some, left), (other, right) = sides
+        op = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: "<", exp.GTE: "<="}[type(node)]
+        turned = isinstance(node, exp.GT | exp.GTE)
+        compared = Operation(op, (right, left) if turned else (left, right))
+        return ir.conjunction([*(part for part in (some, other) if part is not None), compared])
+
+    def _or_nothing(self, node: Any) -> tuple[Expr | None, Expr]:
+        """A value; where it may be NULL, since a subquery has no row, with the condition that it is not."""
+        exp = engine().exp
+        select = node.this if isinstance(node, exp.Subquery) else None
+        if isinstance(select, exp.Select) and len(select.expressions) == 1:
+            value = select.expressions[0].unalias()
+            if isinstance(value, exp.Min | exp.Max):
+                _, rows = self.inner(select)
+                below, again = self.inner(select)
+                below.aggregates = again
+                some = ir.Query("exists", rows.table, rows.var, rows.where)
+                return some, below._aggregate(value, Const(0))
+            if takes_one(select) and not is_aggregate(select) and self.choose is not None:
+                return self.choose(select, self.line)
+        return None, self.expr(node)
 
     def _larger(self, node: Any) -> Expr:
         exp = engine().exp
@@ -154,6 +192,14 @@ class Translator:
             raise wrong(f"{table.name} has no column {name}", self.line, f"it has {', '.join(table.names)}")
         return Field(var, name)
 
+    def _later(self, node: Any) -> Expr:
+        """Some time before or after now is as unknown as now is."""
+        exp = engine().exp
+        if isinstance(node.this, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp):
+            return self._made_up("then", node)
+        self.unsupported(node)
+        raise AssertionError
+
     def _made_up(self, stem: str, node: Any) -> Expr:
         if self.unknown is None:
             self.unsupported(node)
@@ -199,7 +245,7 @@ class Translator:
         scope = str(origin.this.alias or "").lower(), table, var
         below = replace(self, scopes=[*self.scopes, scope], aggregates=None)
         where = select.args.get("where")
-        condition = below.expr(where.this) if where else ir.TRUE
+        condition = below.where(where.this) if where else ir.TRUE
         return below, Aggregates(name, var, condition)
 
     def _exists(self, select: Any) -> Expr:
@@ -272,6 +318,13 @@ class Translator:
                 test = Operation("=", (self.expr(node.this), test))
             result = Operation("ite", (test, self.expr(branch.args["true"]), result))
         return result
+
+
+def takes_one(select: Any) -> bool:
+    """Is it LIMIT 1?"""
+    limit = select.args.get("limit") if isinstance(select, engine().exp.Select) else None
+    number = getattr(limit, "expression", None)
+    return number is not None and number.sql() == "1" and not select.args.get("offset")
 
 
 def is_aggregate(select: Any) -> bool:

@@ -14,7 +14,7 @@ from plume_py.base.limits import Limits
 from plume_py.infer.bounded.solving import solve
 from plume_py.infer.bounded.terms import Term, not_, or_
 from plume_py.infer.language import ir
-from plume_py.infer.language.conflicts import Locking, locking, replaced, takes_rows_at_once
+from plume_py.infer.language.conflicts import Locking, locking, locks_rows, replaced, takes_rows_at_once
 from plume_py.infer.proof.abstract import AbstractState, Base, arity, formula, fresh
 from plume_py.infer.proof.effects import Effects, Element, Lock, New, OutOfReach
 from plume_py.infer.proof.frame import frames
@@ -64,28 +64,39 @@ def _sees_one_moment(program: ir.Application, txn: ir.TransactionProgram, level:
     """
     if level.find_then_lock and any(replaced(program, stmt.table) for stmt in locking(txn)):
         return False
-    if level.write == "snapshot" and _sees_old_rows(program, txn.body, set()):
+    if (level.write == "snapshot" or level.late_snapshot) and _sees_old_rows(program, level, txn.body, set()):
         return False
     return not (level.find_then_lock or level.row_by_row) or takes_rows_at_once(txn, program)
 
 
-def _sees_old_rows(program: ir.Application, body: tuple[ir.Stmt, ...], inserted: set[str]) -> bool:
-    """May a snapshot show a row that is gone beside the one that the transaction has ``inserted`` with its key?"""
+def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.Stmt, ...], written: set[str]) -> bool:
+    """May a snapshot show more of these tables than what the transaction has ``written``?
+
+    PostgreSQL shows a row that is gone beside the one that was inserted with its key; InnoDB shows an old version in
+    place of one that an UPDATE has left as it was.
+    """
     for stmt in body:
         if isinstance(stmt, ir.If):
-            before = set(inserted)
-            if _sees_old_rows(program, stmt.then, inserted) or _sees_old_rows(program, stmt.otherwise, before):
+            before = set(written)
+            if _sees_old_rows(program, level, stmt.then, written) or _sees_old_rows(
+                program, level, stmt.otherwise, before
+            ):
                 return True
-            inserted |= before
-        elif isinstance(stmt, ir.ForEach):  # a round comes after another
-            if any(_sees_old_rows(program, stmt.body, inserted) for _ in range(2)):
-                return True
-        elif isinstance(stmt, ir.Insert):
-            inserted |= {stmt.table} if program.table(stmt.table).key and replaced(program, stmt.table) else set()
-        looked_at = {stmt.table} if isinstance(stmt, Locking) else set()
-        looked_at |= {query.source for query in _asked(stmt)}
-        if looked_at & inserted:
+            written |= before
+        elif isinstance(stmt, ir.ForEach) and any(
+            _sees_old_rows(program, level, stmt.body, written)
+            for _ in range(2)  # a round comes after another
+        ):
             return True
+        looked_at = {query.source for query in _asked(stmt)}
+        if isinstance(stmt, Locking) and not (level.late_snapshot and locks_rows(stmt)):
+            looked_at.add(stmt.table)
+        if looked_at & written:
+            return True
+        if isinstance(stmt, ir.Update) and level.late_snapshot:
+            written.add(stmt.table)
+        elif isinstance(stmt, ir.Insert) and not level.late_snapshot:
+            written |= {stmt.table} if program.table(stmt.table).key and replaced(program, stmt.table) else set()
     return False
 
 

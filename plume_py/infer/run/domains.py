@@ -5,8 +5,8 @@ from itertools import combinations, combinations_with_replacement, islice, produ
 from typing import Any, TypeVar
 
 from plume_py.infer.language import ir
+from plume_py.infer.run.code import Code
 from plume_py.infer.run.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
-from plume_py.infer.run.machine import Code
 
 # More rows that a table could have, contents of a table, or calls than this are not tried.
 MOST_ROWS, MOST_CONTENTS, MOST_CALLS = 2_000, 20_000, 2_000

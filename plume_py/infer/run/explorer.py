@@ -7,9 +7,10 @@ from typing import Any
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.infer.language import ir
+from plume_py.infer.run.code import Code
 from plume_py.infer.run.domains import Domains
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code, Machine, RollbackSignal
+from plume_py.infer.run.machine import Machine, RollbackSignal
 from plume_py.infer.run.schedule import (
     Commit,
     Counterexample,

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from plume_py.infer.language import ir
+from plume_py.infer.run.code import Code
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code, Machine, RollbackSignal
+from plume_py.infer.run.machine import Machine, RollbackSignal
 from plume_py.infer.run.schedule import (
     Commit,
     Counterexample,

@@ -5,8 +5,9 @@ from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.infer.language import ir
+from plume_py.infer.run.code import Code
 from plume_py.infer.run.evaluate import Evaluate, Frame, State, TableShape, Writes, compiled, overlay
-from plume_py.infer.run.machine import OWN_ROWS, Code, Machine, RollbackSignal
+from plume_py.infer.run.machine import OWN_ROWS, Machine, RollbackSignal
 from plume_py.infer.stores import LevelModel
 
 # Hidden row numbers of what the n-th commit inserts begin at n times this, so that no number is used twice.

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from plume_py.infer.language import ir
+from plume_py.infer.run.code import Code
 from plume_py.infer.run.evaluate import State
-from plume_py.infer.run.machine import Code
 from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError, ScheduleRules, serially
 from plume_py.infer.stores import ALONE
 

@@ -1,21 +1,22 @@
 """Programs on real servers: the same statements as SQL, many clients at once, the invariant evaluated afterwards."""
 
-import random
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.collect.adapter import AbortedError, Setup, first_line
+from plume_py.collect.adapter import Setup
 from plume_py.collect.adapters.sql import SqlAdapter
+from plume_py.infer.driver import UNDECIDED, VIOLATED
 from plume_py.infer.language import ir
-from plume_py.infer.language.to_sql import HIDDEN, Sql, literal, values_in
-from plume_py.infer.run.domains import Domains
-from plume_py.infer.run.machine import Code, Machine, RollbackSignal
+from plume_py.infer.language.to_sql import HIDDEN, Sql, literal
+from plume_py.infer.run.client import Called, Client, Load, row_of
+from plume_py.infer.run.evaluate import State
 from plume_py.infer.stores import STORES, LevelModel, StoreModel
 
 STORE_OF = {"postgresql": "postgresql", "mariadb": "mysql"}
@@ -24,19 +25,18 @@ _HIDDEN = {
     "postgresql": f"{HIDDEN} BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
     "mariadb": f"{HIDDEN} BIGINT AUTO_INCREMENT PRIMARY KEY",
 }
+ROUND_AT_MOST = 5.0  # seconds for a round of a few calls
 # Strict, as always; and as the standard has it, and our texts, a backslash is a backslash.
 _SETTINGS = {"mariadb": {"sql_mode": "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_BACKSLASH_ESCAPES"}}
 
 
 @dataclass(frozen=True)
-class Load:
-    """How many clients, for how long, and how long a client thinks between statements, at most."""
+class Schedule:
+    """What was called and committed on a server since the rows were those of the beginning."""
 
-    clients: int = 6
-    seconds: float = 1.0
-    round: float = 0.25  # after this many seconds the rows are those of the beginning again
-    pause: float = 0.002
-    seed: int = 0
+    called: list[Called]
+    broken: list[str]
+    final: State
 
 
 @dataclass
@@ -45,10 +45,26 @@ class ServerRun:
 
     levels: dict[str, str]
     broken: list[str]
-    commits: int
-    rollbacks: int
-    refused: int  # by the server: serialization failures, deadlocks, constraints
+    commits: int = 0
+    rollbacks: int = 0
+    refused: int = 0  # by the server: serialization failures, deadlocks, constraints
     problems: Counter[str] = field(default_factory=Counter)
+    schedule: Schedule | None = None  # the shortest that broke the invariant
+
+    def count(self, clients: list[Client]) -> None:
+        """What became of the calls of these clients."""
+        counts = sum((client.counts for client in clients), Counter[str]())
+        self.commits, self.rollbacks, self.refused = (counts[kind] for kind in ("commit", "rollback", "refused"))
+        self.problems = sum((client.problems for client in clients), Counter[str]())
+
+    def is_longer(self, called: list[Called]) -> bool:
+        """Is the schedule that was kept longer than this one, or is there none?"""
+        return self.schedule is None or len(called) < len(self.schedule.called)
+
+    @property
+    def has_trouble(self) -> bool:
+        """Did nothing commit, or did the server complain about statements?"""
+        return not self.commits or bool(self.problems)
 
 
 class SqlServer:
@@ -118,27 +134,63 @@ class SqlServer:
 
     def run(self, levels: dict[str, LevelModel], load: Load) -> ServerRun:
         """Many clients call transactions at random, each at its level; then the invariant is evaluated."""
-        connection = self.adapter.connect()
-        try:
-            counts: Counter[str] = Counter()
-            problems: Counter[str] = Counter()
-            clients = [_Client(self, levels, load, number, counts, problems) for number in range(load.clients)]
-            broken: list[str] = []
-            for _ in range(max(1, round(load.seconds / load.round))):
-                self.reset(connection.cursor)
-                deadline = time.monotonic() + load.round
-                threads = [threading.Thread(target=client.work, args=(deadline,), daemon=True) for client in clients]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-                broken += [name for name in self.broken(connection.cursor) if name not in broken]
-            for client in clients:
-                client.connection.close()
-        finally:
-            connection.close()
         names = {name: level.name for name, level in levels.items()}
-        return ServerRun(names, broken, counts["commit"], counts["rollback"], counts["refused"], problems)
+        outcome = ServerRun(names, [])
+        with self._clients(levels, load) as (clients, cursor):
+            for _ in range(max(1, round(load.seconds / load.round))):
+                self._round(outcome, clients, cursor, load.round)
+        outcome.count(clients)
+        return outcome
+
+    def shorten(self, outcome: ServerRun, levels: dict[str, LevelModel], load: Load) -> None:
+        """Look for a shorter schedule that breaks the invariant: few clients, few calls each, again and again."""
+        with self._clients(levels, load) as (clients, cursor):
+            for number, calls in ((2, 1), (3, 1), (3, 2), (load.clients, 1), (load.clients, 2)):
+                deadline = time.monotonic() + load.seconds
+                again = ServerRun(outcome.levels, [])
+                while time.monotonic() < deadline and not again.broken:
+                    self._round(again, clients[:number], cursor, ROUND_AT_MOST, calls)
+                if again.schedule is not None and outcome.is_longer(again.schedule.called):
+                    outcome.schedule = again.schedule
+                    return
+
+    @contextmanager
+    def _clients(self, levels: dict[str, LevelModel], load: Load) -> Iterator[tuple[list[Client], Any]]:
+        spelled = {name: self.store.says[level.name] for name, level in levels.items()}
+        with ExitStack() as opened:
+            connection = self.adapter.connect()
+            opened.callback(connection.close)
+            clients = []
+            for number in range(1, load.clients + 1):
+                clients.append(Client(self.program, self.adapter, spelled, load, number))
+                opened.callback(clients[-1].connection.close)
+            yield clients, connection.cursor
+
+    def _round(
+        self, outcome: ServerRun, clients: list[Client], cursor: Any, seconds: float, calls: int | None = None
+    ) -> None:
+        """From the rows of the beginning, all clients at once; the shortest schedule that breaks anything is kept."""
+        self.reset(cursor)
+        deadline = time.monotonic() + seconds
+        threads = [threading.Thread(target=client.work, args=(deadline, calls), daemon=True) for client in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        broken = self.broken(cursor)
+        outcome.broken += [name for name in broken if name not in outcome.broken]
+        called = [call for client in clients for call in client.called]
+        if broken and outcome.is_longer(called):
+            outcome.schedule = Schedule(called, broken, self.rows(cursor))
+
+    def rows(self, cursor: Any) -> State:
+        """All rows that there are."""
+        tables = []
+        for table in self.program.tables:
+            names = ", ".join([*table.names, *([] if table.key else [HIDDEN])])
+            cursor.execute(f"SELECT {names} FROM {table.name}")
+            tables.append(tuple(sorted(row_of(table, fields) for fields in cursor.fetchall())))
+        return tuple(tables)
 
     def broken(self, cursor: Any) -> list[str]:
         """The clauses of the invariant that do not hold."""
@@ -171,112 +223,12 @@ def initial_state(program: ir.Application) -> Any:
     return tuple(tables)
 
 
-class _Client:
-    """A client: one connection, one transaction after the other."""
-
-    def __init__(
-        self,
-        server: SqlServer,
-        levels: dict[str, LevelModel],
-        load: Load,
-        number: int,
-        counts: Counter[str],
-        problems: Counter[str],
-    ) -> None:
-        self.server, self.levels, self.load = server, levels, load
-        self.connection = server.adapter.connect()
-        self.random = random.Random(f"{load.seed} {number}")
-        self.counts, self.problems = counts, problems
-        # The server does the isolation, so any model will do for the flat code.
-        domains = Domains(server.program, 2)
-        self.codes = [Code(server.program, txn, _PLAIN) for txn in server.program.transactions]
-        self.arguments = [domains.arguments(code) for code in self.codes]
-
-    def work(self, deadline: float) -> None:
-        """One call after the other until the time is up."""
-        while time.monotonic() < deadline:
-            place = self.random.randrange(len(self.codes))
-            self._call(self.codes[place], self.random.choice(self.arguments[place]))
-
-    def _call(self, code: Code, args: dict[str, Any]) -> None:
-        level = self.server.store.says[self.levels[code.txn.name].name]
-        try:
-            self.connection.begin(level)
-            machine = Machine(code, args)
-            while not machine.is_done:
-                if self.load.pause:
-                    time.sleep(self.random.random() * self.load.pause)
-                execute(machine, self.connection.cursor)
-            self.connection.commit()
-            self.counts["commit"] += 1
-        except RollbackSignal:
-            self.connection.rollback()
-            self.counts["rollback"] += 1
-        except Exception as error:
-            self._failed(error)
-
-    def _failed(self, error: Exception) -> None:
-        """Serialization failures, deadlocks and constraints are part of the game; anything else is told."""
-        if isinstance(error, AbortedError) or self.server.adapter.is_refusal(error):
-            self.counts["refused"] += 1
-        else:
-            self.problems[first_line(error)[:200]] += 1
-        try:
-            self.connection.rollback()
-        except Exception as second:
-            self.problems[first_line(second)[:200]] += 1
-
-
-_PLAIN = STORES["ansi"].levels[0]
-
-
-def execute(machine: Machine, cursor: Any) -> None:
-    """Execute the next statement of a transaction on a server, and what follows locally."""
-    instruction = machine.next
-    stmt, frame, shape = instruction.stmt, machine.frame, machine.code.shape
-    render = values_in(shape, frame, server=True)
-    machine.pc += 1
-    if isinstance(stmt, ir.Let):
-        cursor.execute(render.statement(stmt))
-        values = cursor.fetchone()
-        frame.update({name: _whole(value) for name, value in zip(stmt.names, values, strict=True)})
-    elif isinstance(stmt, ir.If | ir.Require):
-        cursor.execute(f"SELECT {render.expr(stmt.condition, {})}")
-        holds = bool(cursor.fetchone()[0])
-        if isinstance(stmt, ir.Require) and not holds:
-            raise RollbackSignal("a required condition does not hold")
-        if isinstance(stmt, ir.If) and not holds:
-            machine.pc = instruction.target
-    elif isinstance(stmt, ir.SelectOne | ir.SelectAll):
-        cursor.execute(render.statement(stmt))
-        table = shape.program.table(stmt.table)
-        rows = tuple(_row(table, found) for found in cursor.fetchall())
-        if isinstance(stmt, ir.SelectAll):
-            frame[stmt.rows] = rows
-        elif not rows:
-            raise RollbackSignal(f"no such row in {stmt.table}")
-        else:
-            frame[stmt.row] = rows[0]
-    else:
-        cursor.execute(render.statement(stmt))
-    machine._advance()
-
-
-def _row(table: ir.Table, fields: tuple[Any, ...]) -> tuple[Any, tuple[ir.Value, ...]]:
-    row = tuple(bool(v) if sort == "bool" else _whole(v) for v, (_, sort) in zip(fields, table.columns, strict=False))
-    return (tuple(row[table.index(c)] for c in table.key) if table.key else fields[-1]), row
-
-
-def _whole(value: Any) -> ir.Value:
-    """Sums come as decimals."""
-    return value if isinstance(value, bool | int | str) else int(value)
-
-
-Safe = dict[str, set[str]]  # the names of the levels at which a transaction was not found to break the invariant
+Answers = dict[str, dict[str, str]]  # of each transaction, the answer for each level by its name
+SAFE, UNSAFE, OPEN = "found safe", "found unsafe", "undecided"
 
 
 def vectors(
-    store: StoreModel, names: list[str], inferred: dict[str, LevelModel], safe: Safe, every: bool
+    store: StoreModel, names: list[str], inferred: dict[str, LevelModel], answers: Answers, every: bool
 ) -> Iterator[dict[str, LevelModel]]:
     """The inferred levels, then those with one transaction at a level that breaks; or all assignments there are."""
     if every:
@@ -286,38 +238,43 @@ def vectors(
     yield dict(inferred)
     for name in names:
         for level in store.levels:
-            if level.name not in safe[name]:
+            if answers[name][level.name] == VIOLATED:
                 yield {**inferred, name: level}
 
 
-def _is_safe(store: StoreModel, levels: dict[str, LevelModel], safe: Safe) -> bool:
-    """Is every transaction at a level that was found safe? Mixed, SERIALIZABLE may only be worth a weaker one."""
-    if all(level.is_serial for level in levels.values()):
-        return True
-    return all(store.worth(level) in safe[name] for name, level in levels.items())
+def standing(store: StoreModel, levels: dict[str, LevelModel], answers: Answers) -> str:
+    """What the inference says of these levels. Mixed, SERIALIZABLE may only be worth a weaker one."""
+    all_serial = all(level.is_serial for level in levels.values())
+    found = {answers[name][level.name if all_serial else store.worth(level)] for name, level in levels.items()}
+    return UNSAFE if VIOLATED in found else OPEN if UNDECIDED in found else SAFE
 
 
-Report = Callable[[ServerRun, bool], None]
+Report = Callable[[ServerRun, str], None]
 
 
 def sanity(
     program: ir.Application,
     kind: str,
     inferred: dict[str, LevelModel],
-    safe: Safe,
+    answers: Answers,
     load: Load,
     every: bool,
     report: Report,
-) -> tuple[str, list[tuple[ServerRun, bool]]]:
-    """Run the vectors; the server's version, and each outcome with whether the inference calls it safe."""
+) -> tuple[str, list[tuple[ServerRun, str]]]:
+    """Run the vectors; the server's version, and each outcome with what the inference says of these levels.
+
+    Where that is wrong, a short schedule is looked for.
+    """
     server = SqlServer(program, kind)
     found = []
     with server:
         version = server.version()
         names = [txn.name for txn in program.transactions]
-        for levels in vectors(server.store, names, inferred, safe, every):
+        for levels in vectors(server.store, names, inferred, answers, every):
             outcome = server.run(levels, load)
-            expected = levels == inferred or _is_safe(server.store, levels, safe)
+            expected = SAFE if levels == inferred else standing(server.store, levels, answers)
+            if outcome.broken and expected == SAFE:
+                server.shorten(outcome, levels, load)
             found.append((outcome, expected))
             report(outcome, expected)
     return version, found

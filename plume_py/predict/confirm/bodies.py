@@ -25,12 +25,11 @@ class Cast:
             if txn.id in steps
         }
 
-    def name(self, key: str) -> str:
-        """Of a key in the table. A program may come to one that nobody had come to before; then it is tried again."""
+    def name(self, key: str) -> str | None:
+        """Of a key in the table; None if it is not there, which is remembered."""
         if key not in self._names:
             self.missing.append(key)
-            raise Rollback(f"{key} is not in the table")
-        return self._names[key]
+        return self._names.get(key)
 
     def failures(self, contents: Mapping[str, Value], committed: Sequence[str]) -> list[str]:
         """Of the program's assertions about the end, with what the table has then."""
@@ -67,21 +66,40 @@ class _ProgramBody(Body):
         self._body, self._cast = body, cast
 
     def __call__(self, statements: Statements) -> None:
-        self._body(_Transaction(statements, self._cast))
+        txn = _Transaction(statements, self._cast)
+        self._body(txn)
+        txn.reject_absent()
 
 
 class _Transaction:
-    """As the store's, for the bodies of programs."""
+    """As the store's, for the bodies of programs.
+
+    A program may come to keys that nobody had come to before. To know all of them it goes on as if they were there, and
+    is rolled back; then it is tried again with them.
+    """
 
     def __init__(self, statements: Statements, cast: Cast) -> None:
         self._statements, self._cast = statements, cast
+        self._absent: dict[str, Any] = {}  # keys that are not in the table, and what they would hold
 
     def read(self, key: str) -> Any:
         """What the database shows."""
-        number = self._statements.read(self._cast.name(key))
+        name = self._cast.name(key)
+        if name is None:
+            return self._absent.setdefault(key, self._cast.values.initial(key))
+        number = self._statements.read(name)
         assert isinstance(number, int)
         return self._cast.values.value(key, number)
 
     def write(self, key: str, value: Any) -> None:
         """Seen by others after the commit."""
-        self._statements.change(self._cast.name(key), self._cast.values.number(value))
+        name = self._cast.name(key)
+        if name is None:
+            self._absent[key] = value
+        else:
+            self._statements.change(name, self._cast.values.number(value))
+
+    def reject_absent(self) -> None:
+        """Nothing of it may count if it came to keys that are not there."""
+        if self._absent:
+            raise Rollback(f"{next(iter(self._absent))} is not in the table")

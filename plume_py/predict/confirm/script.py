@@ -92,7 +92,7 @@ class Script:
     def add_keys(self, keys: Iterable[Any]) -> None:
         """Have these in the table as well."""
         taken = {name.lower() for name in self.names.values()}
-        for key in keys:
+        for key in dict.fromkeys(keys):
             own = str(key) if _PLAIN.fullmatch(str(key)) and str(key).lower() not in taken else None
             self.names[key] = own or next(_free(taken))
             taken.add(self.names[key].lower())

@@ -1,0 +1,1 @@
+CREATE TABLE account (id INT PRIMARY KEY, balance INT NOT NULL);

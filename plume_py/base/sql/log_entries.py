@@ -1,0 +1,113 @@
+"""PostgreSQL's log, read entry by entry: as it writes to stderr (any log_line_prefix with %p or %c), or as csvlog.
+
+What is read here may be anything: lines are bounded, and nothing of them is believed but where an entry begins.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from plume_py.base.errors import InputError
+
+MAX_BYTES = 1 << 30
+MAX_ENTRY = 1 << 20  # characters
+HINT = "set log_line_prefix = '%m [%p] ' or with %c, log_statement = 'all', and log_destination = 'stderr' or 'csvlog'"
+
+_SEVERITY = re.compile(
+    r"(LOG|ERROR|FATAL|PANIC|WARNING|NOTICE|INFO|DEBUG[1-5]?|DETAIL|HINT|CONTEXT|STATEMENT|QUERY|LOCATION):  "
+)
+# %c is the start of the session and its process, in hexadecimal; %p the process, mostly in brackets.
+_SESSION = re.compile(r"(?<![\w.])([0-9a-f]{6,16}\.[0-9a-f]{1,8})(?![\w.])")
+_PROCESS = re.compile(r"\[(\d{1,10})(?:-\d{1,10})?\]|(?<![\w.:+-])(\d{1,10})(?![\w.:+-])")
+_CSV_FIELDS = 14  # up to the message; more are there
+
+
+class Entry(NamedTuple):
+    """One entry: the line it begins at, whose it is, how severe, and what it says."""
+
+    line: int
+    session: str
+    severity: str
+    message: str
+
+
+def entries(path: str) -> Iterator[Entry]:
+    """All entries of a file, in order."""
+    with _opened(path) as file:
+        yield from _of_csv(file) if path.lower().endswith(".csv") else _of_text(file)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[TextIO]:
+    try:
+        if Path(path).stat().st_size > MAX_BYTES:
+            raise InputError(f"larger than {MAX_BYTES >> 20} MB", hint="take a part of it, from some hour of work")
+        with Path(path).open(encoding="utf-8", errors="replace", newline="") as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}") from None
+
+
+def _of_text(file: TextIO) -> Iterator[Entry]:
+    """An entry begins with a prefix and a severity; the lines after it that begin with a tab belong to it."""
+    begun: Entry | None = None
+    more: list[str] = []
+    size = 0
+    for number, line in enumerate(_lines(file), 1):
+        if line.startswith("\t"):
+            size += len(line)
+            if size > MAX_ENTRY:
+                raise InputError(f"an entry of more than {MAX_ENTRY:,} characters", where=f"line {number}")
+            more.append(line[1:])
+            continue
+        if begun is not None:
+            yield begun._replace(message="\n".join([begun.message, *more]))
+        begun, more, size = _begun(line, number), [], 0
+    if begun is not None:
+        yield begun._replace(message="\n".join([begun.message, *more]))
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    while line := file.readline(MAX_ENTRY + 1):
+        yield line.rstrip("\r\n") if len(line) <= MAX_ENTRY else line
+
+
+def _begun(line: str, number: int) -> Entry | None:
+    """The entry that begins in this line; a line that is none, as of another program, is passed over."""
+    if len(line) > MAX_ENTRY:
+        raise InputError(f"a line of more than {MAX_ENTRY:,} characters", where=f"line {number}")
+    found = _SEVERITY.search(line)
+    if found is None:
+        return None
+    session = _session(line[: found.start()])
+    if session is None:
+        raise InputError("no session in the prefix of this line", where=f"line {number}", hint=HINT)
+    return Entry(number, session, found[1], line[found.end() :])
+
+
+def _session(prefix: str) -> str | None:
+    if whole := _SESSION.search(prefix):
+        return whole[1]
+    process = _PROCESS.search(prefix)
+    return None if process is None else process[1] or process[2]
+
+
+def _of_csv(file: TextIO) -> Iterator[Entry]:
+    """Fields as PostgreSQL documents them: the session is the 6th, the severity the 12th, then message and detail."""
+    csv.field_size_limit(MAX_ENTRY)
+    reader = csv.reader(file, strict=True)
+    begin = 1
+    try:
+        for row in reader:
+            if row and len(row) < _CSV_FIELDS:
+                raise InputError("not a line of csvlog: too few fields", where=f"line {begin}", hint=HINT)
+            if row:
+                yield Entry(begin, row[5], row[11], row[13])
+                if len(row) > _CSV_FIELDS and row[14]:
+                    yield Entry(begin, row[5], "DETAIL", row[14])
+            begin = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"not csvlog: {error}", where=f"line {begin}", hint=HINT) from None

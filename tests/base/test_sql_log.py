@@ -1,0 +1,201 @@
+"""Logs of statements: what becomes of transactions, values and sessions; and logs that are not what they seem."""
+
+import pytest
+
+from plume_py.base.errors import InputError
+from plume_py.base.sql import log_entries, log_programs
+from plume_py.base.sql.from_log import load_log
+from plume_py.base.sql.log_statements import given_values, shape
+
+TABLES = "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL, name TEXT)"
+
+
+def log(tmp_path, *lines, prefix="2026-11-18 12:00:00.000 UTC [{}] ", name="postgresql.log"):
+    """A log of (session, severity, message); a session alone says nothing."""
+    path = tmp_path / name
+    text = "".join(f"{prefix.format(session)}{severity}:  {message}\n" for session, severity, message in lines)
+    path.write_text(text)
+    return str(path)
+
+
+def statements(session, *texts):
+    return [(session, "LOG", f"statement: {text}") for text in texts]
+
+
+def listing(path, **options):
+    found = load_log(path, None, any_query=True, **options)
+    return [line for line in found.listing if line and not line.startswith("-- seen")], found.summary
+
+
+def test_transactions_are_told_apart_by_session(tmp_path) -> None:
+    one = statements(11, TABLES, "BEGIN", "UPDATE t SET v = v + 1 WHERE id = 5", "COMMIT")
+    two = statements(12, "BEGIN", "SELECT v FROM t WHERE id = 7", "UPDATE t SET v = 8 WHERE id = 7", "COMMIT")
+    mixed = [*one[:2], two[0], one[2], two[1], two[2], one[3], two[3]]
+    assert listing(log(tmp_path, *mixed))[0] == [
+        "-- transaction: update_t(p1 INT, p2 INT)",
+        "UPDATE t SET v = v + :p1 WHERE id = :p2;",
+        "-- transaction: update_t_2(p1 INT, p2 INT)",
+        "SELECT v FROM t WHERE id = :p1;",
+        "UPDATE t SET v = :p2 WHERE id = :p1;",
+    ]
+
+
+@pytest.mark.parametrize("prefix", ["5a0b1c2d.{:x} ", "[{}] ", "%t [{}-1] app@db ", "user,db,{},x "])
+def test_prefixes_with_a_session(prefix, tmp_path) -> None:
+    lines = statements(17, TABLES, "BEGIN", "UPDATE t SET v = 1 WHERE id = 2", "COMMIT")
+    assert listing(log(tmp_path, *lines, prefix=prefix))[1] == "1 transaction of 1 program"
+
+
+def test_values_that_were_equal_in_every_run_are_one_parameter(tmp_path) -> None:
+    def run(a, b, c):
+        return statements(1, "BEGIN", f"UPDATE t SET v = {a} WHERE id = {b}", f"DELETE FROM t WHERE id = {c}", "END")
+
+    once = log(tmp_path, *statements(1, TABLES), *run(3, 3, 3))
+    assert "UPDATE t SET v = :p1 WHERE id = :p1;" in listing(once)[0]
+    more = log(tmp_path, *statements(1, TABLES), *run(3, 3, 3), *run(4, 5, 5), *run(5, 5, 5))
+    assert listing(more)[0][1:] == ["UPDATE t SET v = :p1 WHERE id = :p2;", "DELETE FROM t WHERE id = :p2;"]
+    assert listing(more)[1] == "3 transactions of 1 program"
+
+
+def test_parameters_of_prepared_statements(tmp_path) -> None:
+    lines = [
+        *statements(1, TABLES),
+        (1, "LOG", "execute <unnamed>: UPDATE t SET name = $1, v = v - $2 WHERE id = $3"),
+        (1, "DETAIL", "parameters: $1 = 'it''s, $2 = ''x''', $2 = '-4', $3 = '17'"),
+        (1, "LOG", "execute s1: UPDATE t SET name = $1, v = v - $2 WHERE id = $3"),
+        (1, "DETAIL", "Parameters: $1 = NULL, $2 = '5', $3 = '17'"),
+        (1, "LOG", "execute fetch from s1: UPDATE t SET name = $1, v = v - $2 WHERE id = $3"),
+    ]
+    assert listing(log(tmp_path, *lines))[0] == [
+        "-- transaction: update_t(p1 TEXT, p2 INT, p3 INT)",
+        "UPDATE t SET name = :p1 , v = v - :p2 WHERE id = :p3;",
+        "-- transaction: update_t_2(p1 INT, p2 INT)",
+        "UPDATE t SET name = NULL, v = v - :p1 WHERE id = :p2;",
+    ]
+
+
+def test_what_failed_or_was_rolled_back_is_left_out(tmp_path) -> None:
+    update = "UPDATE t SET v = 1 WHERE id = 2"
+    lines = [
+        *statements(1, TABLES, "BEGIN", update),
+        (1, "ERROR", "could not serialize access"),
+        (1, "STATEMENT", update),
+        *statements(1, "ROLLBACK", "BEGIN", update, "ROLLBACK", update),
+        (1, "ERROR", "canceling statement"),
+        *statements(1, "BEGIN", update, "COMMIT"),
+        (1, "ERROR", "could not serialize access at commit"),
+        *statements(1, "SET search_path = x", "SELECT * FROM pg_catalog.pg_type", "SELECT version()"),
+        *statements(1, "BEGIN", "DELETE FROM t WHERE id = 3", "COMMIT"),
+        *statements(2, "BEGIN", update),
+        *statements(3, "BEGIN", update),
+        (3, "FATAL", "terminating connection"),
+    ]
+    found, summary = listing(log(tmp_path, *lines))
+    assert found == ["-- transaction: delete_t(p1 INT)", "DELETE FROM t WHERE id = :p1;"]
+    assert summary == (
+        "1 transaction of 1 program; left out: 1 rolled back, 4 failed, 1 not ended, 3 statements about the session"
+        " or the system"
+    )
+
+
+def test_several_statements_in_one_are_one_transaction(tmp_path) -> None:
+    both = "UPDATE t SET name = 'a;b' WHERE id = 1; /* ; */ DELETE FROM t WHERE id = 2 -- ;"
+    found, _ = listing(log(tmp_path, *statements(1, TABLES, both)))
+    assert found[1:] == ["UPDATE t SET name = :p1 WHERE id = :p2;", "DELETE FROM t WHERE id = :p3;"]
+
+
+def test_lines_that_go_on(tmp_path) -> None:
+    path = log(tmp_path, *statements(1, TABLES, "UPDATE t SET\n\t    v = 1\n\tWHERE id = 2"))
+    assert listing(path)[0][1:] == ["UPDATE t SET v = :p1 WHERE id = :p2;"]
+
+
+def test_what_is_repeated_is_written_twice_where_that_is_enough(tmp_path) -> None:
+    block = [s for i in range(9) for s in (f"SELECT v FROM t WHERE id = {i}", f"UPDATE t SET v = 0 WHERE id = {i}")]
+    path = log(tmp_path, *statements(1, TABLES, "BEGIN", *block, "COMMIT"))
+    assert len(listing(path, fold=True)[0]) == 1 + 4 and len(listing(path)[0]) == 1 + 18
+
+
+def test_csvlog(tmp_path) -> None:
+    path = tmp_path / "postgresql.csv"
+    whose, when = '12:00:00 UTC,"u","d",{pid},"[local]",5a0b.{pid:x}', '1,"x",2026-11-18,3/1,0'
+    row = whose + "," + when + ',{kind},00000,"{text}",{detail},,,,,,,,""\n'
+    rows = [
+        row.format(pid=1, kind="LOG", text=f"statement: {TABLES}", detail=""),
+        row.format(pid=1, kind="LOG", text="statement: BEGIN", detail=""),
+        row.format(
+            pid=1,
+            kind="LOG",
+            text='execute <unnamed>: UPDATE t SET name = ""x""\n, v = $1 WHERE id = $2'.replace('""x""', "'a'"),
+            detail="\"parameters: $1 = '1', $2 = '2'\"",
+        ),
+        row.format(pid=2, kind="LOG", text="statement: SELECT v FROM t WHERE id = 9", detail=""),
+        row.format(pid=1, kind="LOG", text="statement: COMMIT", detail=""),
+    ]
+    path.write_text("".join(rows))
+    assert listing(str(path))[0] == [
+        "-- transaction: update_t(p1 TEXT, p2 INT, p3 INT)",
+        "UPDATE t SET name = :p1 , v = :p2 WHERE id = :p3;",
+        "-- transaction: read_t(p1 INT)",
+        "SELECT v FROM t WHERE id = :p1;",
+    ]
+    path.write_text('a,b,"c\n')
+    with pytest.raises(InputError, match=r"postgresql\.csv, line 1: not csvlog"):
+        load_log(str(path), None)
+    path.write_text("a,b,c\n")
+    with pytest.raises(InputError, match="line 1: not a line of csvlog"):
+        load_log(str(path), None)
+
+
+SAYS, RUNS = "x [1] LOG:  statement: ", "x [1] LOG:  execute a: "
+BAD = {
+    "no prefix": (["LOG:  statement: BEGIN"], "line 1: no session in the prefix"),
+    "no statement": (["x [1] LOG:  connection received", "nonsense", "\t\x1b[31m"], "no transaction that has"),
+    "an open quote": ([f"{SAYS}UPDATE t SET v = 'a", f"{SAYS}COMMIT"], "line 1: a quote"),
+    "no values": ([f"{RUNS}UPDATE t SET v = $1", f"{SAYS}COMMIT"], r"line 1: no value of \$1"),
+    "cut values": ([f"{RUNS}UPDATE t SET v = $1", "x [1] DETAIL:  parameters: $1 = 'ab..."], "line 2: cannot read"),
+    "to savepoint": ([f"{SAYS}BEGIN; SAVEPOINT a; ROLLBACK TO a; COMMIT"], "line 1: ROLLBACK TO a is not"),
+    "no SQL": ([f"{SAYS}FROBNICATE t", f"{SAYS}COMMIT"], "line 1: "),
+    "no table": (["", f"{SAYS}UPDATE u SET v = 1 WHERE id = 2"], "line 2: no table u"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_told_in_one_line(case, tmp_path) -> None:
+    from plume_py.allocate.sql import load_sql_log
+
+    lines, told = BAD[case]
+    path = tmp_path / "a.log"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=told) as error:
+        load_sql_log(str(path), None)
+    assert "\n" not in str(error.value) and str(error.value).startswith(str(path))
+
+
+def test_bounds(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(log_programs, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(log_programs, "MOST_STATEMENTS", 3)
+    monkeypatch.setattr(log_programs, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(log_entries, "MAX_ENTRY", 200)
+    texts = [f"UPDATE t SET v{i} = 1" for i in range(4)]
+    with pytest.raises(InputError, match="more than 2 different programs"):
+        load_log(log(tmp_path, *statements(1, *texts)), None)
+    with pytest.raises(InputError, match="more than 3 statements"):
+        load_log(log(tmp_path, *statements(1, "BEGIN", *texts, "COMMIT")), None)
+    with pytest.raises(InputError, match="more than 2 sessions"):
+        load_log(log(tmp_path, *(statements(i, "BEGIN")[0] for i in range(3))), None)
+    with pytest.raises(InputError, match="line 1: a line of more than"):
+        load_log(log(tmp_path, *statements(1, "SELECT " + "x" * 300)), None)
+    with pytest.raises(InputError, match="an entry of more than"):
+        load_log(log(tmp_path, *statements(1, "SELECT\n\t" + "x\n\t" * 300)), None)
+    monkeypatch.setattr(log_entries, "MAX_BYTES", 10)
+    with pytest.raises(InputError, match="larger than"):
+        load_log(log(tmp_path, *statements(1, "SELECT 1")), None)
+    with pytest.raises(InputError, match="cannot read"):
+        load_log(str(tmp_path / "none.log"), None)
+
+
+def test_values_of_statements() -> None:
+    text = "SELECT 1, a1 FROM \"t 2\" WHERE d > DATE '2020-01-01' AND e = E'a\\'b' AND f = $q$x;1$q$ LIMIT 10"
+    assert shape(text, {}).values == ("a\\'b",)
+    assert shape("UPDATE t SET v = -1.5e3, w = 'a''b' WHERE id = $2", {2: "x"}).values == ("1.5e3", "a'b", "x")
+    assert given_values("") == {}
