@@ -46,8 +46,18 @@ class PostgresAdapter(SqlAdapter):
         self._own_settings = dict(_DEADLOCK)
 
     def version(self) -> str:
-        """``server_version``."""
+        """``server_version``; by then it is known how to begin."""
+        self._learn_to_begin()
         return str(self._scalar("SHOW server_version"))
+
+    def _learn_to_begin(self) -> None:
+        """Servers that only speak the protocol, as H2, may want to be told the isolation before."""
+        try:
+            self.ask("BEGIN ISOLATION LEVEL READ COMMITTED")
+        except psycopg.ProgrammingError:
+            self.beginning = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL :isolation; BEGIN"
+        else:
+            self.ask("ROLLBACK")
 
     def settings(self) -> dict[str, str]:
         """What decides how much a commit is worth."""
@@ -100,7 +110,9 @@ class PostgresAdapter(SqlAdapter):
         try:
             self.ask(f"SELECT pg_terminate_backend(pid) {others}", [self._application])
             return bool(self.ask(f"SELECT pid {others}", [self._application]))
-        except psycopg.ProgrammingError:  # a server that only speaks the protocol, and keeps no such table
+        except psycopg.OperationalError:
+            raise
+        except psycopg.DatabaseError:  # a server that only speaks the protocol, and keeps no such table
             return False
 
     def open(self) -> Any:
@@ -167,12 +179,14 @@ class _Connection(SqlConnection):
         self.backend = self.connection.info.backend_pid
 
     def begin(self, isolation: str) -> None:
-        self.run(self.adapter.beginning.replace(":isolation", isolation.upper()))
+        for statement in self.adapter.beginning.replace(":isolation", isolation.upper()).split("; "):
+            self.run(statement)
 
     def commit(self) -> None:
         super().commit()
         answer = self.cursor.statusmessage
-        if answer != "COMMIT":  # the server says ROLLBACK where there was an error before
+        # the server says ROLLBACK where there was an error before
+        if answer == "ROLLBACK" or (self.adapter.beginning == PostgresAdapter.beginning and answer != "COMMIT"):
             raise AbortedError(f"COMMIT was answered by {answer}")
 
     def is_undone(self, error: Exception) -> bool:
