@@ -33,32 +33,34 @@ class Entry:
 MATRIX = "--sessions 8 --transactions 60 --pause 0.5"
 ENTRIES = (
     Entry(
-        "mariadb-repeatable-read-lost-update", "MariaDB loses updates at REPEATABLE READ", "mariadb-repeatable-read-",
-        "SI", f'isocheck test --managed mariadb --isolation "repeatable read" {MATRIX} --expect SI',
+        "mariadb-repeatable-read-lost-update", "MariaDB loses updates at REPEATABLE READ",
+        "mariadb-repeatable-read-register", "SI",
+        f'isocheck test --managed mariadb --isolation "repeatable read" {MATRIX} --expect SI',
         "Documented, though not under this name: InnoDB's consistent reads see a snapshot while UPDATE acts on the "
         "newest committed row (MySQL Reference Manual, Consistent Nonlocking Reads). The standard's REPEATABLE READ "
         "rules it out.",
     ),
     Entry(
         "galera-repeatable-read-lost-update", "A Galera cluster loses updates at REPEATABLE READ",
-        "galera-repeatable-read-", "SI",
+        "galera-repeatable-read-register", "SI",
         f'isocheck test --managed galera --isolation "repeatable read" {MATRIX} --expect SI',
         "As on one server; and between nodes what was written is compared at commit, not what was read.",
     ),
     Entry(
-        "galera-serializable-write-skew", "A Galera cluster shows write skew at SERIALIZABLE", "galera-serializable-",
-        "SER", f"isocheck test --managed galera --isolation serializable {MATRIX} --expect SER",
+        "galera-serializable-write-skew", "A Galera cluster shows write skew at SERIALIZABLE",
+        "galera-serializable-register", "SER",
+        f"isocheck test --managed galera --isolation serializable {MATRIX} --expect SER",
         "SERIALIZABLE takes its locks on the node where a transaction runs; between nodes only what was written is "
         "compared.",
     ),
     Entry(
         "postgresql-standby-reads-own-past", "A session does not see its own write on a PostgreSQL standby",
-        "postgresql-standby-repeatable-read-", "RA",
+        "postgresql-standby-repeatable-read-register", "RA",
         f'isocheck test --managed postgresql-standby --isolation "repeatable read" {MATRIX} --expect RA',
         "Documented: a hot standby is eventually consistent with the primary (PostgreSQL documentation, Hot Standby).",
     ),
     Entry(
-        "redis-multi-lost-update", "Redis: MULTI without WATCH loses updates", "redis-multi-", "SI",
+        "redis-multi-lost-update", "Redis: MULTI without WATCH loses updates", "redis-multi-register", "SI",
         f"isocheck test --managed redis --isolation multi {MATRIX} --expect SI",
         "MULTI runs commands together and promises no more; what was read before needs WATCH (Redis documentation, "
         "Transactions).",
@@ -69,19 +71,19 @@ ENTRIES = (
         "Documented: replication is asynchronous by default (Redis documentation, Replication).",
     ),
     Entry(
-        "etcd-serializable-reads-stale", "etcd: a serializable read is stale", "etcd-serializable-reads-", "SSER",
-        f'isocheck test --managed etcd --isolation "serializable reads" {MATRIX} --expect SSER',
+        "etcd-serializable-reads-stale", "etcd: a serializable read is stale", "etcd-serializable-reads-register",
+        "SSER", f'isocheck test --managed etcd --isolation "serializable reads" {MATRIX} --expect SSER',
         "Documented: serializable reads are answered by one member and may be stale; linearizable ones, the default, "
         "are not.",
     ),
     Entry(
-        "duckdb-write-skew", "DuckDB shows write skew", "duckdb", "SER",
+        "duckdb-write-skew", "DuckDB shows write skew", "duckdb*write-skew", "SER",
         f"isocheck test duckdb:///file --isolation snapshot {MATRIX} --expect SER",
         "Documented as snapshot isolation, which allows it.",
     ),
     Entry(
         "postgresql-repeatable-read-write-skew", "PostgreSQL shows write skew at REPEATABLE READ",
-        "postgresql-repeatable-read-", "SER",
+        "postgresql-repeatable-read-write-skew", "SER",
         f'isocheck test --managed postgresql --isolation "repeatable read" --workload write-skew {MATRIX} --expect SER',
         "Documented: REPEATABLE READ is snapshot isolation, and serialization anomalies need SERIALIZABLE.",
     ),
@@ -111,8 +113,9 @@ def shown(entry: Entry, folder: Path) -> str | None:
 
 def _section(entry: Entry, small: Path, database: str) -> str:
     with tempfile.TemporaryDirectory() as drawn:
-        words = [ISOCHECK, "check", str(small), "--level", entry.level, "--out", drawn, "--format", "json"]
-        result = json.loads(subprocess.run(words, capture_output=True, text=True).stdout)["results"][0]
+        name = str(small.relative_to(HERE))
+        words = [ISOCHECK, "check", name, "--level", entry.level, "--out", drawn, "--format", "json"]
+        result = json.loads(subprocess.run(words, capture_output=True, text=True, cwd=HERE).stdout)["results"][0]
         picture = sorted(Path(drawn).glob("*.svg"))[0]
         shutil.copyfile(picture, PICTURES / f"{entry.name}.svg")
     violation = result["violations"][0]

@@ -1,5 +1,7 @@
 """The examples in histories/: the folder names the strongest levels that hold, a file name tap-x-… its pattern."""
 
+import re
+
 import pytest
 from paths import ROOT
 
@@ -7,7 +9,9 @@ import plume_py
 from plume_py.levels import NAMES, WEAK, weaker_levels
 
 FOLDER = ROOT / "histories"
-EXAMPLES = sorted(FOLDER.glob("*/*.json"))
+# Those in found/ were recorded from databases; docs/gallery.md says what each breaks.
+EXAMPLES = sorted(path for path in FOLDER.glob("*/*.json") if path.parent.name != "found")
+FOUND = re.findall(r"^isocheck histories/(found/\S+) --level (\S+)$", (ROOT / "docs/gallery.md").read_text(), re.M)
 
 
 def claimed(folder: str) -> set[str]:
@@ -34,3 +38,15 @@ def test_file_name_names_the_pattern(path):
 
 def test_every_pattern_has_an_example():
     assert {path.stem.split("-")[1] for path in FOLDER.glob("*/tap-*.json")} == set("abcdefghijklmn")
+
+
+def test_every_history_that_was_found_is_in_the_gallery():
+    assert sorted(name for name, _ in FOUND) == sorted(f"found/{path.name}" for path in FOLDER.glob("found/*.json"))
+
+
+@pytest.mark.parametrize(("name", "level"), FOUND)
+def test_what_was_found_breaks_its_level(name, level):
+    history = plume_py.load(FOLDER / name)
+    result = plume_py.check(history, level)
+    assert result.levels[level].ok is False
+    assert history.transactions <= 5

@@ -1,5 +1,6 @@
 """What the cells of one database and isolation level say together."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from plume_py.levels import LEVELS, NAMES, weaker_levels
+from plume_py.levels.patterns import PATTERNS
 from plume_py.matrix.cells import Cell
 from plume_py.matrix.run import Outcome
 
@@ -24,7 +26,7 @@ ANOMALIES: dict[str, tuple[str, ...]] = {
     "long fork": ("long-fork",),
     "G2-item": ("G2-item", "write-skew"),
 }
-STALE = "stale"  # what only real time forbids
+STALE = "stale"  # a read of what had been overwritten by somebody who had ended
 
 
 @dataclass(frozen=True)
@@ -97,11 +99,13 @@ def _anomalies(ran: list[tuple[Cell, Outcome, dict[str, Any]]]) -> dict[str, tup
     """By name, in the order of the table: where each was seen first."""
     found: dict[str, tuple[str, str]] = {}
     for cell, outcome, result in ran:
-        for number, violation in enumerate(result["violations"]):
+        numbers: Counter[str] = Counter()
+        for violation in result["violations"]:
             names = (violation["tap"], *violation["aliases"])
-            picture = outcome.pictures[number] if number < len(outcome.pictures) else ""
+            numbers[violation["tap"]] += 1
+            picture = _picture(outcome, violation["tap"], numbers[violation["tap"]])
             if violation.get("order") == "realtime":
-                if _in_time(violation["steps"]):
+                if _is_stale(violation):
                     found.setdefault(STALE, (cell.workload, picture))
                 continue
             for anomaly, spellings in ANOMALIES.items():
@@ -110,9 +114,18 @@ def _anomalies(ran: list[tuple[Cell, Outcome, dict[str, Any]]]) -> dict[str, tup
     return {name: found[name] for name in (*ANOMALIES, STALE) if name in found}
 
 
-def _in_time(steps: list[dict[str, Any]]) -> bool:
-    """Does the argument need real time?"""
-    return any(step["relation"] == "RT" or _in_time(step.get("evidence", [])) for step in steps)
+def _picture(outcome: Outcome, tap: str, number: int) -> str:
+    """Pictures have the name of their pattern, and a number."""
+    ending = f"-{PATTERNS[tap].label.lower()}-{number}.svg" if tap in PATTERNS else ""
+    return next((name for name in outcome.pictures if ending and name.endswith(ending)), "")
+
+
+def _is_stale(violation: dict[str, Any]) -> bool:
+    """Did somebody read what another one had overwritten who ended before it began?"""
+    return violation["tap"] == "k" and any(
+        step["relation"] == "CM" and any(e["relation"] == "RT" for e in step.get("evidence", []))
+        for step in violation["steps"]
+    )
 
 
 def _first(result: dict[str, Any]) -> float | None:

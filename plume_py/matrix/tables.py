@@ -20,7 +20,7 @@ NOTE = (
 def _cells(row: Row) -> list[str]:
     seen = ", ".join(row.anomalies)
     return [
-        row.target if not row.version else f"{row.target}: {row.version}",
+        f"{row.target} ({row.version})" if row.version else row.target,
         row.isolation,
         row.promise or "nothing",
         " ".join(row.held) or "none" if row.transactions else "",

@@ -23,7 +23,13 @@ def outcome(levels, violations=(), evidence=None, begin="2026-11-18T12:00:00Z"):
         "violations": list(violations),
         "run": {"database": "Toy", "version": "1", "begin": begin},
     }
-    return Outcome(("test",), result | ({"evidence": evidence} if evidence else {}), 50, "", ("a/1.svg",))
+    return Outcome(
+        ("test",),
+        result | ({"evidence": evidence} if evidence else {}),
+        50,
+        "",
+        ("a/h-cycle-1.svg", "a/h-lost-update-1.svg", "a/h-tap-m-1.svg"),
+    )
 
 
 def row_of(*outcomes, isolation="repeatable read"):
@@ -43,14 +49,15 @@ def test_a_violation_is_a_column_by_its_names_and_says_when():
     transactions = [{"end": 1795003203.5}, {"end": 1795003202.0}]
     lost = {"tap": "lost-update", "aliases": ["lost-update", "G-single"], "transactions": transactions, "steps": []}
     found = row_of(outcome({"RC": True, "SI": False}, [lost]))
-    assert found.anomalies == {"P4": ("w0", "a/1.svg"), "G-single": ("w0", "a/1.svg")}
+    picture = ("w0", "a/h-lost-update-1.svg")
+    assert found.anomalies == {"P4": picture, "G-single": picture}
     assert found.first_violation == pytest.approx(3.5)
 
 
 @pytest.mark.parametrize(("relation", "seen"), [("RT", True), ("SO", False)])
 def test_stale_is_what_only_real_time_forbids(relation, seen):
-    steps = [{"relation": "WR"}, {"relation": relation}]
-    late = {"tap": "m", "aliases": ["G-single"], "order": "realtime", "transactions": [], "steps": steps}
+    steps = [{"relation": "WR"}, {"relation": "CM", "evidence": [{"relation": relation}]}]
+    late = {"tap": "k", "aliases": ["G-single"], "order": "realtime", "transactions": [], "steps": steps}
     assert ("stale" in row_of(outcome({"SER": True}, [late])).anomalies) == seen
 
 
