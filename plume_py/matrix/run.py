@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,10 @@ import msgspec
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
+from plume_py.base.processes import module_command
 from plume_py.base.text import one_line
 from plume_py.matrix.cells import Cell
 
-ISOCHECK = (sys.executable, "-P", "-c", "from plume_py.cli.main import run; run()")
 _RATE = re.compile(r"; ([0-9,]+) transactions/s")
 # Longer than any run takes that is not stuck: its own limits come first.
 PATIENCE = 1800
@@ -56,7 +55,11 @@ def _run(cell: Cell, folder: Path) -> Outcome:
     files = ("--history", str(history), "--force", "--out", str(drawn), "--format", "json")
     try:
         child = subprocess.run(
-            [*ISOCHECK, *cell.words, *files], capture_output=True, text=True, errors="replace", timeout=PATIENCE
+            module_command("plume_py", *cell.words, *files),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
         )
     except subprocess.TimeoutExpired:
         return Outcome(cell.shown, None, error=f"stopped after {PATIENCE} s")

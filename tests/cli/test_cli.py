@@ -387,7 +387,7 @@ def modules(*args: object) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["--version"], ["formats"], ["levels"], *([name, "--help"] for name in COMMANDS)], ids=" ".join
+    "args", [["--help"], ["--version"], ["formats"], *([name, "--help"] for name in COMMANDS)], ids=" ".join
 )
 def test_what_needs_no_history_imports_neither_numpy_nor_numba(args: list[str]) -> None:
     assert not modules(*args) & {"numpy", "numba", "msgspec"}

@@ -4,6 +4,8 @@ import os
 import shutil
 import socket
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 from collecting import gather, lines
@@ -76,26 +78,27 @@ def test_deadlocks_are_looked_for_soon_where_that_may_be_set(postgresql, monkeyp
 
 
 @pytest.fixture
-def pooler(postgresql, tmp_path):
+def pooler(postgresql):
     """pgbouncer in front of the server: three connections, a new one for each transaction."""
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed; on Debian: apt-get install pgbouncer")
-    port = free_port()
-    (tmp_path / "pgbouncer.ini").write_text(
+    port, folder = free_port(), Path(tempfile.mkdtemp(prefix="isocheck-pooler-"))
+    ini = folder / "pgbouncer.ini"
+    ini.write_text(
         f"[databases]\npostgres = host=127.0.0.1 port={postgresql.port} user=isocheck password={postgresql.password}\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
         "pool_mode = transaction\ndefault_pool_size = 3\n"
     )
     as_user = {"user": "nobody"} if os.geteuid() == 0 else {}
-    for path in (tmp_path, *tmp_path.parents[:2]):
-        path.chmod(0o755)
-    process = subprocess.Popen([PGBOUNCER, "-q", str(tmp_path / "pgbouncer.ini")], **as_user)
+    folder.chmod(0o755)
+    process = subprocess.Popen([PGBOUNCER, "-q", str(ini)], **as_user)
     try:
-        wait_until(lambda: _listens(port))
+        wait_until(lambda: _listens(port), alive=process)
         yield f"postgresql://isocheck:x@127.0.0.1:{port}/postgres"
     finally:
         process.kill()
         process.wait()
+        shutil.rmtree(folder)
 
 
 def _listens(port):
