@@ -1,6 +1,7 @@
 """Predictions on real databases. Each server is private to these tests; one that is missing is skipped."""
 
 import json
+import re
 import threading
 
 import pytest
@@ -112,7 +113,8 @@ def test_mariadb_repeatable_read_loses_updates_unless_told_not_to(mariadb, tmp_p
 def test_mariadb_serializable_ends_in_a_deadlock(mariadb, tmp_path) -> None:
     """Both have locked what they read, and both wait for the other: left waiting, until the server ends one."""
     found = tried(mariadb.url, LOST_UPDATE, "serializable", tmp_path)
-    assert found.verdict == "refused" and "1213" in found.attempt.played.refusals[0].error
+    # 1205 where the machine is so slow that the first one's patience ends before the second one waits
+    assert found.verdict == "refused" and re.search("1213|1205", found.attempt.played.refusals[0].error)
     assert found.attempt.played.waited
 
 
