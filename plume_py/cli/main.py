@@ -195,12 +195,18 @@ def _ending(action: Callable[[], int | None]) -> int | None:
     except RecursionError:
         return _told("isocheck: stopped: the input is nested too deeply", ExitCode.UNDECIDED)
     except Exception as error:
-        if type(error).__module__ == "pysolvers" and "interrupt" in str(error):  # Ctrl-C, while the solver was at work
+        if _is_interrupt(error):
             return _told("interrupted", 130)
         if os.environ.get("ISOCHECK_DEBUG"):
             raise
         what = redacted(f"{type(error).__name__}: {error}")
         return _told(f"isocheck: a defect in isocheck itself, please report it: {what:.300}", ExitCode.UNDECIDED)
+
+
+def _is_interrupt(error: Exception) -> bool:
+    """Was it Ctrl-C, while the solver was at work, or while a class was made (Python wraps what happens there)?"""
+    in_solver = type(error).__module__ == "pysolvers" and "interrupt" in str(error)
+    return in_solver or isinstance(error.__cause__, KeyboardInterrupt)
 
 
 def _told(line: str, code: int) -> int:

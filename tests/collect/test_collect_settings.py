@@ -66,10 +66,10 @@ def test_deadlocks_are_looked_for_soon_where_that_may_be_set(postgresql, monkeyp
     monkeypatch.setattr(module, "_DEADLOCK", {"deadlock_timeout": "70ms"})
     administrator = open_adapter(Setup(postgresql.url))
     assert administrator.settings()["deadlock_timeout"] == "70ms"
-    administrator.ask("CREATE ROLE nobody_special LOGIN PASSWORD 'x'")
+    administrator.ask("CREATE ROLE nobody_special LOGIN PASSWORD 'not-a-word'")
     try:
         where = postgresql.url.partition("@")[2]
-        anybody = open_adapter(Setup(f"postgresql://nobody_special:x@{where}"))
+        anybody = open_adapter(Setup(f"postgresql://nobody_special:not-a-word@{where}"))
         assert anybody.settings()["deadlock_timeout"] == "50ms", "as the server has it"
         anybody.leave()
     finally:
@@ -94,7 +94,7 @@ def pooler(postgresql):
     process = subprocess.Popen([PGBOUNCER, "-q", str(ini)], **as_user)
     try:
         wait_until(lambda: _listens(port), alive=process)
-        yield f"postgresql://isocheck:x@127.0.0.1:{port}/postgres"
+        yield f"postgresql://isocheck:not-a-word@127.0.0.1:{port}/postgres"
     finally:
         process.kill()
         process.wait()
