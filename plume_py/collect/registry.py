@@ -2,12 +2,11 @@
 
 import importlib
 import importlib.util
-import sys
-from pathlib import Path
 from types import ModuleType
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.passwords import keep_secret, redacted, without_password
+from plume_py.base.user_code import import_file
 from plume_py.collect.adapter import Adapter, Setup
 
 # scheme -> module below plume_py.collect.adapters, and its class
@@ -61,17 +60,12 @@ def _checked(adapter: object, url: str) -> type[Adapter]:
 
 
 def _from_file(path: str) -> ModuleType:
-    name = f"isocheck_adapter_{Path(path).stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
-        raise IsocheckError(f"{path}: no such file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look themselves up there
     try:
-        spec.loader.exec_module(module)
+        return import_file(path, "adapter")
+    except IsocheckError:
+        raise
     except Exception as error:
         raise IsocheckError(redacted(f"{path} cannot be imported: {type(error).__name__}: {error}")) from None
-    return module
 
 
 def _from_name(name: str) -> ModuleType:

@@ -4,12 +4,11 @@ import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
@@ -18,6 +17,7 @@ from plume_py.collect.audit import Audit, audit
 from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, now
 from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
 from plume_py.collect.recorder import Recorder
+from plume_py.collect.table import remove, setting_up
 from plume_py.collect.workload import Shape, Workload
 
 # Beyond the timeout of a statement, which the server keeps: then the connection is cut off from outside.
@@ -77,35 +77,21 @@ def collect(
     """
     reject_impossible(plan.faults, adapter, server)
     workload = Workload(plan.shape)
-    with _explained(adapter):
+    with setting_up(adapter):
         version = adapter.version()  # by which some adapters learn their name
         database = f"{adapter.name} {version}"
     try:
-        with _explained(adapter):
+        with setting_up(adapter):
             adapter.create(workload.keys)
             header = _header(adapter, plan)
         collected = _record(adapter, plan, server, Recorder(plan.out, header, force=plan.force), workload, tick)
     except BaseException:
         if server is None and not plan.keep_table:
-            _remove(adapter)
+            remove(adapter)
         raise
     collected.database = database
     _finish(adapter, plan, collected)
     return collected
-
-
-@contextmanager
-def _explained(adapter: Adapter) -> Iterator[None]:
-    """What goes wrong in the database before anything is recorded, in one line."""
-    try:
-        yield
-    except IsocheckError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"cannot set up the table: {first_line(error)}",
-            hint="is the server running, and may this user create tables?",
-        ).in_source(without_password(adapter.setup.url)) from None
 
 
 def _record(
@@ -238,10 +224,3 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
         adapter.drop()
     except Exception as error:
         collected.notes.append(f"the table {adapter.setup.table} is still there: {first_line(error)}")
-
-
-def _remove(adapter: Adapter) -> None:
-    """After a failure: the table goes, if it can."""
-    with suppress(Exception):
-        adapter.settle()  # or the table may be locked
-        adapter.drop()

@@ -3,19 +3,19 @@
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
 from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.checking.check import check
 from plume_py.checking.result import Result
-from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
+from plume_py.collect.adapter import INITIAL_REGISTER, Adapter
 from plume_py.collect.client import TICKS_PER_SECOND
 from plume_py.collect.recorder import Recorder
+from plume_py.collect.table import remove, setting_up
 from plume_py.history.load import load
 from plume_py.history.model import INITIAL
 from plume_py.levels import LEVELS
@@ -102,7 +102,7 @@ def confirm(adapter: Adapter, script: Script, asked: Asked, workload: SeededProg
     With ``workload`` the program itself runs, and the script only says in which order.
     """
     begin = time.monotonic()
-    with _explained(adapter):
+    with setting_up(adapter):
         database = f"{adapter.name} {adapter.version()}"
         settings = {**adapter.settings(), **adapter.setup.session_settings}
     found = Confirmation(database, asked.isolation, asked.target, script)
@@ -121,7 +121,7 @@ def fitting_isolation(adapter: Adapter, level: str, database: str = "", isolatio
     The observed one, on the same kind of database and if it is no more than the level; else the strongest that is not;
     else the default.
     """
-    with _explained(adapter):
+    with setting_up(adapter):
         adapter.version()  # by which some adapters learn their name
     known = engine(adapter.name)
     if known is None or level not in LEVELS:
@@ -161,7 +161,7 @@ def _attempt(
     """Play one order; ``again``, up to so many times, if a program comes to keys that are not in the table."""
     path = os.path.join(asked.folder, f"attempt-{number}.jsonl")
     try:
-        with _explained(adapter):
+        with setting_up(adapter):
             adapter.create(script.keys)
             recorder = Recorder(path, _header(adapter, script, asked), force=True)
         try:
@@ -175,7 +175,7 @@ def _attempt(
         if recorder.problem:
             raise IsocheckError(recorder.problem)
     finally:
-        _remove(adapter)
+        remove(adapter)
     if cast is not None and cast.missing and again:
         script.add_keys(cast.missing)
         return _attempt(adapter, script, steps, asked, number, workload, again - 1)
@@ -235,24 +235,3 @@ def _read(script: Script, t: int, number: int) -> str:
 
 def _writer(script: Script, t: int) -> str:
     return "the initial state" if t == INITIAL else script.transactions[t].id
-
-
-@contextmanager
-def _explained(adapter: Adapter) -> Iterator[None]:
-    """What goes wrong before anything is sent, in one line."""
-    try:
-        yield
-    except IsocheckError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"cannot set up the table: {first_line(error)}",
-            hint="is the server running, and may this user create tables?",
-        ).in_source(without_password(adapter.setup.url)) from None
-
-
-def _remove(adapter: Adapter) -> None:
-    """The table goes, and what may still be at work on it before."""
-    with suppress(Exception):
-        adapter.settle()
-        adapter.drop()

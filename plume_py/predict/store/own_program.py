@@ -2,14 +2,12 @@
 
 import importlib
 import importlib.util
-import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.user_code import import_file
 from plume_py.predict.store.application import Asserting, Plan, PlannedTransaction, Program
 from plume_py.predict.store.store import Rollback, Transaction
 
@@ -19,7 +17,8 @@ _NEEDS = "it needs initial(key) and plan(seed, sessions, transactions)"
 def own_program(where: str) -> Program:
     """The program that ``where`` names, made without arguments."""
     place, _, name = where.rpartition(":")
-    module = _from_file(place) if place.endswith(".py") else _guarded(place, importlib.import_module, place)
+    by_file, by_name = partial(import_file, kind="program"), importlib.import_module
+    module = _guarded(place, by_file if place.endswith(".py") else by_name, place)
     made = getattr(module, name, None)
     if not callable(made):
         raise IsocheckError(f"{place} has no class {name!r:.60}")
@@ -27,17 +26,6 @@ def own_program(where: str) -> Program:
     if not (callable(getattr(found, "initial", None)) and callable(getattr(found, "plan", None))):
         raise IsocheckError(f"{where} is not a program: {_NEEDS}")
     return _AssertingProgram(where, found) if isinstance(found, Asserting) else _OwnProgram(where, found)
-
-
-def _from_file(path: str) -> ModuleType:
-    name = f"isocheck_program_{Path(path).stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not Path(path).is_file():
-        raise IsocheckError(f"{path}: no such file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look themselves up there
-    _guarded(path, spec.loader.exec_module, module)
-    return module
 
 
 def _guarded(where: str, call: Callable[..., Any], *arguments: Any) -> Any:
