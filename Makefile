@@ -9,6 +9,8 @@
 #   make bench-allocate  levels of drawn workloads, time, attack and precision of allocation
 #   make bench-predict  predictions from runs of four programs, replayed, and random exploration beside them
 #   make bench-confirm  the same predictions on a private PostgreSQL and MariaDB
+#   make paper-plume   what a paper measured, measured here, and its page in docs/papers; also paper-isolde,
+#                      paper-isopredict, paper-mixiso, paper-alone-together, each with -quick for minutes
 #   make wheel       dist/plume_py-….whl, to install elsewhere
 #   make man         docs/isocheck.1, the manual page, from the help of the commands
 #   make fuzz        damaged input for every reader and command (FUZZ=600 seconds; what is wrong goes to fuzz-found/)
@@ -87,6 +89,17 @@ bench-predict: $(VENV)/.core
 bench-confirm: $(VENV)/.core
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.confirm $(BENCH)
+
+PAPERS := plume isolde isopredict mixiso alone-together
+.PHONY: $(PAPERS:%=paper-%) $(PAPERS:%=paper-%-quick)
+
+$(PAPERS:%=paper-%): paper-%: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.papers $* $(BENCH)
+
+$(PAPERS:%=paper-%-quick): paper-%-quick: $(VENV)/.core
+	$(BYTECODE)
+	$(BIN)/python -m benchmarks.papers $* --quick $(BENCH)
 
 wheel: $(BIN)/python
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

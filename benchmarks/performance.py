@@ -134,10 +134,15 @@ def page() -> str:
         (START, rows("start-before"), plain),
     )
     return PAGE.format(
-        machine=f"{os.cpu_count()} cores, {_processor()}, Python {platform.python_version()}",
+        machine=machine(),
         sections="".join(text.format(table=render(found)) for text, found, render in parts if found),
         growth="1 is linear" if worst is None else f"worst exponent {worst:.2f}; 1 is linear",
     )
+
+
+def machine() -> str:
+    """What figures were measured on."""
+    return f"{os.cpu_count()} cores, {_processor()}, Python {platform.python_version()}"
 
 
 def _processor() -> str:

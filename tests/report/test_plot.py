@@ -1,0 +1,39 @@
+"""Plots of lines: every point has its place, and nothing that is read breaks the picture."""
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from plume_py.report.plot import HEIGHT, WIDTH, Axis, line_plot
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def circles(text):
+    return [(float(each.get("cx")), float(each.get("cy"))) for each in ET.fromstring(text).iter(f"{SVG}circle")]
+
+
+@pytest.mark.parametrize("logarithmic", [False, True])
+def test_larger_is_further_right_and_higher(logarithmic):
+    axis = Axis("n", logarithmic)
+    places = circles(line_plot("t", {"a": [(1, 3), (10, 40), (1000, 41)]}, axis, axis))
+    assert [x for x, _ in places] == sorted(x for x, _ in places)
+    assert [y for _, y in places] == sorted((y for _, y in places), reverse=True)
+    assert all(0 < x < WIDTH and 0 < y < HEIGHT for x, y in places)
+
+
+def test_what_a_logarithm_has_no_place_for_is_left_out():
+    text = line_plot("t", {"a": [(0, 1), (1, 0), (2, float("nan")), (3, 3)]}, Axis("x", True), Axis("y", True))
+    assert len(circles(text)) == 1
+
+
+@pytest.mark.parametrize("lines", [{}, {"a": []}, {"a": [(5, 5)]}, {"a": [(0, 0)]}])
+def test_few_points_are_a_picture_too(lines):
+    ET.fromstring(line_plot("t", lines, Axis("x"), Axis("y")))
+
+
+def test_names_are_escaped():
+    evil = "</text><script>alert(1)</script>"
+    text = line_plot(evil, {evil: [(1, 1)]}, Axis(evil), Axis(evil))
+    assert "<script" not in text
+    assert sum(evil == each.text for each in ET.fromstring(text).iter(f"{SVG}text")) == 4
