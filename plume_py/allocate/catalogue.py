@@ -1,4 +1,4 @@
-"""What database engines offer per transaction, and which mixes of it can be relied on: rows of levels.databases and stores.
+"""What engines offer per transaction, and which mixes of it can be relied on: rows of levels.databases and stores.
 
 A catalogue lists levels from the cheapest on, with the engine's own names. ``mixiso`` is the theory: any mix of levels.
 The engines differ from it in what a setting promises when others run below it, or to those who write.
