@@ -28,6 +28,7 @@ LAYERS = {
     "infer": {"base", "levels", "history", "checking", "collect", "report", "synth"},
     "scan": {"base", "levels", "history", "checking", "report"},
     "matrix": {"base", "levels", "collect"},
+    "bench": {"base", "levels", "report"},
     "api": {"base", "levels", "history", "checking", "report"},
     "testing": {"base", "levels", "history", "checking", "report"},
 }
