@@ -149,6 +149,7 @@ def test_the_examples_of_isopredict_come_out_as_in_the_paper():
     assert all(row["paper"] == row["here"] for row in rows)
 
 
+@pytest.mark.full
 def test_strong_levels_are_measured_holding_and_broken(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.strong_made", "--quick", "--only", "zipfian", "--results", str(tmp_path)],
