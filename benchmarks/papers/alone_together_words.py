@@ -38,11 +38,11 @@ warehouse's sales are the sum of its districts'; I2 and I3, ids of orders and ne
 the number of order lines is what the orders say. "Violated" are the clauses that some schedule breaks at weaker
 levels; each was replayed statement by statement."""
 DIFFERS_TPCC = """\
-All ten cells agree. Three things that the paper does not print are needed for that: I2 and I3 also say that the next
-order number is above all others, I4 that no order line is of an order to come, and `delivery` is safe at RC for I1 to
-I4; what makes it need more are the standard's conditions 12 (I5, balances add up to deliveries) and 5 (I6, pending
-orders have no carrier). I4 is per order, as where the paper explains it: summed over a district it holds at RC.
-Orders have no primary key, since the database would refuse duplicates by itself."""
+All ten cells agree. What the paper does not print is needed for that: I2 and I3 also say that the next order number
+is above all others, and I4 that no order line is of an order to come. I1 to I4 leave `delivery` safe at RC; what
+makes it need more is the standard's condition 12 (I5, balances add up to deliveries); condition 5 (I6, pending orders
+have no carrier) is asked, too, and is never broken. I4 is per order, as where the paper explains it: summed over a
+district it holds at RC. Orders have no primary key, since the database would refuse duplicates by itself."""
 ABOUT_COURSEWARE = """\
 I1: an enrollment refers to a student and a course; I2: no capacity is negative. ACIDifier raises enroll and
 deregister to SER on both stores and leaves the rest at RC."""
@@ -86,7 +86,8 @@ Section 6 has a second mode, without guarantees: each transaction must do what i
 results for it. Here: the rows at the end are those of some serial order, by the explorer (2 rows per table, 2
 environment steps)."""
 DIFFERS_SERIAL = """\
-Stronger levels than for the invariants, as expected: a lost update matters even where no invariant speaks of it."""
+The same levels as for the invariants, or stronger ones: the three transactions of savings keep their invariant at any
+level, but at RC one of them loses the update of another."""
 LEFT_OUT = """\
 - **ACIDifier itself**: its public code handles selects, updates and branches of the last transaction only, and stops
   before the invariants are checked; none of the results above can be repeated with it.
