@@ -43,10 +43,10 @@ included.
 
 {windows}
 
-**Tables 4 and 5 of the paper beside ours.** Of 10 runs: predicted / came true / diverged, and in how many of those that
-came true an assertion of the program fails; then the same of the published tool, without the last. Seconds are those of
-generating and solving, on average; the published ones were measured on another machine, for runs of the programs after
-which ours are made.
+**Tables 4 and 5 of the paper beside ours** ([row by row, and why they differ](papers/isopredict.md)). Of 10 runs:
+predicted / came true / diverged, and in how many of those that came true an assertion of the program fails; then the
+same of the published tool, without the last. Seconds are those of generating and solving, on average; the published
+ones were measured on another machine, for runs of the programs after which ours are made.
 
 {strategies}
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from plume_py.synth.judge import Judgement
 
 PATTERNS = "abcdefghijklmn"
+CLOCKS = ("auto", "vector", "tree", "none")
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
 @click.option("--witness", type=click.Path(dir_okay=False), help="Write the commit order of a level that holds.")
 @click.option("--evidence", is_flag=True, help="Say what a pass is worth: which errors would have been noticed.")
-@click.option("--clock", type=click.Choice(["auto", "vector", "tree"]), default="auto", help="For the curious.")
+@click.option("--clock", type=click.Choice(CLOCKS), default="auto", help="For the curious.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing for histories that hold.")
 @click.option("--verbose", "-v", is_flag=True, help="Print times as well.")
