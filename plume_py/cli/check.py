@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from plume_py.synth.judge import Judgement
 
 PATTERNS = "abcdefghijklmn"
+CLOCKS = ("auto", "vector", "tree", "none")
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option("--minimize", type=click.Path(dir_okay=False), help="Write a smallest sub-history that fails likewise.")
 @click.option("--witness", type=click.Path(dir_okay=False), help="Write the commit order of a level that holds.")
 @click.option("--evidence", is_flag=True, help="Say what a pass is worth: which errors would have been noticed.")
-@click.option("--clock", type=click.Choice(["auto", "vector", "tree"]), default="auto", help="For the curious.")
+@click.option("--clock", type=click.Choice(CLOCKS), default="auto", help="For the curious.")
 @click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
 @click.option("--quiet", "-q", is_flag=True, help="Print nothing for histories that hold.")
 @click.option("--verbose", "-v", is_flag=True, help="Print times as well.")
@@ -297,7 +298,7 @@ def _write_files(
             tell_written(options.witness, quiet=quiet)
         if options.minimize is not None and broken:
             with how["limits"].enforced():
-                _minimize(history, broken[0], options.minimize, {**how, "order": options.order}, quiet)
+                _minimize(history, result.history, broken[0], options.minimize, {**how, "order": options.order}, quiet)
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
         written = ExitCode.UNDECIDED
@@ -325,15 +326,17 @@ def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[
         tell_written(out, ", ".join(told), quiet=quiet)
 
 
-def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
+def _minimize(history: "History", path: str, level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
     from plume_py.base.files import write_atomically
     from plume_py.checking.minimize import minimize
     from plume_py.history.formats.json_writer import write_json
+    from plume_py.history.nodes import placed_as, with_nodes
     from plume_py.levels import patterns
 
     small = minimize(history, level, **how)
     if small is not None:
-        write_atomically(target, write_json(small.history).chunks)
+        placed = placed_as(small.history, with_nodes(history, path))
+        write_atomically(target, write_json(placed).chunks)
         size = f"{small.history.transactions} transactions, {small.history.operations} operations"
         tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}", quiet=quiet)
 

@@ -7,12 +7,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import tell_written
+from plume_py.cli.contract import F, tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
+from plume_py.history.presets import PRESETS
 from plume_py.levels import STRONGEST, STRONGEST_FIRST
 from plume_py.levels.orders import REALTIME, strong_name
 
@@ -33,6 +35,21 @@ _STRONG_PIECE = re.compile(
 MAX_INJECTIONS = 1_000_000
 
 
+def preset_option(command: F) -> F:
+    """The option of every command that makes histories."""
+    return click.option(
+        "--preset",
+        type=click.Choice(list(PRESETS), case_sensitive=False),
+        help="Sizes that a paper measured; other options change some of them.",
+    )(command)
+
+
+def sizes_of(preset: str | None, ctx: click.Context) -> dict[str, Any]:
+    """What a preset says, as far as the user does not say something else."""
+    sizes = PRESETS[preset] if preset else {}
+    return {name: value for name, value in sizes.items() if ctx.get_parameter_source(name) is ParameterSource.DEFAULT}
+
+
 @click.command("generate")
 @click.argument("target", metavar="OUT")
 @click.option(
@@ -48,6 +65,7 @@ MAX_INJECTIONS = 1_000_000
 @click.option("--read-share", type=click.FloatRange(0, 1), default=0.5, show_default=True)
 @click.option("--keys", type=click.IntRange(min=1), default=10_000, show_default=True)
 @click.option("--distribution", type=click.Choice(DISTRIBUTIONS), default="uniform", show_default=True)
+@preset_option
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--inject",
@@ -58,7 +76,17 @@ MAX_INJECTIONS = 1_000_000
 )
 @click.option("--to", "name", type=click.Choice(WRITABLE), help="The format of OUT [default: by its extension].")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and nothing about what was written or planted where.")
-def command(target: str, name: str | None, wishes: tuple[str, ...], quiet: bool, **shape: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    target: str,
+    name: str | None,
+    wishes: tuple[str, ...],
+    preset: str | None,
+    quiet: bool,
+    **shape: Any,
+) -> None:
     """Write a history to OUT ("-" for standard output) that keeps a level by construction.
 
     The transactions really run on a small multi-version store with that visibility; the same parameters and seed give
@@ -68,7 +96,9 @@ def command(target: str, name: str | None, wishes: tuple[str, ...], quiet: bool,
     Examples:
       isocheck generate history.txt --guarantee SI --seed 7
       isocheck generate history.jsonl --inject k=2,lost-update=1
+      isocheck generate history.txt --preset GeneralRH --distribution zipfian
     """
+    shape |= sizes_of(preset, ctx)
     chosen = FORMATS[name or format_of(target)]
     counts = pattern_counts(wishes)
     from plume_py.base.files import write_atomically

@@ -51,6 +51,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "convert": "Rewrite a history in another format.",
         "generate": "Make a history that keeps a chosen level, or breaks it where you say.",
         "formats": "List the history formats.",
+        "bench": "What checks cost along the parameters of generated histories.",
         "warm-up": "Compile what large histories need, once and for all.",
     },
     "Learn": {

@@ -167,7 +167,7 @@ class Analysis:
         if self.whole_clocks is not None:
             yield self.whole_clocks
             return
-        blocks = vector_blocks(self.history, self.reads, self.causal, self.time_predecessors)
+        blocks = vector_blocks(self.history, self.reads, self.causal, self.time_predecessors, self.clock)
         while True:
             with self.timed("clocks"):
                 block = next(blocks, None)

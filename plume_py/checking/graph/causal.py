@@ -21,8 +21,9 @@ CLOCK_BYTES = 1 << 30
 MANY_SESSIONS = 1000
 ENTRIES_PER_STEP = 500
 
-ClockKind = Literal["auto", "vector", "tree"]
-CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree")
+# "none" is for comparison: no row is made from others, each is found by a search of its own.
+ClockKind = Literal["auto", "vector", "tree", "none"]
+CLOCKS: tuple[ClockKind, ...] = ("auto", "vector", "tree", "none")
 
 NO_LOGS = (*2 * (np.empty(0, np.int64), np.empty(0, np.int32)), np.empty(0, np.int32))
 
@@ -112,7 +113,9 @@ def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKi
         tree = tree_clocks(history, reads, causal, limit)
         if tree is not None:
             return tree
-    return next(vector_blocks(history, reads, causal, besides)) if clock_width(history) >= history.sessions else None
+    if clock_width(history) < history.sessions:
+        return None
+    return next(vector_blocks(history, reads, causal, besides, kind))
 
 
 def clock_width(history: History) -> int:
@@ -128,7 +131,9 @@ def _count_type(history: History) -> "np.dtype[Any]":
     return np.dtype(np.uint8 if longest < 1 << 8 else np.uint16 if longest < 1 << 16 else np.int32)
 
 
-def vector_blocks(history: History, reads: Reads, causal: Ordering, besides: Extra) -> Iterator[Clocks]:
+def vector_blocks(
+    history: History, reads: Reads, causal: Ordering, besides: Extra, kind: ClockKind = "vector"
+) -> Iterator[Clocks]:
     """The clocks of all transactions, a block of sessions at a time; each takes the memory of the one before."""
     width = clock_width(history)
     graph = predecessors(history, reads, besides)
@@ -137,7 +142,10 @@ def vector_blocks(history: History, reads: Reads, causal: Ordering, besides: Ext
         high = min(low + width, history.sessions)
         clock = room[: history.transactions * (high - low)].reshape(history.transactions, high - low)
         accel.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
-        clock_kernels.vector_clocks(causal.order, causal.component, history.session_start, graph, low, clock)
+        if kind == "none":
+            clock_kernels.searched_clocks(history.session_start, graph, low, clock)
+        else:
+            clock_kernels.vector_clocks(causal.order, causal.component, history.session_start, graph, low, clock)
         yield Clocks(low, high, history.txn_session, history.session_start, clock, *NO_LOGS)
 
 

@@ -152,6 +152,30 @@ def cycle_row(members, component, session_start, graph: Predecessors, low, clock
         copy_row(clock, first, t)
 
 
+def searched_clocks(session_start, graph: Predecessors, low, clock):
+    """The same rows, each by a search back through everything before its transaction."""
+    transactions = clock.shape[0]
+    found_by = np.full(transactions, -1, np.int32)  # the last t whose search came by
+    stack = np.empty(transactions + 1, np.int32)
+    for t in range(transactions):
+        clear_row(clock, t)
+        stack[0] = t
+        depth = 1
+        while depth > 0:
+            depth -= 1
+            u = stack[depth]
+            i = 0
+            p = order_kernels.predecessor(graph, u, i)
+            while p != -2:
+                if p >= 0 and found_by[p] != t:
+                    found_by[p] = t
+                    count_up_to(clock[t], low, p, graph.txn_session[p], session_start)
+                    stack[depth] = p
+                    depth += 1
+                i += 1
+                p = order_kernels.predecessor(graph, u, i)
+
+
 def not_before(clocks: Clocks, early, late, verdict):
     """verdict[i] := early[i] is not causally before late[i], wherever ``clocks`` cover the session of early[i]."""
     for i in range(len(early)):

@@ -5,6 +5,9 @@ before t, and the ``size`` nodes that follow are what was learnt through p. Old 
 sessions moved on, so nothing is ever changed in place: the clock of t is what the logs of its session up to t add up
 to. A join of p's clock by one that knows p's session up to q needs the logs of q + 1 .. p alone, and skips a node that
 is known, with all that was learnt through it.
+
+What sessions know of each other is asked far more often than it changes. Up to some thousand sessions it is a whole
+table, one value for each pair of them; beyond that a hashed one, of rows (pair, value), for the pairs that there are.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
@@ -14,9 +17,24 @@ import numpy as np
 from plume_py.checking.graph import session_kernels
 from plume_py.checking.graph.records import Columns, ExternalReads, Logs
 
+# A whole table has at most so many entries (64 MB): a hashed one is several times slower where sessions know much.
+WHOLE_TABLE = 1 << 23
+
+
+def new_table(sessions, learners):
+    """Nothing known yet; ``learners``: the sessions, and who else learns (a causal cycle)."""
+    if sessions * learners <= WHOLE_TABLE:
+        return np.full((sessions * learners, 1), -1, np.int64)
+    return np.full((1024, 2), -1, np.int64)
+
+
+def is_whole(table):
+    """Has it a value for every pair?"""
+    return table.shape[1] == 1
+
 
 def slot_of(table, key):
-    """Where ``key`` is, or belongs, in a table of rows (key, value); free rows have key -1."""
+    """Where ``key`` is, or belongs, in a hashed table; free rows have key -1."""
     mask = table.shape[0] - 1
     at = (key * 0x9E3779B1 >> 15) & mask
     while table[at, 0] >= 0 and table[at, 0] != key:
@@ -31,13 +49,20 @@ def pair(own, s, sessions):
 
 def known(table, key):
     """The value of ``key``, or -1."""
+    if is_whole(table):
+        return table[key, 0]
     at = slot_of(table, key)
     return table[at, 1] if table[at, 0] >= 0 else -1
 
 
-def larger_table(table):
-    """The same entries with twice the room."""
-    larger = np.full((2 * table.shape[0], 2), -1, np.int64)
+def table_with_room(table, sizes, more):
+    """The same entries with room for ``more``, in a new table if need be. ``sizes[0]`` counts those of a hashed one."""
+    if is_whole(table) or 2 * (sizes[0] + more) <= table.shape[0]:
+        return table
+    rows = table.shape[0]
+    while rows < 2 * (sizes[0] + more):
+        rows *= 2
+    larger = np.full((rows, 2), -1, np.int64)
     for i in range(table.shape[0]):
         if table[i, 0] >= 0:
             at = slot_of(larger, table[i, 0])
@@ -47,72 +72,86 @@ def larger_table(table):
 
 
 def put(table, sizes, key, value):
-    """Set key to value; returns the table, which may be a new one. ``sizes[0]`` counts its entries."""
+    """Set key to value; there is room for it."""
+    if is_whole(table):
+        table[key, 0] = value
+        return
     at = slot_of(table, key)
     if table[at, 0] < 0:
-        if 2 * sizes[0] >= table.shape[0]:
-            table = larger_table(table)
-            at = slot_of(table, key)
         table[at, 0] = key
         sizes[0] += 1
     table[at, 1] = value
-    return table
+
+
+def nodes_with_room(nodes, sizes, more):
+    """The same nodes with room for ``more``, in a new array if need be. ``sizes[1]`` counts them."""
+    room = nodes.shape[0]
+    if sizes[1] + more <= room:
+        return nodes
+    while room < sizes[1] + more:
+        room *= 2
+    larger = np.empty((room, 2), np.int32)
+    larger[: sizes[1]] = nodes[: sizes[1]]
+    return larger
 
 
 def append(nodes, sizes, p):
-    """Add a node without descendants; returns the nodes, which may be a new array. ``sizes[1]`` counts them."""
+    """Add a node without descendants; there is room for it."""
     count = sizes[1]
-    if count == nodes.shape[0]:
-        larger = np.empty((2 * count, 2), np.int32)
-        larger[:count] = nodes
-        nodes = larger
     nodes[count, 0] = p
     nodes[count, 1] = 0
     sizes[1] = count + 1
-    return nodes
 
 
 def copy_nodes(table, nodes, logs: Logs, begin, end, own):
-    """Session ``own`` learns the nodes begin .. end - 1, as far as it does not know them; returns table and nodes."""
+    """Session ``own`` learns the nodes begin .. end - 1, as far as it does not know them; there is room for them."""
     txn_session, sizes, stack = logs.txn_session, logs.sizes, logs.stack
     sessions = len(logs.session_start) - 1
-    depth = 0
+    depth, steps = 0, 0
     i = begin
-    sizes[2] += 1
     while i < end or depth > 0:
         if depth > 0 and (i >= end or i >= stack[depth - 1, 1]):
             depth -= 1
             nodes[stack[depth, 0], 1] = sizes[1] - stack[depth, 0] - 1
             continue
-        sizes[2] += 1
+        steps += 1
         p, size = nodes[i, 0], nodes[i, 1]
         key = pair(own, txn_session[p], sessions)
         if known(table, key) >= p:
             i += 1 + size
             continue
-        table = put(table, sizes, key, p)
+        put(table, sizes, key, p)
         stack[depth, 0] = sizes[1]
         stack[depth, 1] = i + 1 + size
         depth += 1
-        nodes = append(nodes, sizes, p)
+        append(nodes, sizes, p)
         i += 1
-    return table, nodes
+    sizes[2] += steps
 
 
 def learn(table, nodes, logs: Logs, p, own):
     """Session ``own`` learns p and what is before it; returns table and nodes."""
     sizes = logs.sizes
     s = logs.txn_session[p]
-    key = pair(own, s, len(logs.session_start) - 1)
+    sessions = len(logs.session_start) - 1
+    key = pair(own, s, sessions)
     q = known(table, key)
     if q >= p:
         return table, nodes
-    table = put(table, sizes, key, p)
+    first = q + 1 if q >= 0 else logs.session_start[s]
+    more = 1
+    for t in range(first, p + 1):
+        more += logs.end[t] - logs.start[t]
+    # Room is made for all of it: in the loops below, arrays that may become others are slow.
+    table, nodes = table_with_room(table, sizes, min(more, sessions)), nodes_with_room(nodes, sizes, more)
+    put(table, sizes, key, p)
     root = sizes[1]
-    nodes = append(nodes, sizes, p)
+    append(nodes, sizes, p)
     # Oldest first: a log holds only what was new then, so a node may be skipped only by who knows the logs before it.
-    for t in range(q + 1 if q >= 0 else logs.session_start[s], p + 1):
-        table, nodes = copy_nodes(table, nodes, logs, logs.start[t], logs.end[t], own)
+    for t in range(first, p + 1):
+        if logs.start[t] < logs.end[t]:
+            copy_nodes(table, nodes, logs, logs.start[t], logs.end[t], own)
+    sizes[2] += p + 1 - first
     nodes[root, 1] = sizes[1] - root - 1
     return table, nodes
 
@@ -123,7 +162,8 @@ def know_own_past(table, sizes, t, txn_session, sessions):
     if p >= 0:
         key = pair(txn_session[t], txn_session[t], sessions)
         if known(table, key) < p:
-            table = put(table, sizes, key, p)
+            table = table_with_room(table, sizes, 1)
+            put(table, sizes, key, p)
     return table
 
 
@@ -134,7 +174,7 @@ def tree_clocks(order, component, columns: Columns, reads: ExternalReads, limit,
     """
     txn_session, session_start = columns.txn_session, columns.session_start
     sessions = len(session_start) - 1
-    table = np.full((1024, 2), -1, np.int64)
+    table = new_table(sessions, sessions + (component.max() + 1 if len(component) else 0))
     nodes = np.empty((1024, 2), np.int32)
     sizes = np.zeros(3, np.int64)  # entries of the table, nodes, steps
     stack = np.empty((2 * sessions + 2, 2), np.int64)  # nested nodes: twice the same session only on a cycle
@@ -180,14 +220,17 @@ def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: Exte
                 table, nodes = learn(table, nodes, logs, p, extra)
     for t in members:
         if t + 1 == session_start[txn_session[t] + 1] or component[t + 1] != cycle:
-            nodes = append(nodes, sizes, t)  # the last of its session stands for all of them
+            nodes = nodes_with_room(nodes, sizes, 1)
+            append(nodes, sizes, t)  # the last of its session stands for all of them
     end = sizes[1]
     for t in members:
         logs.start[t] = sizes[1]
         p = session_kernels.previous(txn_session, t)
         if p < 0 or component[p] != cycle:
             table = know_own_past(table, sizes, t, txn_session, len(session_start) - 1)
-            table, nodes = copy_nodes(table, nodes, logs, begin, end, txn_session[t])
+            table = table_with_room(table, sizes, min(end - begin, len(session_start) - 1))
+            nodes = nodes_with_room(nodes, sizes, end - begin)
+            copy_nodes(table, nodes, logs, begin, end, txn_session[t])
         logs.end[t] = sizes[1]
     return table, nodes
 

@@ -88,8 +88,9 @@ def edges(weak: WeakLevels) -> list[list[int]]:
 
 
 def variants(history: History, monkeypatch: pytest.MonkeyPatch) -> Iterator[WeakLevels]:
-    """Trees, and vectors in blocks of 1 session, of 3, of all."""
+    """Trees, a search for each row, and vectors in blocks of 1 session, of 3, of all."""
     yield WeakLevels(Analysis(history, "tree"))
+    yield WeakLevels(Analysis(history, "none"))
     for width in (1, 3, history.sessions):
         monkeypatch.setattr(causal, "CLOCK_BYTES", width * history.transactions)  # short sessions: a byte each
         yield WeakLevels(Analysis(history, "vector"))
@@ -128,7 +129,17 @@ def test_causal_cycles(seed: int, mode: str, monkeypatch: pytest.MonkeyPatch) ->
     assert_equal(history, monkeypatch)
 
 
-@pytest.mark.parametrize("clock", ["tree", "vector"])
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_with_a_hashed_table(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with more sessions than a whole table has room for."""
+    monkeypatch.setenv("ISOCHECK_COMPILE", "never")
+    accel.release(*KERNELS)
+    monkeypatch.setattr(tree_clock_kernels, "WHOLE_TABLE", 0)
+    assert_equal(random_reads(random.Random(seed), sessions=9, transactions=40, keys=5), monkeypatch)
+    assert_equal(generate("SER", sessions=12, transactions=5, operations=3, keys=8, seed=seed), monkeypatch)
+
+
+@pytest.mark.parametrize("clock", ["tree", "vector", "none"])
 def test_agrees_with_the_axioms(clock: causal.ClockKind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(causal, "CLOCK_BYTES", 1)  # vectors one session at a time
     rng = random.Random(3)
