@@ -111,7 +111,7 @@ def _others(at: Point, active: dict[str, Peer], quick: bool) -> dict[str, tuple[
         done = peer.judge(file(at, peer.format), QUICK_LIMIT if quick else PEER_LIMIT)
         if done is None:
             del active[name]
-        elif peer.rejects(done.output):
+        elif peer.rejects(done):
             raise SystemExit(f"{name} finds a violation in a history that has none")
         told[name] = None if done is None else (done.cpu, done.megabytes)
     return told
@@ -256,7 +256,7 @@ def table_5(quick: bool) -> list[Row]:
             level = "SI" if peer.format == BINCODE else "TCC"
             progress(f"{peer.name} on {len(told)} histories")
             judged = {case: peer.judge(folder / f"{case}.{peer.format}", LIMIT) for case in told}
-            share = _share(judged, seeds, lambda _, done, peer=peer: done is not None and peer.rejects(done.output))
+            share = _share(judged, seeds, lambda _, done, peer=peer: done is not None and peer.rejects(done))
             rows.append({"checker": f"{peer.name} ({level})", **share})
     for row in rows:
         row["paper: misses"] = MISSES.get(str(row["checker"]), "")  # type: ignore[index]
