@@ -25,21 +25,23 @@ class Peer:
         return None if found.cpu >= limit - 1 or found.code not in (0, 1, 255) else found
 
 
+def _says(words: str) -> Callable[[Run], bool]:
+    return lambda done: words in done.output
+
+
 def peers() -> dict[str, Peer]:
     """Those that are given, by name."""
     found = []
     if awdit := os.environ.get("AWDIT"):
-        found.append(
-            Peer("AWDIT", TXT, lambda path: [awdit, "check", "-i", "causal", path], lambda done: "Inconsistent" in done.output)
-        )
+        found.append(Peer("AWDIT", TXT, lambda path: [awdit, "check", "-i", "causal", path], _says("Inconsistent")))
     if plume := os.environ.get("PLUME"):
         java = ["java", "-Xmx6g", "-jar", plume, "-t", "PLUME", "-i", "TCC"]
-        found.append(Peer("Plume", TXT, lambda path: [*java, path], lambda done: "TAP-" in done.output))
+        found.append(Peer("Plume", TXT, lambda path: [*java, path], _says("TAP-")))
     if jar := os.environ.get("POLYSI"):
         audit = ["java", "-Xmx6g", f"-Djava.library.path={Path(jar).parent}", "-jar", jar, "audit", "--type=dbcop"]
         # It says so on standard error, which is not kept.
         found.append(Peer("PolySI", BINCODE, lambda path: [*audit, path], lambda done: done.code == 255))
     if checker := os.environ.get("VERISTRONG"):
         strong = [checker, "--pruning", "fast", "--solver", "acyclic-minisat", "--isolation-level", "si"]
-        found.append(Peer("VeriStrong", BINCODE, lambda path: [*strong, path], lambda done: "accept: false" in done.output))
+        found.append(Peer("VeriStrong", BINCODE, lambda path: [*strong, path], _says("accept: false")))
     return {peer.name: peer for peer in found}
