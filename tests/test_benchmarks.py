@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from paths import ROOT
 
-from benchmarks import check, hot_key, measure, plot, tables, workloads
+from benchmarks import check, collect, hot_key, measure, plot, tables, workloads
 
 
 def bench(*args):
@@ -136,6 +136,16 @@ def test_the_page_of_confirmations_counts_what_came_of_predictions():
     assert "| voter | TCC | 2 | 1 | 0 | 0 | 0 | read committed | 1 / 0 / 0 | read committed | 0 / 0 / 2 |" in page
     assert "| voter | TCC | read committed | 1 | 1 | 1 / 0 / 0 |" in page
     assert "as postgresql runs it: 2 asked, 1 predicted, 1 validated" in page
+
+
+def test_the_table_of_the_collector_has_its_place():
+    rows = [
+        {"sessions": sessions, "tool": tool, "transactions/s": 1234, "CPU ms": 0.5}
+        for sessions in collect.SESSIONS
+        for tool in collect.TOOLS
+    ]
+    assert collect.table(rows).count("| 1,234 / 0.50 ") == len(rows)
+    assert all(collect.PAGE.read_text().count(mark) == 1 for mark in collect.MARKS)
 
 
 def test_earlier_work_puts_a_pivot_between_two_vulnerable_edges_to_serializable():
