@@ -100,55 +100,6 @@ def test_there_are_46_synthesis_problems():
     assert [kinds.count(kind) for kind in dict.fromkeys(kinds)] == [11, 14, 11, 10]
 
 
-def test_brute_force_makes_every_history_and_agrees_with_the_search():
-    from benchmarks.synth_brute import count, enumerate_for, histories
-    from plume_py.synth import Scope, synthesize
-
-    scope = Scope(2, 2, 2)
-    made = list(histories(scope))
-    assert len(made) == len(set(made)) == count(scope) == 330
-    for allow, forbid in (("SI", "SER"), ("TCC", "PC"), ("SER", "SI")):
-        tried = enumerate_for(allow, forbid, scope, seconds=60)
-        assert (tried.verdict == "SAT") is bool(synthesize([allow], [forbid], scope).found)
-
-
-def test_listing_3_of_isolde_is_found_again(tmp_path, monkeypatch):
-    from benchmarks.papers import isolde_runs
-
-    monkeypatch.setattr(isolde_runs, "WORK", tmp_path)
-    rows = isolde_runs.listing(quick=True)
-    assert {tuple(row.values())[1:] for row in rows[:3]} == {
-        (paper, ours) for ours, paper in isolde_runs.LISTING.items()
-    }
-    assert [row[""] for row in rows[3:]] == ["UpdateSer@none", "SI@none"]
-
-
-def test_what_isolde_solved_is_counted_by_class():
-    from benchmarks.papers.isolde import PAPER
-
-    (section,) = (section for section in PAPER.sections if section.name == "implementations")
-    same = {"class": "SAT, one form", "txns": "3", "expected": "SAT"}
-    rows = [
-        same | {"problem": "a", "implementation": "all tricks", "verdict": "SAT"},
-        same | {"problem": "b", "implementation": "all tricks", "verdict": "timeout"},
-        same | {"problem": "a", "implementation": "no learning", "verdict": "SAT"},
-    ]
-    assert [(line["class"], line["3 txns"]) for line in section.table(rows)] == [
-        ("SAT, one form (2)", "1"),
-        ("SAT, one form (1)", "1"),
-    ]
-
-
-def test_the_examples_of_isopredict_come_out_as_in_the_paper():
-    from benchmarks.papers.isopredict import LITERALS, examples
-    from benchmarks.predict import PUBLISHED
-
-    assert LITERALS.keys() == PUBLISHED.keys()
-    rows = examples(quick=True)
-    assert len(rows) == 3
-    assert all(row["paper"] == row["here"] for row in rows)
-
-
 @pytest.mark.full
 def test_strong_levels_are_measured_holding_and_broken(tmp_path):
     done = subprocess.run(
