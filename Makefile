@@ -21,7 +21,7 @@
 PYTHON ?= python3
 BENCH ?=
 # Programs of others and another checkout, to run beside ours.
-export AWDIT PLUME VERISTRONG POLYSI OLD
+export AWDIT PLUME VERISTRONG POLYSI OLD PLUME_ARTIFACT
 FUZZ ?= 600
 SOAK ?= 300
 VENV := .venv

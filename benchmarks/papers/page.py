@@ -80,8 +80,9 @@ class Paper:
     def measure(self, only: Sequence[str], quick: bool) -> None:
         """Each section that was asked for, kept as soon as it is measured."""
         for section in self.sections:
-            if not only or section.name in only:
-                save(self._results(quick) / f"{section.name}.csv", section.measure(quick))
+            rows = section.measure(quick) if not only or section.name in only else ()
+            if rows:  # none where something that is not given would be measured
+                save(self._results(quick) / f"{section.name}.csv", rows)
 
     def write(self, quick: bool) -> Path:
         """The page, from what was kept."""

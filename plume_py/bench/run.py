@@ -27,6 +27,8 @@ from plume_py.bench.points import Point
 HOLDS, BROKEN, UNDECIDED, STOPPED = "holds", "broken", "undecided", "stopped"
 # Exit codes of a check that said something about its history.
 _ANSWERED = (0, 1, 3)
+# Of a process that a signal has ended: SIGKILL, SIGXCPU.
+_ENDED = (-9, -24)
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,12 @@ class Child:
     megabytes: float
     output: bytes
     errors: str
-    stopped: bool = False
+    stopped: bool = False  # by us
+
+    @property
+    def was_ended(self) -> bool:
+        """By us, by a limit of CPU seconds, or for lack of memory."""
+        return self.stopped or self.code in _ENDED
 
 
 @dataclass(frozen=True)
@@ -80,17 +87,22 @@ def write(point: Point, path: Path) -> None:
         raise IsocheckError(_last_line(done))
 
 
-def checked(point: Point, path: Path, runs: int, timeout: float | None) -> Measured:
-    """The check of the history in ``path``: the run with the median of the CPU seconds."""
-    command = module_command("plume_py", "check", str(path), *point.check, "--format", "json", "--quiet")
-    first = child(command, timeout)
-    found = [first] if first.stopped else [child(command, timeout) for _ in range(runs)]
+def checked(
+    point: Point, path: Path, runs: int, timeout: float | None, before: Sequence[str] = (), warm: bool = False
+) -> Measured:
+    """The check of the history in ``path``: the run with the median of the CPU seconds.
+
+    ``before``: a program that starts it, as ``prlimit``; ``warm``: its kernels are known to be compiled.
+    """
+    command = [*before, *module_command("plume_py", "check", str(path), *point.check, "--format", "json", "--quiet")]
+    first = None if warm else child(command, timeout)
+    found = [first] if first is not None and first.was_ended else [child(command, timeout) for _ in range(runs)]
     middle = median_low(each.cpu for each in found)
     return _measured(point, next(each for each in found if each.cpu == middle))
 
 
 def _measured(point: Point, done: Child) -> Measured:
-    if done.stopped:
+    if done.was_ended:
         return Measured(point, STOPPED, done.seconds, done.cpu, done.megabytes)
     try:
         if done.code not in _ANSWERED:
