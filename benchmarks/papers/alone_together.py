@@ -128,7 +128,7 @@ def vectors(quick: bool) -> list[Row]:
         progress(f"{app} on {kind}, all levels")
         load_of = Load(seconds=0.5 if quick else words.SECONDS)
         version, found = sanity(load(app), kind, given, told, load_of, True, lambda outcome, standing: None)
-        rows.append({"server": version.split(" (")[0], **_counts(found)})
+        rows.append({"server": version.split(" (")[0].split("-")[0], **_counts(found)})
     return rows
 
 
