@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from paths import ROOT
 
-from benchmarks import check, hot_key, measure, plot, tables, workloads
+from benchmarks import check, collect, hot_key, measure, plot, tables, workloads
 
 
 def bench(*args):
@@ -100,55 +100,6 @@ def test_there_are_46_synthesis_problems():
     assert [kinds.count(kind) for kind in dict.fromkeys(kinds)] == [11, 14, 11, 10]
 
 
-def test_brute_force_makes_every_history_and_agrees_with_the_search():
-    from benchmarks.synth_brute import count, enumerate_for, histories
-    from plume_py.synth import Scope, synthesize
-
-    scope = Scope(2, 2, 2)
-    made = list(histories(scope))
-    assert len(made) == len(set(made)) == count(scope) == 330
-    for allow, forbid in (("SI", "SER"), ("TCC", "PC"), ("SER", "SI")):
-        tried = enumerate_for(allow, forbid, scope, seconds=60)
-        assert (tried.verdict == "SAT") is bool(synthesize([allow], [forbid], scope).found)
-
-
-def test_listing_3_of_isolde_is_found_again(tmp_path, monkeypatch):
-    from benchmarks.papers import isolde_runs
-
-    monkeypatch.setattr(isolde_runs, "WORK", tmp_path)
-    rows = isolde_runs.listing(quick=True)
-    assert {tuple(row.values())[1:] for row in rows[:3]} == {
-        (paper, ours) for ours, paper in isolde_runs.LISTING.items()
-    }
-    assert [row[""] for row in rows[3:]] == ["UpdateSer@none", "SI@none"]
-
-
-def test_what_isolde_solved_is_counted_by_class():
-    from benchmarks.papers.isolde import PAPER
-
-    (section,) = (section for section in PAPER.sections if section.name == "implementations")
-    same = {"class": "SAT, one form", "txns": "3", "expected": "SAT"}
-    rows = [
-        same | {"problem": "a", "implementation": "all tricks", "verdict": "SAT"},
-        same | {"problem": "b", "implementation": "all tricks", "verdict": "timeout"},
-        same | {"problem": "a", "implementation": "no learning", "verdict": "SAT"},
-    ]
-    assert [(line["class"], line["3 txns"]) for line in section.table(rows)] == [
-        ("SAT, one form (2)", "1"),
-        ("SAT, one form (1)", "1"),
-    ]
-
-
-def test_the_examples_of_isopredict_come_out_as_in_the_paper():
-    from benchmarks.papers.isopredict import LITERALS, examples
-    from benchmarks.predict import PUBLISHED
-
-    assert LITERALS.keys() == PUBLISHED.keys()
-    rows = examples(quick=True)
-    assert len(rows) == 3
-    assert all(row["paper"] == row["here"] for row in rows)
-
-
 @pytest.mark.full
 def test_strong_levels_are_measured_holding_and_broken(tmp_path):
     done = subprocess.run(
@@ -185,6 +136,16 @@ def test_the_page_of_confirmations_counts_what_came_of_predictions():
     assert "| voter | TCC | 2 | 1 | 0 | 0 | 0 | read committed | 1 / 0 / 0 | read committed | 0 / 0 / 2 |" in page
     assert "| voter | TCC | read committed | 1 | 1 | 1 / 0 / 0 |" in page
     assert "as postgresql runs it: 2 asked, 1 predicted, 1 validated" in page
+
+
+def test_the_table_of_the_collector_has_its_place():
+    rows = [
+        {"sessions": sessions, "tool": tool, "transactions/s": 1234, "CPU ms": 0.5}
+        for sessions in collect.SESSIONS
+        for tool in collect.TOOLS
+    ]
+    assert collect.table(rows).count("| 1,234 / 0.50 ") == len(rows)
+    assert all(collect.PAGE.read_text().count(mark) == 1 for mark in collect.MARKS)
 
 
 def test_earlier_work_puts_a_pivot_between_two_vulnerable_edges_to_serializable():

@@ -30,7 +30,7 @@ PROGRAMS = (
     "tpcc_lite",
 )
 SERIAL = ("courseware", "bank", "withdrawal", "savings", "doctors", "counters")
-SECONDS = "0.6"
+SECONDS = 1.0
 
 ABOUT_TPCC = """\
 The levels that ACIDifier finds for TPC-C's transactions with four of the standard's consistency conditions: I1, a
@@ -62,13 +62,13 @@ takes minutes."""
 ABOUT_VECTORS = """\
 To check its table, the paper ran TPC-C with 10 warehouses of 10 districts of 3,000 customers at all 3^5 = 243 mixes
 of levels, and 171 violated an invariant; the levels of table 1 did not. It does not say on which of the two servers.
-Here: six clients on few rows, 0.6 seconds for each mix (so that each collision is likely), the invariant evaluated
+Here: six clients on few rows, one second for each mix (so that each collision is likely), the invariant evaluated
 after each quarter of a second."""
 DIFFERS_VECTORS = """\
 No mix that is found safe was violated. If table 1 is right, 2·2·3·3·3 = 108 mixes must hold on PostgreSQL and 27 on
 MySQL, so at most 135 and 216 can be violated: the paper's 171 fits MySQL alone, or both together. Of the mixes that
-are found unsafe some do not show it in 0.6 seconds; all of these have only `delivery` too low, and in six seconds
-each they did (infer.md). I1 to I6 are evaluated, the paper's were I1 to I4."""
+are found unsafe some do not show it in a second; all of these have only `delivery` too low, and in six seconds each
+they did (infer.md). I1 to I6 are evaluated, the paper's were I1 to I4."""
 ABOUT_TABLE = """\
 The paper's section 3 gives levels as pairs of predicates: RC is (true, true), MySQL's RR (snapshot, true), SI
 (snapshot, no write conflict), SER (snapshot, snapshot). Its figures 3 and 9 and its repository have more examples.

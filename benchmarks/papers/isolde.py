@@ -155,7 +155,8 @@ PLOTS = (
 INTRO = """\
 What *Reasoning about Transactional Isolation Levels with Isolde* (Barros, Kang, Cunha, Pereira; arXiv 2604.00159)
 found and measured, by `isocheck synth` ([synth.md](../synth.md)). The paper's CC is called TCC here; `@vis` is the
-framework of Cerone and others, a name without it that of Biswas and Enea. Seconds are processor time of one process."""
+framework of Cerone and others, a name without it that of Biswas and Enea. Seconds are processor time of one process.
+All of it takes a quarter of an hour of one core."""
 
 FINDINGS_PAPER = """\
 Section 3: Plume's patterns compared with the axioms, the two frameworks compared level by level, the read-only

@@ -18,8 +18,8 @@ def in_words(speed: Speed) -> Iterator[tuple[str, str]]:
     due = f"; counted from when they were due, {spell(speed.asked)} per second" if speed.asked else ""
     yield (
         "latency",
-        f"median {spell(whole.median)} ms, 95 % {spell(whole.p95)} ms, 99 % {spell(whole.p99)} ms,"
-        f" longest {spell(whole.longest)} ms{due}",
+        f"median {_time(whole.median)}, 95 % {_time(whole.p95)}, 99 % {_time(whole.p99)},"
+        f" longest {_time(whole.longest)}{due}",
     )
     if len(speed.stretches) < 2:
         return
@@ -28,8 +28,12 @@ def in_words(speed: Speed) -> Iterator[tuple[str, str]]:
     yield (
         "over time",
         f"in each {spell(speed.stretches[0].seconds)} s from {min(rates):,.0f} to {max(rates):,.0f} committed/s,"
-        f" 99 % from {spell(min(tails))} to {spell(max(tails))} ms",
+        f" 99 % from {_time(min(tails))} to {_time(max(tails))}",
     )
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.3g} ms" if milliseconds < 999.5 else f"{milliseconds / 1000:.3g} s"
 
 
 def plain(speed: Speed) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def test_whoever_is_not_given_is_left_out(monkeypatch):
 
 
 def test_whoever_says_nothing_in_time_has_no_answer(tmp_path):
-    busy = Peer("busy", "txt", lambda path: ["python3", "-c", "while True: pass"], lambda out: True)
+    busy = Peer("busy", "txt", lambda path: ["python3", "-c", "while True: pass"], lambda done: True)
     assert busy.judge(tmp_path / "x.txt", 1) is None
 
 
