@@ -26,7 +26,9 @@ class Peer:
 
     def judge(self, path: Path, limit: int) -> Run | None:
         """One run, ended after ``limit`` CPU seconds; None if it was."""
-        found = run(["prlimit", f"--cpu={limit}", *self.command, str(path)], expect=range(-64, 256))
+        # Some speak on standard error.
+        both = ["sh", "-c", 'exec "$@" 2>&1', "sh", *self.command, str(path)]
+        found = run(["prlimit", f"--cpu={limit}", *both], expect=range(-64, 256))
         return None if found.cpu >= limit - 1 or found.code not in (0, 1, 255) else found
 
 
@@ -39,7 +41,7 @@ def peers() -> dict[str, Peer]:
         found.append(Peer("Plume", "TCC", TXT, ("java", "-Xmx6g", "-jar", plume, "-t", "PLUME", "-i", "TCC"), "TAP-"))
     if jar := os.environ.get("POLYSI"):
         java = ("java", "-Xmx6g", f"-Djava.library.path={Path(jar).parent}", "-jar", jar)
-        found.append(Peer("PolySI", "SI", TXT, (*java, "audit", "--type=text"), "REJECT"))
+        found.append(Peer("PolySI", "SI", BINCODE, (*java, "audit", "--type=dbcop"), "REJECT"))
     if checker := os.environ.get("VERISTRONG"):
         strong = (checker, "--pruning", "fast", "--solver", "acyclic-minisat", "--isolation-level", "si")
         found.append(Peer("VeriStrong", "SI", BINCODE, strong, "accept: false"))
