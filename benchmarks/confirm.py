@@ -1,9 +1,9 @@
 """Predictions on real databases: level by level and program by program, what was predicted, and what came of it.
 
-``python -m benchmarks.confirm [--seeds N] [--only PROGRAM] [--quick]`` starts a private PostgreSQL and MariaDB
-and writes results/confirm.md. Of each seed a serial run of 3 sessions of 4 transactions is observed; from it one
-prediction is asked for at each level and with each boundary, as the level is defined, and as each of the databases runs
-it. Each is replayed on the store of its level, and tried on the databases at the setting that matches the level.
+``python -m benchmarks.confirm [--seeds N] [--minutes M] [--only PROGRAM] [--quick]`` starts a private PostgreSQL and
+MariaDB and writes results/confirm.md. Of each seed a serial run of 3 sessions of 4 transactions is observed; from it
+one prediction is asked for at each level and with each boundary, as the level is defined, and as each of the databases
+runs it. Each is replayed on the store of its level, and tried on the databases at the setting that matches the level.
 """
 
 import argparse
@@ -143,6 +143,7 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="No more seeds are begun after that.")
     parser.add_argument("--only", default="")
     parser.add_argument("--quick", action="store_true", help="One seed; the page is printed, not kept.")
     args = parser.parse_args()
@@ -156,6 +157,8 @@ def main() -> None:
         trials = {name: Trial(adapter, scratch.path, Limits(), attempts=1) for name, adapter in adapters.items()}
         counts: Counts = {}
         for seed in range(seeds):  # what there is so far is kept after each
+            if seed and time.monotonic() - begin > 60 * args.minutes:
+                break
             measure(trials, names, seed, counts)
             text = page(counts, versions, seed + 1, time.monotonic() - begin)
             if not (args.quick or args.only):

@@ -34,6 +34,8 @@ Where a promise is broken:
 - Galera, SERIALIZABLE: locks are taken on one node; between nodes only what was written is compared.
 - PostgreSQL with standbys: commits do not wait for standbys here, so a session that moves from one to the other misses
   its own past; and a standby has no SERIALIZABLE.
+- Firebird, SNAPSHOT TABLE STABILITY: a table is locked when a transaction first uses it, but reads show the snapshot
+  from its beginning, so two transactions can each overwrite what the other one has read.
 - Redis, WATCH: the replica is behind. MULTI: nothing is watched, so a client that looks at a list to which it has just
   appended shows its element where it need not end up.
 """
@@ -43,18 +45,24 @@ def main() -> None:
     """Copy and write."""
     folder, command = Path(sys.argv[1]), " ".join(sys.argv[2:])
     table = (folder / "matrix.md").read_text()
+    files = {match[0]: match[1] for match in re.finditer(r"(\w+):///\S+", table)}
     shutil.rmtree(PICTURES, ignore_errors=True)
     PICTURES.mkdir(parents=True)
 
     def copied(link: re.Match[str]) -> str:
         source = folder / link[1]
-        target = PICTURES / f"{source.parent.name}{source.name[source.name.index('.jsonl-') + 15 :]}"
+        name = f"{source.parent.name}{source.name[source.name.index('.jsonl-') + 15 :]}"
         # A picture says which file it is of; the folder is of no use to others.
         drawn = source.read_text().replace(f"{folder}/".replace("-", "&#45;"), "")
-        target.write_text(drawn)
-        return f"](pictures/matrix/{target.name})"
+        for address, scheme in files.items():
+            slug = re.sub(r"\W", "-", address)
+            name, drawn = name.replace(slug, scheme), drawn.replace(slug.replace("-", "&#45;"), scheme)
+        (PICTURES / name).write_text(drawn)
+        return f"](pictures/matrix/{name})"
 
     linked = re.sub(r"\]\(<([^>]*)>\)", copied, table)
+    for address, scheme in files.items():  # where a file was is of no use to others
+        linked = linked.replace(address, f"{scheme}:///file")
     (HERE / "docs" / "matrix.md").write_text(PAGE.format(command=command, table=linked))
 
 

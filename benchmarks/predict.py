@@ -94,12 +94,14 @@ def strategy_row(name: str, transactions: int, level: str, strategy: str, seeds:
     """One strategy on all seeds."""
     boundary, exact = STRATEGIES[strategy]
     counts: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
     generate, solve, longest = [], [], {"generate": 0.0, "solve": 0.0}
     for seed in range(seeds):
         workload = SeededProgram(program(name), seed, 3, transactions)
         observed = observed_run(workload)
         outcome = predict(observed, level, boundary=boundary, exact=exact)
         counts[{True: "none", False: "predicted", None: "undecided"}[outcome.ok]] += 1
+        sizes.update(outcome.sizes)
         generate.append(outcome.cpu_seconds["generate"])
         solve.append(outcome.cpu_seconds["solve"])
         longest = {phase: max(seconds, outcome.seconds[phase]) for phase, seconds in longest.items()}
@@ -121,6 +123,8 @@ def strategy_row(name: str, transactions: int, level: str, strategy: str, seeds:
         "solve": sum(solve) / seeds,
         "most ": max(solve),
         "elapsed ": longest["solve"],
+        "variables": round(sizes["variables"] / seeds),
+        "clauses": round(sizes["clauses"] / seeds),
         **dict(zip(("published", "true", "div", "gen s", "sol s"), published, strict=True)),
     }
 

@@ -9,7 +9,8 @@ import argparse
 import math
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -71,8 +72,8 @@ def _limited(command: list[str], bounded: bool = True) -> Run | None:
     return None if found.cpu > LIMIT - 1 or found.code in (*ENDED, 134, -6) else found
 
 
-def measure(sizes: tuple[int, ...], runs: int) -> list[Row]:
-    """One row per case, who was asked, and how it grew."""
+def measure(sizes: tuple[int, ...], runs: int, keep: Callable[[Sequence[Row]], None]) -> list[Row]:
+    """One row per case, who was asked, and how it grew; ``keep`` is given what is there after each case."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="isocheck-peers-") as name:
         who = judges(Path(name))
@@ -81,6 +82,7 @@ def measure(sizes: tuple[int, ...], runs: int) -> list[Row]:
                 for made in MADE:
                     progress(f"{distribution}, made at {made}, judged at {level}")
                     rows += _rows((distribution, made, level), who, sizes, runs)
+                    keep(rows)
     return rows
 
 
@@ -122,10 +124,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes and one run; writes nothing")
     parser.add_argument("--runs", type=int, default=3, help="how often isocheck is measured; others once")
     args = parser.parse_args()
-    rows = measure(*((QUICK_SIZES, 1) if args.quick else (SIZES, args.runs)))
+    if args.quick:
+        rows = measure(QUICK_SIZES, 1, lambda _: None)
+    else:  # it takes an hour or more
+        rows = measure(SIZES, args.runs, partial(save, HERE / "benchmarks" / "results" / "strong-peers.csv"))
     show("Strong levels beside others: CPU seconds by transactions", rows)
-    if not args.quick:
-        save(HERE / "benchmarks" / "results" / "strong-peers.csv", rows)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -67,24 +68,32 @@ def seconds(package: str, levels: str, problem: tuple[str, str], txns: int, most
     return used if ended.returncode == 0 and used <= most else None
 
 
+def largest(
+    package: str, most: float, problems: Sequence[tuple[str, str]] = PROBLEMS
+) -> Iterator[tuple[tuple[str, str], int, float]]:
+    """Each problem, the largest size that was searched within the time, and what that took."""
+    with tempfile.TemporaryDirectory() as folder:
+        levels = Path(folder) / "levels.py"
+        levels.write_text(LEVELS)
+        for problem in problems:
+            best = (0, 0.0)
+            for txns in SIZES:
+                used = seconds(package, str(levels), problem, txns, most)
+                if used is None:
+                    break
+                best = txns, used
+            yield problem, *best
+
+
 def main() -> None:
-    """A line per problem: the largest size, and what it took."""
+    """A line per problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--package", default=str(ROOT))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        levels = Path(folder) / "levels.py"
-        levels.write_text(LEVELS)
-        print(f"| allowed by | forbidden by | transactions in {options.seconds:g} s | s |\n|---|---|---|---|")
-        for problem in PROBLEMS:
-            best = (0, 0.0)
-            for txns in SIZES:
-                used = seconds(options.package, str(levels), problem, txns, options.seconds)
-                if used is None:
-                    break
-                best = txns, used
-            print(f"| {problem[0]} | {problem[1]} | {best[0]} | {best[1]:.1f} |", flush=True)
+    print(f"| allowed by | forbidden by | transactions in {options.seconds:g} s | s |\n|---|---|---|---|")
+    for problem, size, used in largest(options.package, options.seconds):
+        print(f"| {problem[0]} | {problem[1]} | {size} | {used:.1f} |", flush=True)
 
 
 if __name__ == "__main__":

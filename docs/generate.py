@@ -11,7 +11,7 @@ import plume_py
 from plume_py.allocate.catalogue import CATALOGUES
 from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
-from plume_py.levels.databases import DATABASES, MYSQL, POSTGRESQL, SQLITE, Database, Setting
+from plume_py.levels.databases import MYSQL, POSTGRESQL, SQLITE, Database, Setting
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
 from plume_py.levels.stores import ALL, DUCKDB, ETCD, FIREBIRD, REDIS, SQLALCHEMY
 from plume_py.report.dot import render as render_picture
@@ -243,7 +243,7 @@ def catalogues_table() -> str:
     rows = ["| catalogue | levels | taken into account |\n|---|---|---|\n"]
     for catalogue in CATALOGUES.values():
         levels = ", ".join(
-            level if spelled == level else f"{spelled} ({_counted_on(DATABASES[catalogue.name][spelled])})"
+            level if spelled == level else f"{spelled} ({_counted_on(ALL[catalogue.name][spelled])})"
             for level, spelled in catalogue.levels.items()
         )
         rows.append(f"| {catalogue.name} | {levels} | {catalogue.note} |\n")

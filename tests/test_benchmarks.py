@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from paths import ROOT
 
-from benchmarks import check, hot_key, measure, plot, tables, workloads
+from benchmarks import check, collect, hot_key, measure, plot, tables, workloads
 
 
 def bench(*args):
@@ -100,6 +100,7 @@ def test_there_are_46_synthesis_problems():
     assert [kinds.count(kind) for kind in dict.fromkeys(kinds)] == [11, 14, 11, 10]
 
 
+@pytest.mark.full
 def test_strong_levels_are_measured_holding_and_broken(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.strong_made", "--quick", "--only", "zipfian", "--results", str(tmp_path)],
@@ -135,3 +136,58 @@ def test_the_page_of_confirmations_counts_what_came_of_predictions():
     assert "| voter | TCC | 2 | 1 | 0 | 0 | 0 | read committed | 1 / 0 / 0 | read committed | 0 / 0 / 2 |" in page
     assert "| voter | TCC | read committed | 1 | 1 | 1 / 0 / 0 |" in page
     assert "as postgresql runs it: 2 asked, 1 predicted, 1 validated" in page
+
+
+def test_the_table_of_the_collector_has_its_place():
+    rows = [
+        {"sessions": sessions, "tool": tool, "transactions/s": 1234, "CPU ms": 0.5}
+        for sessions in collect.SESSIONS
+        for tool in collect.TOOLS
+    ]
+    assert collect.table(rows).count("| 1,234 / 0.50 ") == len(rows)
+    assert all(collect.PAGE.read_text().count(mark) == 1 for mark in collect.MARKS)
+
+
+def test_earlier_work_puts_a_pivot_between_two_vulnerable_edges_to_serializable():
+    from benchmarks.papers import mixiso
+
+    workload = mixiso._figure5_workload()
+    found = dict(zip([i.program for i in workload.instances], mixiso.two_vulnerable_edges(workload), strict=True))
+    assert found == {i.program: "SER" if i.program == "WriteCheck" else "SI" for i in workload.instances}
+
+
+def test_examples_of_the_papers_come_out_as_printed():
+    from benchmarks.papers import mixiso
+
+    rows = {row["example"]: row["here"] for row in mixiso.examples(quick=True)}
+    assert any("form π4" in here for name, here in rows.items() if "6.17" in name)
+    assert any("NonRepeatableRead" in here for name, here in rows.items() if "E.1" in name)
+
+
+@pytest.mark.parametrize(("name", "module"), [("mixiso", "mixiso"), ("alone-together", "alone_together")])
+def test_a_paper_has_its_words_and_each_section_a_name(name, module):
+    from importlib import import_module
+
+    paper = import_module(f"benchmarks.papers.{module}").PAPER
+    assert paper.name == name
+    names = [section.name for section in paper.sections]
+    assert len(set(names)) == len(names)
+    assert all(section.paper.strip() and section.differs.strip() for section in paper.sections)
+
+
+def test_levels_for_a_server_are_those_that_it_offers():
+    from benchmarks.mixed_throughput import Trial, levels_for
+
+    workload = Trial("smallbank", 5, 4, 0.0, 10).workload(1)
+    assert set(levels_for(workload, "ser")) == {"SER"}
+    assert "RC" not in levels_for(workload, "si-ser")
+    assert "RC" in levels_for(workload, "allocated")
+
+
+@pytest.mark.full
+def test_workloads_run_on_a_real_server_and_give_serializable_histories():
+    from benchmarks.mixed_throughput import ALLOCATIONS, Trial, measured
+
+    rows = list(measured([Trial("courseware", 5, 4, 0.001, 10)], 1))
+    assert [row["allocation"] for row in rows] == list(ALLOCATIONS)
+    assert all(row["runs not serializable"] == "0 of 1" and row["transactions/s"] > 0 for row in rows)

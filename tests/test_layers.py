@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,14 @@ def modules():
 NAMES = {name for name, _ in modules()}
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 def imports(path):
     """Every module of ours that a module imports, wherever in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "plume_py")
         elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "plume_py":
@@ -69,6 +75,7 @@ def imports(path):
                 yield whole if whole in NAMES else node.module
 
 
+@cache
 def edges():
     return {(name, target) for name, path in modules() for target in imports(path)}
 
@@ -110,7 +117,7 @@ def compares_sessions(node):
 def test_session_order_is_asked_in_one_place():
     """Of ``session_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
     checking = [(name, path) for name, path in modules() if package(name) == "checking"]
-    found = {name for name, path in checking if any(map(compares_sessions, ast.walk(ast.parse(path.read_text()))))}
+    found = {name for name, path in checking if any(map(compares_sessions, ast.walk(parsed(path))))}
     found -= {"plume_py.checking.worth.conflicts"}  # it asks who is the same client, and for no order
     assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
 
@@ -165,7 +172,7 @@ def test_levels_are_named_in_few_places():
     naming = {
         name.removeprefix("plume_py.")
         for name, path in modules()
-        if any(word in LEVEL_NAMES for word in words(ast.parse(path.read_text())))
+        if any(word in LEVEL_NAMES for word in words(parsed(path)))
     }
     assert naming == set(MAY_NAME_A_LEVEL)
 

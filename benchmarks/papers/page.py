@@ -62,6 +62,9 @@ class Section:
     differs: str
     plots: Sequence[Plot] = field(default_factory=tuple)
     shown: Sequence[str] = ()  # the columns of the table; all if none is named
+    table: Callable[[Sequence[dict[str, str]]], Sequence[dict[str, str]]] = field(
+        default=lambda rows: rows
+    )  # what is shown of the rows, where they are too many
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,7 @@ class Paper:
 
     def _section(self, section: Section, docs: Path, quick: bool) -> str:
         rows = read(self._results(quick) / f"{section.name}.csv")
-        shown = [{name: row[name] for name in section.shown or row} for row in rows]
+        shown = [{name: row[name] for name in section.shown or row} for row in section.table(rows)]
         found = [plain(shown) if shown else "Not measured yet."]
         found += [self._plot(section, plot, rows, docs) for plot in section.plots if rows]
         return SECTION.format(

@@ -1,4 +1,4 @@
-"""What database engines offer per transaction, and which mixes of it can be relied on: rows of levels/databases.py.
+"""What engines offer per transaction, and which mixes of it can be relied on: rows of levels.databases and stores.
 
 A catalogue lists levels from the cheapest on, with the engine's own names. ``mixiso`` is the theory: any mix of levels.
 The engines differ from it in what a setting promises when others run below it, or to those who write.
@@ -11,7 +11,8 @@ from functools import cached_property, partial
 from plume_py.allocate.space import Space
 from plume_py.base.errors import IsocheckError
 from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, sees
-from plume_py.levels.databases import DATABASES, Database
+from plume_py.levels.databases import Database
+from plume_py.levels.stores import ALL
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 # Each level costs more than those before it; the weakest one is not for nothing.
@@ -89,7 +90,7 @@ def _catalogue(database: Database) -> Catalogue:
     )
 
 
-CATALOGUES = {database.name: _catalogue(database) for database in DATABASES.values() if database.note}
+CATALOGUES = {database.name: _catalogue(database) for database in ALL.values() if database.note}
 
 
 def allocate(

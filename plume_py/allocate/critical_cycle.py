@@ -11,6 +11,16 @@ from plume_py.allocate.workload import Workload
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import History
+from plume_py.levels import sees
+from plume_py.levels.table import AT_COMMIT, PREFIX, WRITERS
+
+# MixIso's forms of critical cycles (theorems 6.7 and 6.16), by what the level of the pivot P2 sees.
+FORMS = (
+    (PREFIX | WRITERS, "4", "a pivot at SI, with RW before and after it"),
+    (PREFIX, "3", "a pivot at PC, with WW or RW before it and RW after it"),
+    (WRITERS, "2", "a pivot at PSI, and RW after it to one that shares no written cell"),
+    (AT_COMMIT, "1", "a pivot at RA or TCC, and RW after it"),
+)
 
 # Seconds for the search of one history; the allocation itself does not wait for more.
 PATIENCE = 10.0
@@ -26,6 +36,19 @@ class CriticalCycle:
     cycle: Cycle  # numbers are those of ``workload``
     history: History | None
     decided: bool  # did the search for a history go through all runs?
+
+    @property
+    def form(self) -> tuple[str, str]:
+        """What MixIso calls it, and what that says: σ1 to σ4 of a workload, π1 to π4 where a history shows it.
+
+        It has no name for cycles with session order in them, nor at READ COMMITTED.
+        """
+        if any(edge.relation in ("SO", "session") for edge in self.cycle.edges):
+            return "", "session order is part of it, which these leave out"
+        for bits, number, meaning in FORMS:
+            if sees(self.level) & bits == bits:
+                return ("σ" if self.history is None else "π") + number, meaning
+        return "", "they do not have READ COMMITTED"
 
     def words(self) -> list[str]:
         """The cycle, an edge per line."""

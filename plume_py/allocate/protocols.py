@@ -107,7 +107,8 @@ class SiS2pl:
     """SI by snapshots with first-committer-wins, SER by strict two-phase locking with deferred updates."""
 
     name, levels = "si-s2pl", levels_that_see(PREFIX | WRITERS)
-    bugs = ("unlock-early", "no-conflict-check")
+    bugs = ("unlock-early", "no-conflict-check", "early-timestamp")
+    locks = True
 
     def __init__(self, store: VersionStore, bug: str = "") -> None:
         self.store, self.bug = store, bug
@@ -134,6 +135,8 @@ class SiS2pl:
 
     def commit(self, txn: Running) -> Steps:
         """Lock what is written, look for conflicts, install, unlock."""
+        if self.bug == "early-timestamp":  # MixIso's example E.1
+            txn.commit = self.store.tick()
         for key in sorted(txn.buffer):
             yield from self.store.own(txn, key)
         if self.bug == "unlock-early":
@@ -144,7 +147,7 @@ class SiS2pl:
         else:
             yield WORK
             self._judge(txn)
-            txn.commit = self.store.tick()
+            txn.commit = txn.commit or self.store.tick()
         self.store.install(txn)
         self.store.release(txn)
 
@@ -159,6 +162,7 @@ class PcSiSer:
 
     name, levels = "pc-si-ser", levels_that_see(PREFIX)
     bugs = ("no-conflict-check", "no-read-check", "late-install")
+    locks = False
 
     def __init__(self, store: VersionStore, bug: str = "") -> None:
         self.store, self.bug = store, bug

@@ -97,6 +97,8 @@ def critical_text(critical: CriticalCycle) -> Iterator[str]:
     """The cycle, and the history if there is one."""
     for line in critical.words():
         yield f"    {display(line, 200)}"
+    name, meaning = critical.form
+    yield f"  {f'form {name}' if name else 'none'} of MixIso's: {meaning}"
     if critical.history is not None:
         yield "  as in this history, which keeps the levels and is not serializable:"
         yield from history_lines(critical.history)
@@ -188,7 +190,7 @@ def _critical_cycle(critical: CriticalCycle | None) -> dict[str, Any] | None:
         {"from": names[e.source], "to": names[e.target], "relation": e.relation, "cell": e.cell}
         for e in critical.cycle.edges
     ]
-    return {"level": critical.level, "cycle": cycle, **_history(critical.history)}
+    return {"level": critical.level, "form": critical.form[0] or None, "cycle": cycle, **_history(critical.history)}
 
 
 def _history(history: History | None) -> dict[str, Any]:

@@ -2,17 +2,19 @@
 
 import heapq
 import random
+from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from plume_py.allocate.costs import USUAL, Costs
 from plume_py.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, VersionStore
 from plume_py.allocate.workload import Instance, Workload
 from plume_py.base.errors import IsocheckError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
 
-# A lock that is in the way is looked at again after so long.
+# What is in the way is looked at again after so long.
 PATIENCE = 0.001
 # A conditional access happens in half of the cases.
 HAPPENS = 0.5
@@ -37,15 +39,14 @@ class SimulatedRun:
 
 @dataclass
 class Simulation:
-    """Sessions that run instances one after the other; each operation takes ``low`` to ``high`` seconds."""
+    """Sessions that run instances one after the other; ``costs`` says how long that takes."""
 
     protocol: str
     levels: Sequence[str]
     workload: Workload
     seed: int = 0
     bug: str = ""
-    low: float = 0.030
-    high: float = 0.050
+    costs: Costs = USUAL
     now: float = 0.0
     latencies: list[float] = field(default_factory=list)
 
@@ -56,12 +57,18 @@ class Simulation:
             raise IsocheckError(f"{self.protocol} has no {wrong[0]}; it runs {', '.join(kind.levels)}")
         if self.bug and self.bug not in kind.bugs:
             raise IsocheckError(f"{self.protocol} has no bug {self.bug!r}; choose {', '.join(kind.bugs)}")
+        if self.costs.waiting and kind.locks:
+            raise IsocheckError(
+                f"{self.protocol} has locks that readers wait for; waiting=true is for protocols without"
+            )
         self.random = random.Random(self.seed)
         self.store = VersionStore()
         self.rules: Protocol = kind(self.store, self.bug)
         self.builder = HistoryBuilder(initial=0)
         self.values, self.ages = count(1), count()
         self.aborted = 0
+        self.committing = Counter[str]()  # keys that somebody is about to write
+        self.section: Running | None = None  # who is in the critical section
 
     def run(self) -> SimulatedRun:
         """To the end of all sessions."""
@@ -88,17 +95,18 @@ class Simulation:
                     break
                 if attempt == MOST_RETRIES:
                     raise IsocheckError(f"{self.workload.instances[i].name} was aborted {attempt} times in a row")
-                yield self._latency()
+                yield self._trips(1)
             self.latencies.append(self.now - begun)
 
     def _attempt(self, session: int, txn: Running, instance: Instance, attempt: int) -> Generator[float, None, bool]:
         """One try; did it commit?"""
         ops: list[tuple[str, str, int]] = []
+        yield self._trips(self.costs.begin)
         self.rules.begin(txn)
         status = "committed"
         try:
-            yield from self._work(txn, instance, ops)
-            yield from self._timed(self.rules.commit(txn))
+            yield from self._work(session, txn, instance, ops)
+            yield from self._commit(session, txn)
         except AbortedError:
             status = "aborted"
             self.store.release(txn)
@@ -107,21 +115,41 @@ class Simulation:
         self.builder.add(session, ops, status=status, level=txn.level, id=name)
         return status == "committed"
 
-    def _work(self, txn: Running, instance: Instance, ops: list[tuple[str, str, int]]) -> Iterator[float]:
+    def _work(self, session: int, txn: Running, instance: Instance, ops: list[tuple[str, str, int]]) -> Iterator[float]:
         for access in instance.accesses:
             if access.conditional and self.random.random() >= HAPPENS:
                 continue
+            key, remote = access.cell, self.costs.is_remote(session, access.cell)
             if access.reads:
-                yield from self._timed(self.rules.read(txn, access.cell))
-                ops.append(("r", access.cell, txn.buffer.get(access.cell, txn.reads.get(access.cell, 0))))
+                while self.costs.waiting and self.committing[key]:
+                    yield PATIENCE
+                yield from self._timed(self.rules.read(txn, key), remote)
+                ops.append(("r", key, txn.buffer.get(key, txn.reads.get(key, 0))))
             if access.writes:
                 value = next(self.values)
-                yield from self._timed(self.rules.write(txn, access.cell, value))
-                ops.append(("w", access.cell, value))
+                yield from self._timed(self.rules.write(txn, key, value), remote)
+                ops.append(("w", key, value))
 
-    def _timed(self, steps: Steps) -> Iterator[float]:
+    def _commit(self, session: int, txn: Running) -> Iterator[float]:
+        """Ask whoever has to be asked, then commit; at some levels nobody else may be at it meanwhile."""
+        trips = self.costs.validation_trips(session, txn.level, txn.reads, txn.buffer)
+        while txn.level in self.costs.exclusive and self.section is not None:
+            yield PATIENCE
+        if txn.level in self.costs.exclusive:
+            self.section = txn
+        self.committing.update(txn.buffer.keys())
+        try:
+            if trips:
+                yield self._trips(trips)
+            yield from self._timed(self.rules.commit(txn), self.costs.commit)
+        finally:
+            self.committing.subtract(txn.buffer.keys())
+            if self.section is txn:
+                self.section = None
+
+    def _timed(self, steps: Steps, trips: int) -> Iterator[float]:
         for step in steps:
-            yield self._latency() if step == WORK else PATIENCE
+            yield PATIENCE if step != WORK else self._trips(trips) if trips else self.costs.local
 
-    def _latency(self) -> float:
-        return self.random.uniform(self.low, self.high)
+    def _trips(self, number: int) -> float:
+        return sum(self.random.uniform(self.costs.low, self.costs.high) for _ in range(number))

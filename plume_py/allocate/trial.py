@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from plume_py.allocate.catalogue import Catalogue, allocate
+from plume_py.allocate.costs import USUAL, Costs
 from plume_py.allocate.protocols import PROTOCOLS
 from plume_py.allocate.simulate import SimulatedRun, Simulation
 from plume_py.allocate.space import of_instances
@@ -56,6 +57,7 @@ def trials(
     *,
     seed: int = 0,
     bug: str = "",
+    costs: Costs = USUAL,
     limits: Limits | None = None,
 ) -> Iterator[Trial]:
     """So many runs with seeds from ``seed`` on, up to a LimitError.
@@ -67,7 +69,7 @@ def trials(
     for run in range(runs):
         limits.check()
         levels = levels_for(workload, protocol, allocation, seed + run)
-        outcome = Simulation(protocol, levels, workload, seed + run, bug).run()
+        outcome = Simulation(protocol, levels, workload, seed + run, bug, costs).run()
         name = f"{protocol}, seed {seed + run}"
         yield Trial(outcome, levels, check(outcome.history, wanted, name=name, limits=limits))
 

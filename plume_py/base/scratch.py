@@ -44,7 +44,7 @@ class Scratch:
     def remove(self) -> None:
         """It goes, with all that is in it."""
         if self._handle >= 0:
-            _remove(self.path)
+            remove_folder(self.path)
             self._let_go()
 
     def _let_go(self) -> None:
@@ -73,7 +73,7 @@ def _remove_if_abandoned(path: str) -> None:
         return
     try:
         if stat.S_ISREG(os.fstat(handle).st_mode) and seize(handle) and is_at(handle, held):
-            _remove(path)
+            remove_folder(path)
     finally:
         os.close(handle)
 
@@ -96,7 +96,7 @@ def _make() -> tuple[str, int]:
         os.close(handle)
 
 
-def _remove(path: str) -> None:
+def remove_folder(path: str) -> None:
     """What says that it is ours goes last: should we be killed meanwhile, the rest is found again."""
     with suppress(OSError):
         with os.scandir(path) as entries:

@@ -6,6 +6,7 @@ from enum import Enum, auto
 from typing import Any
 
 from plume_py.history.atoms import Atom
+from plume_py.history.speed import Speed
 from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.levels.patterns import Kind, Pattern
 
@@ -199,6 +200,7 @@ class Result:
     lanes: tuple[Lane, ...] = ()  # all sessions, of a history that is small enough to be seen as a whole
     worth: Worth | None = None  # of the levels that hold, where that was asked
     run: dict[str, str] = field(default_factory=dict)  # what a recorded history says of its run: database, workload, …
+    speed: Speed | None = None  # of the run, where it was seen running
 
     @property
     def ok(self) -> bool | None:

@@ -298,7 +298,7 @@ def _write_files(
             tell_written(options.witness, quiet=quiet)
         if options.minimize is not None and broken:
             with how["limits"].enforced():
-                _minimize(history, broken[0], options.minimize, {**how, "order": options.order}, quiet)
+                _minimize(history, result.history, broken[0], options.minimize, {**how, "order": options.order}, quiet)
     except LimitError as error:
         click.echo(one_line(f"isocheck: {options.witness or options.minimize} was not written: {error}"), err=True)
         written = ExitCode.UNDECIDED
@@ -326,15 +326,17 @@ def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[
         tell_written(out, ", ".join(told), quiet=quiet)
 
 
-def _minimize(history: "History", level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
+def _minimize(history: "History", path: str, level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
     from plume_py.base.files import write_atomically
     from plume_py.checking.minimize import minimize
     from plume_py.history.formats.json_writer import write_json
+    from plume_py.history.nodes import placed_as, with_nodes
     from plume_py.levels import patterns
 
     small = minimize(history, level, **how)
     if small is not None:
-        write_atomically(target, write_json(small.history).chunks)
+        placed = placed_as(small.history, with_nodes(history, path))
+        write_atomically(target, write_json(placed).chunks)
         size = f"{small.history.transactions} transactions, {small.history.operations} operations"
         tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}", quiet=quiet)
 

@@ -1,10 +1,9 @@
 """``isocheck collect``: run a workload on a database and record what its clients saw."""
 
-import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +11,8 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.text import one_line
-from plume_py.cli.contract import seconds, tell_written
+from plume_py.cli.collect_options import OF_SHAPE, collecting_options
+from plume_py.cli.contract import tell_written
 from plume_py.levels import parse_level
 
 if TYPE_CHECKING:
@@ -21,114 +21,8 @@ if TYPE_CHECKING:
     from plume_py.collect.run import Collected
     from plume_py.collect.workload import Shape
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-WORKLOADS = ("register", "append", "smallbank", "tpcc", "twitter", "rubis", "write-skew")
-MANAGED = ("postgresql", "mariadb", "sqlite", "postgresql-standby", "galera", "etcd", "redis")
-READ_FROM = ("any", "replicas")
-FAULTS = ("kill-connection", "restart", "pause", "kill", "partition", "delay")
 INTERRUPTED = 130
 TOLD_FAULTS = 12  # one by one
-
-
-def _operations(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
-    found = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", value.strip())
-    least, most = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-    if least > most:
-        raise click.BadParameter(f"{value!r} is not a length; write it like 4 or 2-6")
-    return least, most
-
-
-def _faults(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[str, ...]:
-    kinds = tuple(kind.strip() for kind in value.split(",") if kind.strip()) if value else ()
-    wrong = [kind for kind in kinds if kind not in FAULTS]
-    if wrong:
-        raise click.BadParameter(f"{wrong[0]!r} is not a fault; use {', '.join(FAULTS)}")
-    return kinds
-
-
-def _mix(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, float]:
-    """RC=2,SI=1: how often each level occurs."""
-    weights: dict[str, float] = {}
-    for piece in value.split(",") if value else ():
-        found = re.fullmatch(r"\s*([A-Za-z][A-Za-z _-]*?)\s*=\s*([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*", piece)
-        if found is None or not float(found[2]):
-            raise click.BadParameter(f"{piece!r} is not a part of a mix; write it like RC=2,SI=1,SER=1")
-        weights[found[1]] = weights.get(found[1], 0) + float(found[2])
-    return weights
-
-
-def _levels(ctx: click.Context, param: click.Parameter, value: str | None) -> dict[str, str]:
-    """write-check=SER,balance=repeatable read: a level by kind."""
-    pairs = [tuple(map(str.strip, piece.partition("=")[::2])) for piece in value.split(",")] if value else []
-    levels = {kind: level for kind, level in pairs if kind and level}
-    if len(levels) < len(pairs):
-        raise click.BadParameter(f"{value!r:.80} is not of the form KIND=LEVEL,… with each kind once")
-    return levels
-
-
-def setting_pairs(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE, each once."""
-    if any("=" not in value for value in values):
-        raise click.BadParameter("write settings like --set innodb_snapshot_isolation=ON")
-    return {name.strip(): text.strip() for name, _, text in (value.partition("=") for value in values)}
-
-
-_OPTIONS = (
-    click.argument("urls", nargs=-1, metavar="[URL]..."),
-    click.option("--managed", type=click.Choice(MANAGED), help="Start a private server instead of using one at URL."),
-    click.option("--roam", is_flag=True, help="Of several nodes, another one for each transaction of a session."),
-    click.option("--read-from", type=click.Choice(READ_FROM), default="any", show_default=True,
-                 help="Of several nodes, which ones transactions go to that only read."),
-    click.option("--isolation", metavar="LEVEL", help="As the database calls it, or RC, SI, SER.  [default: its own]"),
-    click.option("--mix", callback=_mix, metavar="RC=2,SI=1", help="A level for each transaction, drawn by weight."),
-    click.option("--levels", callback=_levels, metavar="KIND=LEVEL,...",
-                 help="For kinds of transactions of a ready-made mix, as write-check=SER; the others as --isolation."),
-    click.option("--workload", type=click.Choice(WORKLOADS), default="register", show_default=True),
-    click.option("--sessions", type=click.IntRange(1, 1000), default=8, show_default=True, help="Connections."),
-    click.option("--transactions", type=click.IntRange(0), default=200, show_default=True, help="Per session."),
-    click.option("--operations", callback=_operations, default="2-6", show_default=True, help="Per transaction."),
-    click.option("--read-share", type=click.FloatRange(0, 1), default=0.5, show_default=True),
-    click.option("--read-first", type=click.FloatRange(0, 1), default=0.5, show_default=True,
-                 help="Share of writes that read their key before."),
-    click.option("--read-only", type=click.FloatRange(0, 1), default=0.1, show_default=True,
-                 help="Share of transactions that only read."),
-    click.option("--write-only", type=click.FloatRange(0, 1), default=0.0, show_default=True),
-    click.option("--keys", type=click.IntRange(1, 1_000_000), default=10, show_default=True,
-                 help="At a time; of the ready-made mixes: accounts, warehouses, users."),
-    click.option("--distribution", type=click.Choice(["uniform", "zipfian", "hotspot"]), default="uniform",
-                 show_default=True),
-    click.option("--rotate", type=click.IntRange(0), help="Replace a key by a new one every so many transactions.  "
-                 "[default: 20 for append, else never]"),
-    click.option("--pause", type=click.FloatRange(0, 60_000), default=0.0, show_default=True,
-                 help="Milliseconds between operations, on average: widens races."),
-    click.option("--seed", type=int, default=0, show_default=True),
-    click.option("--retries", type=click.IntRange(0, 1000), default=0, show_default=True,
-                 help="How often an aborted transaction is tried again, as a new one."),
-    click.option("--seconds", type=click.FloatRange(0, min_open=True), callback=seconds, help="Stop after so long."),
-    click.option("--operation-timeout", "timeout", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True,
-                 callback=seconds, help="Seconds that a statement may take."),
-    click.option("--faults", callback=_faults, metavar="KIND,...", help=f"While it runs: {', '.join(FAULTS)}."),
-    click.option("--fault-interval", type=click.FloatRange(0.01, 3600), default=1.0, show_default=True,
-                 callback=seconds, help="Seconds between faults, on average."),
-    click.option("--set", "settings", multiple=True, callback=setting_pairs, metavar="NAME=VALUE",
-                 help="A setting of every connection."),
-    click.option("--keep-table", is_flag=True, help="Leave the table in the database."),
-    click.option("--force", is_flag=True, help="Overwrite a history that was recorded before."),
-)  # fmt: skip
-
-# What of that is about the workload itself.
-_OF_SHAPE = (
-    *("workload", "sessions", "transactions", "operations", "read_share", "read_first", "read_only", "write_only"),
-    *("keys", "distribution", "rotate", "pause", "seed"),
-)
-
-
-def collecting_options(command: F) -> F:
-    """The options of every command that collects."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 @click.command("collect")
@@ -166,7 +60,7 @@ def run(
 
     if not params["force"]:  # better now than after a server has been started
         reject_record(out)
-    shape = Shape(**{name: params[name] for name in _OF_SHAPE})
+    shape = Shape(**{name: params[name] for name in OF_SHAPE})
     with sigterm_as_interrupt(), _database(params, shape) as (adapter, server):
         isolations = chosen_isolations(adapter, params["isolation"], params["mix"])
         by_kind = _by_kind(adapter, shape, params["levels"])
@@ -180,7 +74,7 @@ def run(
             seconds=params["seconds"],
             faults=params["faults"],
             fault_interval=params["fault_interval"],
-            timeout=params["timeout"],
+            timeout=params["operation_timeout"],
             keep_table=params["keep_table"],
             by_kind=by_kind,
             force=params["force"],
@@ -228,7 +122,7 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
         "",
         table=f"isocheck_{secrets.token_hex(4)}",  # never one that is there already
         lists=shape.lists,
-        timeout=params["timeout"],
+        timeout=params["operation_timeout"],
         session_settings=params["settings"],
     )
     if managed is None:
@@ -322,12 +216,17 @@ def ending(collected: "Collected") -> int:
 
 def summary(collected: "Collected") -> Iterator[str]:
     """What happened, in a few lines."""
+    from plume_py.report.speed import in_words
+
     counts = collected.counts
     rate = collected.transactions / collected.seconds if collected.seconds else 0.0
     outcome = ", ".join(f"{counts[status]:,} {status}" for status in ("committed", "aborted", "unknown"))
     cut = ", interrupted" if collected.interrupted else ""
     yield f"{collected.database}: {collected.transactions:,} transactions in {collected.seconds:.1f} s{cut}"
     yield f"  outcome   {outcome}; {rate:,.0f} transactions/s"
+    if collected.speed is not None:
+        for name, words in in_words(collected.speed):
+            yield f"  {name:<9} {words}"
     for reason, count in collected.reasons.most_common(3):
         yield f"  not done  {count:,} × {reason[:150]}"
     if collected.faults or collected.fault_problem:

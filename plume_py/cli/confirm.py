@@ -11,8 +11,9 @@ import click
 from plume_py.base.errors import InputError
 from plume_py.base.exits import ExitCode
 from plume_py.base.scratch import Scratch
-from plume_py.cli.collect import chosen_isolations, setting_pairs, sigterm_as_interrupt
-from plume_py.cli.contract import picture_formats, picture_option, seconds, tell, tell_written
+from plume_py.cli.collect import chosen_isolations, sigterm_as_interrupt
+from plume_py.cli.collect_options import options
+from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
 from plume_py.levels import STRONGEST
 from plume_py.predict import TARGETS
 
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from plume_py.predict.confirm.script import Script
     from plume_py.predict.prediction_files import About
     from plume_py.predict.store.program import SeededProgram
-
-
-# One server: a prediction says nothing about nodes.
-MANAGED = ("postgresql", "mariadb", "sqlite")
 
 
 # Servers that can be started; of one with several nodes, no order of statements says what is seen.
@@ -44,15 +41,8 @@ MANAGED = ("postgresql", "mariadb", "sqlite")
 )
 @click.option("--attempts", default=5, show_default=True, type=click.IntRange(1, 1000), help="Orders of statements.")
 @click.option("--program", metavar="APP", help="Whose transactions run, as file.py:Class.  [default: as predicted]")
-@click.option(
-    "--operation-timeout", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True, callback=seconds,
-    help="Seconds that a statement may take.",
-)  # fmt: skip
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help="Seconds, then undecided.")
-@click.option(
-    "--set", "settings", multiple=True, callback=setting_pairs, metavar="NAME=VALUE",
-    help="A setting of every connection.",
-)  # fmt: skip
+@options("--operation-timeout", "--set")
+@timeout_option()
 @click.option("--history", type=click.Path(dir_okay=False), help="Keep what happened here.")
 @click.option("--out", type=click.Path(file_okay=False), help="Draw the counterexample into this folder.")
 @picture_option

@@ -129,9 +129,10 @@ def seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> 
     return value
 
 
-def timeout_option(told: str = "Seconds, then undecided.") -> Callable[[F], F]:
+def timeout_option(told: str = "Seconds, then undecided.", name: str = "timeout", **how: Any) -> Callable[[F], F]:
     """The option of every command that may be told how long it can take."""
-    return click.option("--timeout", type=click.FloatRange(0, min_open=True), callback=seconds, help=told)
+    limit: dict[str, Any] = {"type": click.FloatRange(0, min_open=True), "callback": seconds, "help": told}
+    return click.option("--timeout", name, **limit, **how)
 
 
 def assumed_level(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

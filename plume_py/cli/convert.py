@@ -19,7 +19,8 @@ WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
 def command(source: str, target: str, name: str | None, quiet: bool, input_format: str | None, init_txn: str) -> None:
     """Rewrite the history IN as OUT ("-" for standard input or output).
 
-    What the target format cannot express is refused, with the reason; nothing is written then.
+    What the target format cannot express is refused, with the reason; nothing is written then. What no verdict depends
+    on, as names and nodes, may be lost, and a note says so.
 
     \b
     Examples:
@@ -31,9 +32,11 @@ def command(source: str, target: str, name: str | None, quiet: bool, input_forma
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
     from plume_py.history.load import load
+    from plume_py.history.nodes import with_nodes
 
     with Limits(max_memory=share_of_machine(1)).enforced():
         history = load(source, format=input_format, init_txn=init_txn)  # type: ignore[arg-type]
+        history = with_nodes(history, source)
     try:
         rendered = chosen.load_writer()(history)
         write_atomically(target, rendered.chunks)

@@ -9,8 +9,8 @@ import click
 
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.collect import MANAGED, WORKLOADS
-from plume_py.cli.contract import tell_written
+from plume_py.cli.collect_options import MANAGED, WORKLOADS, options
+from plume_py.cli.contract import tell_written, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.matrix.cells import Cell
@@ -26,14 +26,12 @@ FORMATS = ("text", "markdown", "json", "html")
 @click.option(
     "--workload", "workloads", type=click.Choice(WORKLOADS), multiple=True, help="May be given several times."
 )
-@click.option("--sessions", default=8, show_default=True, type=click.IntRange(1, 1000), help="Connections.")
-@click.option("--transactions", default=100, show_default=True, type=click.IntRange(1), help="Per session.")
-@click.option("--pause", default=0.5, show_default=True, type=click.FloatRange(0, 60000),
-              help="Milliseconds between operations, on average: widens races.")  # fmt: skip
-@click.option("--seed", default=0, show_default=True)
-@click.option("--timeout", default=60.0, show_default=True, type=click.FloatRange(0, min_open=True),
-              help="Seconds for the check of each run, then undecided.")  # fmt: skip
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of every connection.")
+@options(
+    *("--sessions", "--transactions", "--pause", "--think", "--rate", "--seed", "--set"),
+    transactions=100,
+    pause=0.5,
+)
+@timeout_option("Seconds for the check of each run, then undecided.", default=60.0, show_default=True)
 @click.option("--out", default="isocheck-matrix", show_default=True, type=click.Path(file_okay=False),
               help="The folder of histories, pictures and results; what is done there is not done again.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Run again what was run before.")
@@ -45,11 +43,11 @@ def command(
     databases: tuple[str, ...],
     isolations: tuple[str, ...],
     workloads: tuple[str, ...],
-    settings: tuple[str, ...],
+    settings: dict[str, str],
     out: str,
     force: bool,
     output: str,
-    **shape: float,
+    **shape: float | None,
 ) -> None:
     """Run workloads on databases at each of their isolation levels, and say what each really keeps.
 
@@ -66,8 +64,8 @@ def command(
     from plume_py.matrix.rows import rows
 
     targets = [cells.Target(name, name in MANAGED) for name in databases or MANAGED]
-    more = tuple(word for name, value in shape.items() for word in (f"--{name}", f"{value:g}"))
-    more += tuple(word for setting in settings for word in ("--set", setting))
+    more = tuple(word for name, value in _told(shape) for word in (f"--{name}", f"{value:.15g}"))
+    more += tuple(word for setting in settings.items() for word in ("--set", "=".join(setting)))
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     plan = list(cells.cells(targets, isolations, workloads or cells.WORKLOADS, more))
@@ -77,6 +75,11 @@ def command(
     click.echo(write(found).rstrip("\n"))
     _keep(folder, found)
     ctx.exit(_exit_code(found))
+
+
+def _told(shape: dict[str, float | None]) -> list[tuple[str, float]]:
+    """What is passed on to every run; what is not asked for is not told."""
+    return [(name, value) for name, value in shape.items() if value or (value is not None and name != "think")]
 
 
 def _run(plan: "Sequence[Cell]", folder: Path, force: bool) -> "list[tuple[Cell, Outcome]]":

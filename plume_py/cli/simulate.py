@@ -27,6 +27,7 @@ ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
 @click.option("--runs", type=click.IntRange(1, 100_000), default=5, show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--bug", default="", help="A mistake in the protocol; an unknown one lists them.")
+@click.option("--costs", metavar="NAME=VALUE,…", default="", help="What takes how long; an unknown name lists them.")
 @timeout_option("Seconds in all.")
 @click.option("--out", type=click.Path(dir_okay=False), help="Write a history (of the first bad run, else the last).")
 @click.pass_context
@@ -42,6 +43,7 @@ def command(
     runs: int,
     seed: int,
     bug: str,
+    costs: str,
     timeout: float | None,
     out: str | None,
 ) -> None:
@@ -54,17 +56,20 @@ def command(
     Examples:
       isocheck simulate smallbank --runs 20
       isocheck simulate tpcc --allocation random --out run.json
+      isocheck simulate smallbank --allocation ser --costs data=replicated,nodes=10,validation=each
     """
     from plume_py.allocate.trial import summary
     from plume_py.report.text import render
 
-    tried, stopped = _tried(source, instances, largest, sessions, protocol, allocation, runs, seed, bug, timeout)
+    tried, stopped = _tried(source, instances, largest, sessions, protocol, allocation, runs, seed, bug, costs, timeout)
     if not tried:
         click.echo(one_line(f"undecided: {stopped}"))
         ctx.exit(ExitCode.UNDECIDED)
     told = summary(tried)
     click.echo(f"{source} on {protocol}{f' with the bug {bug}' if bug else ''}, allocation {allocation}")
     click.echo(f"  {told.runs} runs of {len(tried[0].levels)} transactions in {sessions} sessions")
+    if costs:
+        click.echo(one_line(f"  costs {costs}"))
     click.echo(f"  median {told.throughput:.1f} transactions/s, latency {told.latency * 1000:.0f} ms (simulated)")
     click.echo(f"  median {told.aborted:.0f} attempts aborted")
     for level, count in told.broken.items():
@@ -93,22 +98,27 @@ def _tried(
     runs: int,
     seed: int,
     bug: str,
+    costs: str,
     timeout: float | None,
 ) -> "tuple[list[Trial], str]":
     """The runs, as many as there is time for, and why it is not all of them."""
+    from plume_py.allocate.costs import parsed
     from plume_py.allocate.driver import Drawing, open_space, open_workload
     from plume_py.allocate.trial import in_sessions, trials
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
 
     tried: list[Trial] = []
+    cost_model = parsed(costs)
     limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():
             opened = open_workload(source)
             drawing = Drawing(None if opened.instances else instances, largest, seed)
             workload = in_sessions(open_space(opened, "instance", True, drawing)[2], sessions, seed)
-            for trial in trials(workload, protocol, allocation, runs, seed=seed, bug=bug, limits=limits):
+            for trial in trials(
+                workload, protocol, allocation, runs, seed=seed, bug=bug, costs=cost_model, limits=limits
+            ):
                 tried.append(trial)
     except LimitError as error:
         return tried, str(error)

@@ -166,6 +166,7 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
 
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
+    from plume_py.synth.judged_report import found_pictures
     from plume_py.synth.picture import picture
     from plume_py.synth.report import title
 
@@ -173,6 +174,8 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
     for number, found in enumerate(outcome.found, 1):
         name = f"history-{number}"
         album.add(name, picture(found.concrete, title(outcome)))
+        for level, drawn in found_pictures(found):
+            album.add(f"{name}-{level}", drawn)
         _write_history(found, str(album.folder / f"{name}.json"))
         if found.rechecked.result is not None:  # the counterexamples of forbidden levels that the checker explains
             write_pictures(replace(found.rechecked.result, history=name), album)

@@ -12,16 +12,17 @@ from plume_py.base.exits import ExitCode, exit_code
 from plume_py.base.files import is_stream
 from plume_py.base.scratch import Scratch
 from plume_py.base.text import one_line
-from plume_py.cli.collect import INTERRUPTED, collecting_options, ending, run, summary
+from plume_py.cli.collect import INTERRUPTED, ending, run, summary
+from plume_py.cli.collect_options import collecting_options
 from plume_py.cli.contract import (
     OUTPUT_FORMATS,
     LevelChoice,
     order_option,
     picture_formats,
     picture_option,
-    seconds,
     tell,
     tell_written,
+    timeout_option,
 )
 
 if TYPE_CHECKING:
@@ -39,10 +40,7 @@ if TYPE_CHECKING:
 @picture_option
 @click.option("--report", type=click.Path(dir_okay=False), help="Write a report to read in a browser.")
 @click.option("--format", "output", type=click.Choice(OUTPUT_FORMATS), default="text", show_default=True)
-@click.option(
-    "--timeout", "check_timeout", type=click.FloatRange(0, min_open=True), callback=seconds,
-    help="Seconds for the check, then undecided.",
-)  # fmt: skip
+@timeout_option("Seconds for the check, then undecided.", "check_timeout")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -84,7 +82,7 @@ def command(
         is_needed = True  # what was collected may not come again
         for line in (*summary(collected), *([] if expected else _remarks(isolations))):
             click.echo(one_line(line), err=output != "text")
-        result = _check(path, expected or _promised(isolations), order, check_timeout)
+        result = replace(_check(path, expected or _promised(isolations), order, check_timeout), speed=collected.speed)
         is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
         if scratch is not None and not is_needed:  # its file will be gone
             result = replace(result, history=collected.database)

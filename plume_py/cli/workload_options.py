@@ -9,7 +9,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, one_line
 from plume_py.cli.contract import tell, tell_written
 from plume_py.levels import STRONGEST, parse_level
-from plume_py.levels.databases import DATABASES
+from plume_py.levels.stores import ALL
 
 if TYPE_CHECKING:
     from plume_py.allocate.critical_cycle import CriticalCycle
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
+CATALOGUES = tuple(database.name for database in ALL.values() if database.note)
 
 
 log_option = click.option(

@@ -12,15 +12,18 @@ the client goes on, so nothing that follows may be said to come after it. The cl
 import random
 import threading
 import time
+from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, first_line
+from plume_py.collect.arrivals import arrivals
 from plume_py.collect.plan import NamedPlan, Plan
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
+from plume_py.history.speed import STATUSES, Ended
 
 # Seconds between attempts to connect, from … to.
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
@@ -50,6 +53,7 @@ class Task:
     give_up: float = 30.0
     by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of transactions of a mix, before all others
     during: Callable[[int], str] = lambda start: ""  # the faults since then
+    began: int = 0  # when the run did
 
 
 class Client(threading.Thread):
@@ -68,39 +72,69 @@ class Client(threading.Thread):
         self.at_commit: Callable[[], None] | None = None  # somebody wants to know when the next commit is sent
         self.reasons: Counter[str] = Counter()
         self.given_up = ""
+        self._ended = array("q")  # of each transaction: its end, how long it took, its outcome
+
+    @property
+    def ended(self) -> Iterator[Ended]:
+        """What became of its transactions and when, in seconds from the beginning of the run."""
+        found = iter(self._ended)
+        for end, took, status in zip(found, found, found, strict=True):
+            yield (end - self._task.began) / TICKS_PER_SECOND, took / TICKS_PER_SECOND, status
 
     def run(self) -> None:
         """Play the plans, until they are over or a stop is asked for."""
         try:
             plans = self._task.workload.plans(self._number)
-            for _ in range(self._task.shape.transactions):
-                if not self._play(next(plans)):
+            if not self._connected():
+                return
+            for _, due in zip(range(self._task.shape.transactions), self._due(), strict=False):
+                if not self._play(next(plans), due):
                     return
         except Exception as error:  # a defect, of an adapter or of ours: told, and the others go on
             self.given_up = f"{type(error).__name__}: {error}"
         finally:
             self._disconnect()
 
-    def _play(self, plan: Plan) -> bool:
+    def _due(self) -> Iterator[int | None]:
+        """Wait until the next transaction is to begin; and when that was, if it has a time of its own."""
+        shape, stop = self._task.shape, self._task.stop
+        if shape.rate:
+            begin = now()  # what was due before there was a connection is nobody's
+            for due in (self._task.began + after for after in arrivals(shape, self._number)):
+                if due >= begin:
+                    wait = (due - now()) / TICKS_PER_SECOND
+                    if wait > 0:
+                        stop.wait(wait)
+                    yield due
+        while True:
+            yield None
+            if shape.think:
+                stop.wait(self._rng.random() * 2 * shape.think / 1000)
+
+    def _play(self, plan: Plan, due: int | None) -> bool:
         """One transaction and its retries; False when it is time to end."""
         for _ in range(1 + self._task.retries):
             if self._task.stop.is_set() or self._task.recorder.problem or not self._connected():
                 return False
-            if self._transact(plan) != "aborted":
+            if self._transact(plan, due) != "aborted":
                 break
         return True
 
-    def _transact(self, plan: Plan) -> str:
+    def _transact(self, plan: Plan, due: int | None) -> str:
         isolation = self._isolation(plan)
         self._count += 1
         transaction: dict[str, Any] = {"id": f"s{self._number}.{self._count}", "session": self.session}
         if isolation.level is not None:
             transaction["level"] = isolation.level
         # it begins before anything is sent, and ends when the answer is there: others count on both
-        transaction |= {"isolation": isolation.name, "start": now(), "ops": []}
+        start = now()
+        transaction |= {"isolation": isolation.name, "start": start, "ops": []}
+        if due is not None:
+            transaction["due"] = due
         status, reason = self._outcome(isolation.name, plan, transaction)
         end = now()
-        during = self._task.during(transaction["start"])
+        self._ended.extend((end, end - (start if due is None else due), STATUSES.index(status)))
+        during = self._task.during(start)
         if during:
             transaction["during"] = during
         self._task.recorder.record({**transaction, "status": status, "end": end})

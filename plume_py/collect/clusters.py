@@ -245,7 +245,8 @@ class Etcd(ManagedCluster):
         wait_until(lambda: all(member.is_healthy() for member in members), "the members of etcd had found no leader")
 
     def _caller(self, port: int) -> str:
-        return next((name for name, member in self.members.items() if member.calls_from(port)), "")
+        members = list(self.members.items())  # which still grows when the first of them call each other
+        return next((name for name, member in members if member.calls_from(port)), "")
 
 
 class _Redis(ManagedServer):

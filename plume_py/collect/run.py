@@ -19,6 +19,7 @@ from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.table import remove, setting_up
 from plume_py.collect.workload import Shape, Workload
+from plume_py.history.speed import Disturbance, Speed, speed
 
 # Beyond the timeout of a statement, which the server keeps: then the connection is cut off from outside.
 GRACE = 1.0
@@ -61,6 +62,7 @@ class Collected:
     reasons: Counter[str] = field(default_factory=Counter)
     given_up: list[str] = field(default_factory=list)  # sessions that ended before their time
     notes: list[str] = field(default_factory=list)
+    speed: Speed | None = None
 
     @property
     def transactions(self) -> int:
@@ -106,7 +108,8 @@ def _record(
     begin, began = time.monotonic(), now()
     try:
         stop = threading.Event()
-        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, plan.retries, by_kind=plan.by_kind)
+        how: dict[str, Any] = {"retries": plan.retries, "by_kind": plan.by_kind, "began": began}
+        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
         clients = [Client(task, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         if faults is not None:
@@ -123,7 +126,22 @@ def _record(
     if faults is not None:
         collected.faults, collected.fault_problem = faults.done, faults.problem
         collected.timeline = faults.timeline
+    collected.speed = _speed(collected, clients, plan)
     return collected
+
+
+def _speed(collected: Collected, clients: list[Client], plan: Plan) -> Speed:
+    ended = (each for client in clients for each in client.ended)
+    disturbances = [
+        Disturbance(str(fault), _after(collected, fault.start), _after(collected, fault.end or now()))
+        for fault in collected.timeline
+    ]
+    return speed(ended, collected.seconds, plan.shape.rate, disturbances)
+
+
+def _after(collected: Collected, moment: int) -> float:
+    """In seconds from the beginning of the run."""
+    return (moment - collected.begin) / TICKS_PER_SECOND
 
 
 def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:

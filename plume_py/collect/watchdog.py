@@ -4,12 +4,12 @@ Standard input is a pipe from isocheck, which ends with it, however it ends. If 
 nothing left to do.
 """
 
-import shutil
 import sys
 import time
 from pathlib import Path
 
 from plume_py.base.processes import kill_tree, marked
+from plume_py.base.scratch import remove_folder
 
 # How often to try, and seconds between: what is being killed may still make a file.
 ATTEMPTS, WAIT = 100, 0.1
@@ -22,7 +22,7 @@ def main() -> None:
     for _ in range(ATTEMPTS):
         for pid in marked(folder):
             kill_tree(pid)
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_folder(folder)
         if not Path(folder).exists():
             return
         time.sleep(WAIT)

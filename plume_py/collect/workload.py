@@ -36,6 +36,9 @@ class Shape:
     distribution: str = "uniform"
     rotate: int | None = None  # a key is retired, and a new one comes, every so many transactions; 0: never
     pause: float = 0.0  # milliseconds between operations, on average
+    think: float = 0.0  # milliseconds between the transactions of a session, on average
+    rate: float | None = None  # transactions that are due per second, of all sessions; else one follows the other
+    arrivals: str = "poisson"  # when they are due
     seed: int = 0
 
     @property
@@ -52,7 +55,8 @@ class Shape:
 
     def described(self) -> dict[str, object]:
         """For the header of the history."""
-        return {**asdict(self), "rotate": self.rotation}
+        unused = {*(() if self.think else ("think",)), *(() if self.rate else ("rate", "arrivals"))}
+        return {name: value for name, value in asdict(self).items() if name not in unused} | {"rotate": self.rotation}
 
 
 class Workload:
@@ -67,6 +71,8 @@ class Workload:
             raise IsocheckError(f"unknown workload {shape.workload!r:.40}; use one of {' '.join(workload_names())}")
         if shape.read_only + shape.write_only > 1:
             raise IsocheckError("the shares of read-only and write-only transactions add up to more than 1")
+        if shape.rate and shape.think:
+            raise IsocheckError("with --rate transactions are due at times of their own: leave --think out")
         self._choose = _chooser(shape.distribution, shape.keys)
 
     @property

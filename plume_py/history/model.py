@@ -105,6 +105,7 @@ class History:
     session_label: Labels
     txn_index: Int64s | None = None  # of the operation that completes it, where the format numbers operations (Jepsen)
     times: Times | None = None  # when they began and ended, where that is known
+    txn_node: tuple[str, ...] | None = None  # where they ran, for those who write it on; "" where that is not known
     init_txn: int = NOBODY  # an explicit transaction that sets up the initial state
     format: str = "code"
     warnings: tuple[str, ...] = field(default=())

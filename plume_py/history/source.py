@@ -17,6 +17,7 @@ from plume_py.base.memory import available
 HEAD = 1 << 16
 CHUNK = 1 << 22
 COPY = 1 << 26
+XZ_BUFFER = 1 << 17
 
 _PRIVATE: dict[str, int] = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
 
@@ -191,9 +192,9 @@ def _decompressor(compression: str, raw: IO[bytes]) -> IO[bytes]:
 
         return cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="rb"))
     if compression == "xz":
-        import lzma
+        from plume_py.history.xz import XzStreams
 
-        return lzma.LZMAFile(raw)
+        return BufferedReader(XzStreams(raw), XZ_BUFFER)
     if compression == "zstd":
         if sys.version_info >= (3, 14):
             from compression.zstd import ZstdFile

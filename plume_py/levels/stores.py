@@ -1,4 +1,4 @@
-"""What more databases make of isolation levels, as far as ``collect`` and ``test`` ask: what is promised."""
+"""What more databases make of isolation levels, as far as ``collect`` and ``test`` ask, or ``allocate``."""
 
 from plume_py.levels.databases import DATABASES, Database, Setting
 
@@ -126,8 +126,110 @@ FIREBIRD = Database(
     default="SNAPSHOT",
 )
 
+# The next three by their documentation alone: nothing here has been run on them.
+_COCKROACHDB = "CockroachDB documentation, Transactions, Mixed isolation levels"
+COCKROACHDB = Database(
+    "cockroachdb",
+    "CockroachDB",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            None,
+            "each statement sees what was committed before it, and one that meets a newer version is run again",
+            _COCKROACHDB,
+        ),
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SER",
+            None,
+            "transactions behave by their own level, whatever the levels of others are",
+            _COCKROACHDB,
+        ),
+    ),
+    default="SERIALIZABLE",
+    note="SERIALIZABLE is so beside READ COMMITTED, too; there is nothing between them",
+)
+
+_YUGABYTEDB = "YugabyteDB documentation, Transaction isolation levels"
+YUGABYTEDB = Database(
+    "yugabytedb",
+    "YugabyteDB (YSQL)",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            None,
+            "each statement sees what was committed before it; where yb_enable_read_committed_isolation is off, it is"
+            " a snapshot for the whole transaction instead",
+            f"{_YUGABYTEDB}, Read Committed",
+        ),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            "SI",
+            None,
+            "YugabyteDB calls it snapshot isolation: who updates what has changed since does not commit",
+            _YUGABYTEDB,
+        ),
+        Setting(
+            "SERIALIZABLE",
+            "SER",
+            "SER",
+            None,
+            "what is read is locked against the writes of all levels until the end",
+            _YUGABYTEDB,
+        ),
+    ),
+    default="READ COMMITTED",
+    note="SERIALIZABLE locks what it reads, against everybody; READ COMMITTED must be switched on"
+    " (yb_enable_read_committed_isolation)",
+)
+
+_TIDB = "TiDB documentation, Transaction Isolation Levels and Pessimistic Transaction Mode"
+TIDB = Database(
+    "tidb",
+    "TiDB",
+    (
+        Setting(
+            "READ COMMITTED",
+            "RC",
+            "RC",
+            None,
+            "each statement of a pessimistic transaction sees what was committed before it, and updates lock the newest"
+            " version",
+            _TIDB,
+        ),
+        Setting(
+            "REPEATABLE READ",
+            "SI",
+            None,
+            None,
+            "it is called snapshot isolation, but in pessimistic transactions, which are usual, an UPDATE looks at the"
+            " newest version and not at the snapshot",
+            _TIDB,
+        ),
+        Setting(
+            "REPEATABLE READ, BEGIN OPTIMISTIC",
+            "SI",
+            "SI",
+            None,
+            "a transaction reads the state at its beginning, and fails if it writes what has changed since",
+            "TiDB documentation, Optimistic Transaction Model",
+        ),
+    ),
+    default="REPEATABLE READ",
+    note="there is no SERIALIZABLE; what needs more than snapshot isolation has to lock (SELECT … FOR UPDATE)",
+)
+
 # Everything there is a row for.
 ALL: dict[str, Database] = {
     **DATABASES,
-    **{database.name: database for database in (DUCKDB, ETCD, REDIS, SQLALCHEMY, FIREBIRD)},
+    **{
+        database.name: database
+        for database in (COCKROACHDB, YUGABYTEDB, TIDB, DUCKDB, ETCD, REDIS, SQLALCHEMY, FIREBIRD)
+    },
 }

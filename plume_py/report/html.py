@@ -15,6 +15,7 @@ from plume_py.base.version import __version__
 from plume_py.checking.result import Result
 from plume_py.report.html_data import encoded, page_data
 from plume_py.report.looks import style_sheet
+from plume_py.report.speed import section
 
 # Of a page without scripts: that many verdicts in words.
 PLAIN_VERDICTS = 50
@@ -32,10 +33,16 @@ def document(results: Sequence[Result]) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(_title(results))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"{_without_scripts(results)}\n"
-        '<div id="page"></div>\n'
+        f'<div id="page"></div>\n{_speeds(results)}'
         f'<script type="application/json" id="data">{encoded(page_data(results))}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _speeds(results: Sequence[Result]) -> str:
+    """How fast runs went that were seen running: drawn here, and nothing of it is a history's."""
+    drawn = [(i, result.speed) for i, result in enumerate(results) if result.speed is not None]
+    return "".join(f"{section(speed, f'speed-{i}')}\n" for i, speed in drawn)
 
 
 def asset(name: str) -> str:

@@ -11,6 +11,7 @@ from plume_py.base.text import defused_json
 from plume_py.base.version import TOOL
 from plume_py.checking.result import LevelVerdict, Result, Step, Violation, Worth
 from plume_py.report.aliases import aliases
+from plume_py.report.speed import plain as speed
 
 _UNPRINTABLE = re.compile("[^ -~]")
 
@@ -58,7 +59,9 @@ def plain(result: Result) -> dict[str, Any]:
         "seconds": {phase: round(s, 4) for phase, s in result.seconds.items()},
         "error": result.error,
         **({"evidence": _worth(result.worth)} if result.worth is not None else {}),
-    } | ({"run": result.run} if result.run else {})
+        **({"run": result.run} if result.run else {}),
+        **({"speed": speed(result.speed)} if result.speed is not None else {}),
+    }
 
 
 def _worth(worth: Worth) -> dict[str, Any]:

@@ -27,6 +27,15 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Band:
+    """A stretch of the axis across in which something was going on."""
+
+    start: float
+    end: float
+    what: str
+
+
+@dataclass(frozen=True)
 class _Scale:
     """Where a value lies between the two ends of an axis."""
 
@@ -48,7 +57,7 @@ class _Scale:
         return [self.low + step * i for i in range(TICKS + 1)]
 
 
-def line_plot(title: str, lines: Mapping[str, Points], across: Axis, up: Axis) -> str:
+def line_plot(title: str, lines: Mapping[str, Points], across: Axis, up: Axis, bands: Sequence[Band] = ()) -> str:
     """The SVG text. A point that a logarithmic axis has no place for is left out; so is a line without points."""
     shown = {name: _placeable(points, across, up) for name, points in lines.items()}
     shown = {name: points for name, points in shown.items() if points}
@@ -60,6 +69,7 @@ def line_plot(title: str, lines: Mapping[str, Points], across: Axis, up: Axis) -
         'font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<text x="10" y="20" font-size="15">{escape(title)}</text>',
+        *(_band(band, x) for band in bands),
         *_grid(x, y, across, up),
     ]
     at = 10.0
@@ -68,6 +78,14 @@ def line_plot(title: str, lines: Mapping[str, Points], across: Axis, up: Axis) -
         parts += _legend(name, at, i)
         at += 40 + 7 * len(name)
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def _band(band: Band, x: _Scale) -> str:
+    """As far as it is in the picture; one that is over at once is still seen."""
+    start, end = (min(max(at, x.low), x.high) for at in (band.start, band.end))
+    left, right = x.place(start), x.place(end)
+    where = f'x="{left:.1f}" y="{TOP}" width="{max(right - left, 2):.1f}" height="{HEIGHT - BOTTOM - TOP}"'
+    return f'<rect {where} fill="#E69F00" fill-opacity="0.25"><title>{escape(band.what)}</title></rect>'
 
 
 def _placeable(points: Points, across: Axis, up: Axis) -> Points:

@@ -6,7 +6,6 @@ again, so that a report made later from the file alone says the same; and nothin
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line, shorten
 from plume_py.checking.result import Result, ShownTransaction, Violation
+from plume_py.history.nodes import placed_in
 from plume_py.history.source import Source
 
 # How long what is told of the run may be, and the SQL of one transaction in statements.
@@ -56,19 +56,7 @@ class _Header(msgspec.Struct):
         return time if time is None or self.ticks_per_second is None else round(time / self.ticks_per_second, 6)
 
 
-class _Placed(msgspec.Struct):
-    """A transaction of a document, as far as it says where it ran."""
-
-    id: str | int | None = None
-    node: str = ""
-
-
-class _Document(msgspec.Struct):
-    sessions: list[list[_Placed]]
-
-
 _lines, _headers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Header)
-_documents = msgspec.json.Decoder(_Document)
 
 
 def with_run(result: Result, path: str) -> Result:
@@ -95,22 +83,14 @@ def with_run(result: Result, path: str) -> Result:
 
 def _with_nodes(result: Result, path: str) -> Result:
     """The nodes that a document names; it has nothing else to tell."""
-    try:
-        content = Path(path).read_bytes() if Path(path).stat().st_size <= DOCUMENT else b""
-        nodes = _nodes_in(content) if b'"node"' in content else {}
-    except (OSError, msgspec.MsgspecError, RecursionError):
-        return result
+    placed = placed_in(path, "json", DOCUMENT).values()
+    nodes = {txn.id: _safe(txn.node) for txn in placed if txn.node and txn.id is not None}
     if not nodes:
         return result
     return replace(result, violations=tuple(_placed(violation, nodes) for violation in result.violations))
 
 
-def _nodes_in(content: bytes) -> dict[object, str]:
-    document = _documents.decode(content)
-    return {txn.id: _safe(txn.node) for session in document.sessions for txn in session if txn.node}
-
-
-def _placed(violation: Violation, nodes: dict[object, str]) -> Violation:
+def _placed(violation: Violation, nodes: dict[str | int, str]) -> Violation:
     transactions = tuple(replace(txn, node=nodes.get(txn.id, "")) for txn in violation.transactions)
     return replace(violation, transactions=transactions)
 

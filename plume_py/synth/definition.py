@@ -133,9 +133,11 @@ def axiom(h: View, co: Relation, premise: Premise) -> Literal:
     for t1, t2, t3, x, read in h.triples:
         early = FALSE if t1 == INITIAL else co[t2, t1]
         if early != TRUE:
-            parts.append(h.any((-h.all((read, premise(t1, t2, t3, x))), early)))
+            asked = premise(t1, t2, t3, x)
+            parts.append(h.any((-h.all((read, asked)), early)))
             if notes is not None:
-                notes.setdefault(parts[-1], Obeyed(t1, t2, t3, x, getattr(premise, "relation", None), co))
+                relation = getattr(premise, "relation", None)
+                notes.setdefault(parts[-1], Obeyed(t1, t2, t3, x, asked, relation, co))
     return h.all(parts)
 
 
@@ -146,7 +148,8 @@ class Obeyed(NamedTuple):
     t2: int
     t3: int
     x: int
-    premise: Relation | None  # if it is that t2 is related to t3
+    premise: Literal
+    relation: Relation | None  # if the premise is that t2 is related to t3
     co: Relation
 
 

@@ -61,7 +61,8 @@ class Explanation:
         with Formula(self.limits) as formula:
             self.formula, self.view = formula, TracedView(formula, self.given.concrete)
             core = self._core(self._instances())
-            before = {self.view.before[literal] for literal in core if literal in self.view.before}
+            self.assumed = [literal for literal in core if literal in self.view.before]
+            before = {self.view.before[literal] for literal in self.assumed}
             told = [self._reason(literal, before) for literal in core if literal not in self.view.before]
             pairs = {reason.arrow[:2] for reason in told if reason.arrow is not None}
             told += [self._before(*fact) for fact in sorted(before) if fact[1:] not in pairs]
@@ -141,8 +142,8 @@ class Explanation:
             case Inside(a, b, one, other):
                 words = f"{self._arrow(a, one, b)} asks for {self._arrow(a, other, b)}"
                 return Reason(words, (a, b), (a, b, f"{one.name}: {other.name}", False))
-            case Obeyed(t1, t2, t3, x, premise, co):
-                return self._obeyed(t1, t2, t3, x, premise, co)
+            case Obeyed():
+                return self._obeyed(note)
             case _Version(a, b):
                 words = f"{name(a)} comes before {name(b)}, as lists show"
                 return Reason(words, (a, b), (a, b, "WW", False))
@@ -164,19 +165,31 @@ class Explanation:
     def _arrow(self, a: int, relation: Relation, b: int) -> str:
         return f"{self.given.txn(a)} -{relation.name or 'related'}-> {self.given.txn(b)}"
 
-    def _obeyed(self, t1: int, t2: int, t3: int, x: int, premise: Relation | None, co: Relation) -> Reason:
+    def _obeyed(self, note: Obeyed) -> Reason:
+        """Of a premise that is no relation, all that can be said is that by it t3 sees t2."""
+        t1, t2, t3, x, premise, relation, co = note
         name, key = self.given.txn, self.given.key(x)
-        if premise is None:
-            so, seen = "so the premise must not hold of them", "the premise holds of them"
-        elif premise.name == "VIS":
-            so, seen = f"so it does not see {name(t2)}", f"it sees {name(t2)}"
+        overwritten = f"{name(t3)} read the initial {key}, which {name(t2)} overwrote"
+        both = f"{name(t3)} read {key} from {name(t1)}, and {name(t2)} wrote {key}, too"
+        if relation is None:
+            seen, certain = f"the level has {name(t3)} see {name(t2)}", self._certain(premise)
+            never = f", though {seen}" if certain else f", so it must not be that {seen}"
+            follows = f", and {seen}: so" if certain else f": if {seen}, then"
+        elif relation.name == "VIS":
+            never, follows = f", so it does not see {name(t2)}", f": if it sees {name(t2)}, then"
         else:
-            so, seen = f"so not {self._arrow(t2, premise, t3)}", self._arrow(t2, premise, t3)
+            arrow = self._arrow(t2, relation, t3)
+            never, follows = f", so not {arrow}", f": if {arrow}, then"
         if t1 == INITIAL:
-            words = f"{name(t3)} read the initial {key}, which {name(t2)} overwrote, {so}"
-            return Reason(words, (t2, t3), (t2, t3, "" if premise is None else premise.name, True))
-        words = f"{name(t3)} read {key} from {name(t1)}, and {name(t2)} wrote {key}, too: if {seen}"
-        return Reason(f"{words}, then {name(t2)} comes before {name(t1)}", (t1, t2, t3), (t2, t1, co.name, False))
+            called = "seen" if relation is None else relation.name
+            return Reason(f"{overwritten}{never}", (t2, t3), (t2, t3, called, True))
+        return Reason(f"{both}{follows} {name(t2)} comes before {name(t1)}", (t1, t2, t3), (t2, t1, co.name, False))
+
+    def _certain(self, premise: Literal) -> bool:
+        """Does it follow from the history, whatever the witness? From what is told of sessions and times alone."""
+        with suppress(LimitError):
+            return not self.formula.solve([*self.assumed, -premise], self.limits)
+        return False
 
     def _follows(self, a: int, b: int, before: Iterable[tuple[str, int, int]]) -> str:
         """How b follows a: in its session, in time, or because it read from it."""

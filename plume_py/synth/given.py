@@ -5,13 +5,14 @@ judged. Reads that are wrong by themselves have nobody to be read from, so defin
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from plume_py.base.logic import Literal
 from plume_py.base.text import key_text, txn_text
 from plume_py.history.atoms import Atom
 from plume_py.history.model import INITIAL, History, Transaction
-from plume_py.synth.concrete import Concrete, ConcreteTxn
+from plume_py.synth.concrete import KEYS, Concrete, ConcreteTxn
 from plume_py.synth.definition import Witness
 from plume_py.synth.structures import kept
 from plume_py.verify.facts import HistoryFacts
@@ -70,6 +71,14 @@ def given(history: History) -> Given:
         frozenset((number[a], number[b], at[x]) for a, b, x in _versions(facts)),
         history.times is not None,
     )
+
+
+def as_given(concrete: Concrete) -> Given:
+    """A history that was found; its transactions and keys keep their numbers."""
+    made = dict(zip(concrete.by_session(), chain.from_iterable(concrete.history()), strict=True))
+    everyone = range(len(concrete.txns))
+    named = replace(concrete, names=tuple(map(concrete.name, everyone)))
+    return Given(named, tuple(made[t] for t in everyone), tuple(KEYS), (), frozenset(), concrete.timed)
 
 
 def _versions(facts: HistoryFacts) -> Iterator[tuple[int, int, Atom]]:

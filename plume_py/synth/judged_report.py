@@ -10,10 +10,11 @@ from plume_py.report.graphviz import FONT, MONO, PALE, Graph, bold, font, lines,
 from plume_py.report.looks import LOOKS
 from plume_py.report.text import operation
 from plume_py.synth.explain import involved
-from plume_py.synth.given import Given
+from plume_py.synth.given import Given, as_given
 from plume_py.synth.judge import Judgement
 from plume_py.synth.report import order_of
 from plume_py.synth.structures import edges
+from plume_py.synth.synthesis import SeparatingHistory
 
 # Transactions of which a witness is still told or drawn, and operations of each.
 TOLD, DRAWN, OPERATIONS = 12, 30, 12
@@ -84,6 +85,16 @@ def picture(judged: Judgement) -> str | None:
         draw = _declared_picture if judged.form == "own" else _witness_picture
         return draw(judged, judged.given)
     return _argument_picture(judged, judged.given) if len(involved(judged.reasons)) <= DRAWN else None
+
+
+def found_pictures(found: SeparatingHistory) -> Iterator[tuple[str, str]]:
+    """Of a history that a search found, each allowed level and how it shows itself there."""
+    known = as_given(found.concrete)
+    for shown in found.witnesses:
+        form = "own" if shown.declared else "co" if shown.sees is None else "vis"
+        drawn = picture(Judgement(shown.level, form, "", True, known, shown))
+        if drawn is not None:
+            yield shown.level, drawn
 
 
 def _graph(words: list[str], loc: str) -> Graph:

@@ -130,6 +130,7 @@ class Problem:
         self._lessons: list[Lesson] = []
         self._refuted: set[Concrete] = set()
         self._build()
+        self.initial_clauses = self.formula.clauses  # before any candidate
 
     def _ordered(self) -> bool:
         """Can some level in question tell one read of a key from two, or one order of reads from another?"""

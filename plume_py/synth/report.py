@@ -137,6 +137,11 @@ def plain(outcome: SynthesisResult, reason: str | None = None) -> dict[str, Any]
         if outcome.beyond is None
         else {"scope": outcome.beyond.scope.plain(), "found": outcome.beyond.found},
         "candidates": outcome.candidates,
+        "formula": {
+            "variables": outcome.variables,
+            "clauses": outcome.clauses,
+            "initial_clauses": outcome.initial_clauses,
+        },
         "seconds": round(outcome.seconds, 4),
         "histories": [
             {

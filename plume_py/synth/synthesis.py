@@ -60,7 +60,9 @@ class SynthesisResult:
     beyond: "Beyond | None" = None  # if there is nothing: the next scope
     found: list[SeparatingHistory] = field(default_factory=list)
     candidates: int = 0
+    variables: int = 0  # of the formula, for the last number of transactions
     clauses: int = 0
+    initial_clauses: int = 0  # before the first candidate
     seconds: float = 0.0
 
 
@@ -219,7 +221,8 @@ class _Search:
                     self._collect(problem, outcome, count, minimal)
                 finally:
                     outcome.candidates += problem.candidates
-                    outcome.clauses = problem.formula.clauses
+                    outcome.variables, outcome.clauses = problem.formula.variables, problem.formula.clauses
+                    outcome.initial_clauses = problem.initial_clauses
         except LimitError as error:
             if not outcome.found:
                 raise

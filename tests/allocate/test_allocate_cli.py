@@ -79,6 +79,7 @@ def test_robust_shows_the_history_and_draws_it(tmp_path) -> None:
     result = run("robust", "smallbank", "--levels", "*=SI", "--out", tmp_path)
     assert result.exit_code == 1
     assert "not robust: a critical cycle happens" in result.output and "ReadOnlyAnomaly" in result.output
+    assert "form π4 of MixIso's: a pivot at SI, with RW before and after it" in result.output
     (history,) = tmp_path.glob("*.json")
     assert list(tmp_path.glob("*.dot"))
     assert run("check", history, "--level", "declared").exit_code == 0
@@ -88,6 +89,18 @@ def test_robust_shows_the_history_and_draws_it(tmp_path) -> None:
 def test_robust_as_json() -> None:
     document = json.loads(run("robust", "smallbank", "--levels", "WriteCheck=SER,*=SI", "--format", "json").output)
     assert document["ok"] is True and document["levels"]["Balance"] == "SI"
+
+
+@pytest.mark.parametrize(("level", "form"), [("RA", "π1"), ("TCC", "π1"), ("PSI", "π2"), ("PC", "π3"), ("SI", "π4")])
+def test_cycles_have_the_names_of_the_paper(level, form) -> None:
+    levels = f"WriteCheck={level},*=SER"
+    document = json.loads(run("robust", "smallbank", "--levels", levels, "--no-sessions", "--format", "json").output)
+    assert document["ok"] is False and document["danger"]["form"] == form
+
+
+def test_cycles_with_session_order_have_no_name_there() -> None:
+    result = run("robust", EXAMPLES / "three.json", "--levels", "*=RA")
+    assert "none of MixIso's: session order is part of it" in result.output
 
 
 def test_instances_with_parentheses_can_be_named() -> None:

@@ -3,10 +3,12 @@
 import pytest
 
 from plume_py import check
+from plume_py.allocate.costs import USUAL, parsed
 from plume_py.allocate.protocols import PROTOCOLS
 from plume_py.allocate.simulate import Simulation
 from plume_py.allocate.templates import BENCHMARKS, draw
 from plume_py.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
+from plume_py.allocate.workload import Program, Workload, read, write
 from plume_py.base.errors import IsocheckError
 
 
@@ -33,8 +35,9 @@ BUGS = [(protocol, bug) for protocol, kind in PROTOCOLS.items() for bug in kind.
 
 @pytest.mark.parametrize(("protocol", "bug"), BUGS)
 def test_bugs_are_caught(protocol, bug) -> None:
-    """no-read-check only shows as write skew, for which Courseware has the shape."""
-    name = "courseware" if bug == "no-read-check" else "smallbank"
+    """no-read-check only shows as write skew, for which Courseware has the shape; early-timestamp in first reads, and
+    those of SmallBank are of what nobody writes."""
+    name = {"no-read-check": "courseware", "early-timestamp": "tpcc"}.get(bug, "smallbank")
     told = summary(list(trials(contended(name, largest=3), protocol, "random", 12, bug=bug)))
     assert told.broken["declared"] > 0
 
@@ -62,3 +65,71 @@ def test_wrong_wishes() -> None:
         Simulation("si-s2pl", ["PC"] * 120, workload)
     with pytest.raises(IsocheckError, match="has no bug 'x'; choose unlock-early"):
         Simulation("si-s2pl", ["SI"] * 120, workload, bug="x")
+
+
+MODELS = (
+    "data=spread,nodes=4,begin=1,validation=together,waiting=true",
+    "data=replicated,nodes=4,local=0.001,validation=each",
+    "data=replicated,nodes=4,validation=together,exclusive=SI+SER",
+)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_costs_change_when_and_not_what(model) -> None:
+    told = summary(list(trials(contended("smallbank"), "pc-si-ser", "random", 2, costs=parsed(model))))
+    assert told.broken == {"declared": 0}
+    assert parsed(str(parsed(model))) == parsed(model) != USUAL
+
+
+def test_what_is_not_validated_is_not_paid_for() -> None:
+    """All at one server, one node each: at SER there is a round trip more than at PC, and the rest is the same."""
+    workload = in_sessions(draw(BENCHMARKS["tpcc"], 40, 10_000, 1), 4, 1)
+    costs = parsed("low=1,high=1,validation=together")
+    at = {level: Simulation("pc-si-ser", [level] * 40, workload, costs=costs).run() for level in ("PC", "SER")}
+    assert at["PC"].aborted == at["SER"].aborted == 0
+    assert at["SER"].latency == pytest.approx(at["PC"].latency + 1)
+
+
+def test_a_critical_section_is_one_after_the_other() -> None:
+    workload = in_sessions(draw(BENCHMARKS["courseware"], 40, 10_000, 1), 10, 1)
+    costs = parsed("low=1,high=1,data=replicated,nodes=10,exclusive=SER")
+    assert Simulation("pc-si-ser", ["SER"] * 40, workload, costs=costs).run().seconds == pytest.approx(40, rel=0.05)
+    assert Simulation("pc-si-ser", ["SI"] * 40, workload, costs=costs).run().seconds == pytest.approx(4, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("speed=3", "one of low, high, local"),
+        ("nodes=x", "nodes=x is no number"),
+        ("nodes=0", "one node at least"),
+        ("data=cloud", "choose server, spread, replicated"),
+        ("low=1", "low must not exceed high"),
+        ("exclusive=SER+X", "X is no level"),
+        ("waiting=yes", "choose true, false"),
+    ],
+)
+def test_wrong_costs(text, told) -> None:
+    with pytest.raises(IsocheckError, match=told):
+        parsed(text)
+
+
+def test_readers_that_wait_for_locks_wait_for_nothing_else() -> None:
+    with pytest.raises(IsocheckError, match="locks that readers wait for"):
+        Simulation("si-s2pl", ["SI"] * 120, contended("smallbank"), costs=parsed("waiting=true"))
+    assert parsed("") == USUAL
+
+
+def test_a_timestamp_taken_before_the_locks_lets_a_reader_see_two_values() -> None:
+    """MixIso's example E.1: T takes its commit time, T' begins and reads k, T installs, T' reads k again."""
+    writer = Program("T", ("k",), (write("x", "k"),))
+    reader = Program("T'", ("k",), (read("x", "k"), read("x", "k")))
+    before = Program("before", (), ())
+    workload = Workload.of_sessions([[writer(1)], [before(), reader(1)]])
+    seen = set()
+    for seed in range(30):
+        outcome = Simulation("si-s2pl", ["SI"] * 3, workload, seed, "early-timestamp").run()
+        seen |= {violation.pattern.name for violation in check(outcome.history, "declared").violations}
+        right = Simulation("si-s2pl", ["SI"] * 3, workload, seed).run()
+        assert check(right.history, "declared").ok
+    assert "NonRepeatableRead" in seen

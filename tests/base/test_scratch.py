@@ -1,12 +1,15 @@
 """Folders for the time of a run: what a killed process leaves of them goes with the next run, and nothing else."""
 
+import io
 import os
+from contextlib import suppress
 
 import pytest
 from program import PROGRAM, isocheck, wait_until
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.scratch import Scratch, remove_abandoned
+from plume_py.collect import watchdog
 
 HISTORY = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}]]}'
 
@@ -68,6 +71,44 @@ def test_no_place_for_it_is_one_line(temporary, monkeypatch):
         Scratch()
 
 
+def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
+    """Also the one that tidies up for a killed run: what is left is still known as ours."""
+    calls = ("unlink", "rmdir")
+
+    def remove(dies_at):
+        scratch = Scratch()
+        for name in ("a", "z"):
+            os.makedirs(os.path.join(scratch.path, name, "b"))
+            with open(os.path.join(scratch.path, name, "b", "c"), "w"):  # noqa: PTH123
+                pass
+        scratch._let_go()
+        monkeypatch.setattr("sys.argv", ["watchdog", scratch.path])
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
+        done = []
+
+        def dying(call):
+            def instead(*args, **kwargs):
+                done.append(call)
+                if len(done) == dies_at:
+                    raise KeyboardInterrupt
+                return call(*args, **kwargs)
+
+            return instead
+
+        with monkeypatch.context() as patch:
+            for call in calls:
+                patch.setattr(os, call, dying(getattr(os, call)))
+            with suppress(KeyboardInterrupt):
+                watchdog.main()
+        return len(done)
+
+    for dies_at in range(1, remove(0) + 1):
+        remove(dies_at)
+        assert os.listdir(temporary)
+        remove_abandoned()
+        assert not os.listdir(temporary)
+
+
 @pytest.mark.parametrize("command", ["test", "scan", "collect"])
 def test_what_a_killed_run_leaves_goes_with_the_next(command, temporary, tmp_path, child):
     """Killed as a whole, those that would tidy up included."""
@@ -84,7 +125,8 @@ def test_what_a_killed_run_leaves_goes_with_the_next(command, temporary, tmp_pat
     wait_until(lambda: any(files for *_, files in os.walk(temporary)), run)
     child.kill()
     for keeper in _keepers(temporary):
-        os.kill(keeper, 9)
+        with suppress(ProcessLookupError):
+            os.kill(keeper, 9)
     wait_until(lambda: not list(_keepers(temporary)))  # who still ends counts as being at work
     assert isocheck(*short).returncode == 0
     wait_until(lambda: not os.listdir(temporary))

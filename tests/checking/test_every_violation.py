@@ -58,7 +58,7 @@ def confirm(seed, count, make, initial):
 
 @pytest.mark.parametrize(("make", "initial"), KINDS)
 def test_random_histories(make, initial):
-    confirm(1, 1000, make, initial)
+    confirm(1, 400, make, initial)
 
 
 @pytest.mark.full

@@ -130,12 +130,13 @@ def test_wrong_usage_is_one_line(arguments, code, words, tmp_path, monkeypatch, 
 
 
 def test_names_of_options_agree_with_the_tables():
-    from plume_py.cli import collect as options
+    from plume_py.cli import collect_options as options
+    from plume_py.collect.arrivals import ARRIVALS
     from plume_py.collect.clusters import MANAGED
     from plume_py.collect.faults import KINDS
     from plume_py.collect.nodes import READ_FROM
 
-    assert list(options.WORKLOADS) == workload_names()
+    assert list(options.WORKLOADS) == workload_names() and options.ARRIVALS == ARRIVALS
     assert list(options.MANAGED) == list(MANAGED) and options.FAULTS == KINDS and options.READ_FROM == READ_FROM
 
 

@@ -1,6 +1,7 @@
 """Files that change under the reader: one line, and never a verdict about what never was."""
 
 import gzip
+import lzma
 import os
 import sys
 
@@ -91,3 +92,32 @@ def test_a_file_is_read_whole_with_or_without_a_byte_order_mark(tmp_path):
     for mark in (b"", b"\xef\xbb\xbf"):
         (tmp_path / "h.jsonl").write_bytes(mark + LINES)
         assert bytes(Source(tmp_path / "h.jsonl").content()) == LINES
+
+
+FIRST, SECOND = LINES[: len(LINE % 1)], LINES[len(LINE % 1) :]
+
+
+@pytest.mark.parametrize("gap", [0, 4, 64])
+@pytest.mark.parametrize("how", ["content", "lines"])
+def test_streams_of_xz_one_after_the_other(tmp_path, gap, how):
+    path = tmp_path / "h.jsonl.xz"
+    path.write_bytes(lzma.compress(FIRST) + bytes(gap) + lzma.compress(b"") + lzma.compress(SECOND) + bytes(gap))
+    source = Source(path)
+    assert b"".join([source.content()] if how == "content" else source.lines()) == LINES
+
+
+@pytest.mark.parametrize("damage", [
+    lambda second: b"x" + second[1:],
+    lambda second: second[:7] + b"x" + second[8:],
+    lambda second: bytes(3) + second,
+    lambda second: gzip.compress(SECOND),
+    lambda second: b"something else",
+    lambda second: bytes(2),
+    lambda second: second[:5],
+    lambda second: second[:-3],
+])  # fmt: skip
+def test_a_later_stream_of_xz_that_is_damaged_is_never_left_out(tmp_path, damage):
+    path = tmp_path / "h.jsonl.xz"
+    path.write_bytes(lzma.compress(FIRST) + damage(lzma.compress(SECOND)))
+    with pytest.raises(InputError, match=r"broken xz data|xz data ends too early"):
+        Source(path).content()

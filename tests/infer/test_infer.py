@@ -294,7 +294,9 @@ LARGE = ("tpcc", "--rows", 6, "--steps", 4)
 
 
 @pytest.mark.parametrize("engine", ["z3", "explore"])
-def test_the_time_is_that_of_the_whole_run(engine):
+def test_the_time_is_that_of_the_whole_run(engine, monkeypatch):
+    """The engines ask by themselves; on a busy machine that may be later than they would be ended from outside."""
+    monkeypatch.setattr("plume_py.base.limits.GRACE_SECONDS", 600)
     result = run(*LARGE, "--engine", engine, "--timeout", 1, "--format", "json")
     assert result.exit_code == 3
     transactions = json.loads(result.stdout)["transactions"]

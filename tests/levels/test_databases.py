@@ -9,7 +9,7 @@ from plume_py.collect.registry import SCHEMES, adapter_class
 from plume_py.infer.run.server import STORE_OF
 from plume_py.infer.stores import STORES
 from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.databases import DATABASES, MYSQL
+from plume_py.levels.databases import MYSQL
 from plume_py.levels.stores import ALL
 
 SETTINGS = [(database, setting) for database in ALL.values() for setting in database.settings]
@@ -73,7 +73,7 @@ def test_collect_promises_what_the_table_says(scheme):
 
 @pytest.mark.parametrize("name", CATALOGUES)
 def test_allocate_counts_on_what_the_table_says(name):
-    catalogue, database = CATALOGUES[name], DATABASES[name]
+    catalogue, database = CATALOGUES[name], ALL[name]
     assert catalogue.spellings == {s.safe_as: s.spelled for s in database.settings if s.safe_as}
     assert catalogue.levels.items() <= catalogue.spellings.items()
     assert len(catalogue.adjustments) == sum(bool(s.readers_only) + bool(s.beside_weaker) for s in database.settings)

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from plume_py.report.plot import HEIGHT, WIDTH, Axis, line_plot
+from plume_py.report.plot import HEIGHT, WIDTH, Axis, Band, line_plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -37,3 +37,12 @@ def test_names_are_escaped():
     text = line_plot(evil, {evil: [(1, 1)]}, Axis(evil), Axis(evil))
     assert "<script" not in text
     assert sum(evil == each.text for each in ET.fromstring(text).iter(f"{SVG}text")) == 4
+
+
+def test_bands_are_within_the_picture_and_named():
+    bands = [Band(-5, 2, "kill of <n1>"), Band(3, 3, "pause"), Band(8, 1000, "delay")]
+    picture = ET.fromstring(line_plot("t", {"a": [(0, 1), (10, 2)]}, Axis("x"), Axis("y"), bands))
+    drawn = [each for each in picture.iter(f"{SVG}rect") if each.find(f"{SVG}title") is not None]
+    assert [each.find(f"{SVG}title").text for each in drawn] == ["kill of <n1>", "pause", "delay"]
+    assert all(float(each.get("x")) > 0 and float(each.get("width")) >= 2 for each in drawn)
+    assert all(float(each.get("x")) + float(each.get("width")) <= WIDTH for each in drawn)

@@ -150,6 +150,24 @@ def test_loops_of_a_definition_are_explained_by_their_variables():
     assert reason.words.startswith("line ")
 
 
+def test_a_premise_without_a_name_is_told_as_what_is_seen():
+    """Where it follows from the history that T2 is seen, that is said; where it hangs on the order, both are."""
+    late = built([[[("w", "x", 1), ("w", "y", 1)]], [[("r", "y", 1), ("r", "x", 0)]]])
+    (reason,) = judge(late, "TapRC").reasons
+    assert reason.words == "T2 read the initial x, which T1 overwrote, though the level has T2 see T1"
+    again = [("r", "x", 1), ("w", "x", 2), ("w", "y", 2)]
+    older = built([[[("w", "x", 1)], again], [[("r", "y", 2), ("r", "x", 1)]]])
+    assert [reason.words for reason in judge(older, "TapRC").reasons] == [
+        "T2 read x from T1, so T1 comes before it",
+        "T3 read x from T1, and T2 wrote x, too, and the level has T3 see T2: so T2 comes before T1",
+    ]
+    writers = built([[[("w", "x", 1), ("w", "y", 1)]], [[("r", "x", 0), ("r", "y", 1), ("w", "x", 2)]]])
+    assert [reason.words for reason in judge(writers, OWN["WritersSer"]).reasons] == [
+        "T2 read y from T1, so T1 comes before it",
+        "T2 read the initial x, which T1 overwrote, so it must not be that the level has T2 see T1",
+    ]
+
+
 def test_what_is_too_large_is_not_decided():
     history = built([[[("w", "x", value)] for value in range(1, MOST_TXNS + 2)]])
     judged = judge(history, "UA")

@@ -40,7 +40,7 @@ def test_several_histories_and_their_pictures(isocheck, tmp_path):
     assert code == 0
     assert out.count("history ") == 3
     names = {path.name for path in (tmp_path / "found").iterdir()}
-    assert {"history-1.json", "history-2.json", "history-3.json", "history-1.dot"} <= names
+    assert {"history-1.json", "history-2.json", "history-3.json", "history-1.dot", "history-1-PC.dot"} <= names
     assert any("lost-update" in name for name in names)
     for number in (1, 2, 3):
         assert not check(load(tmp_path / "found" / f"history-{number}.json"), "SI").ok
@@ -57,6 +57,21 @@ def test_json(isocheck):
     assert set(history["witnesses"][0]["sees"]) == set(history["witnesses"][0]["order"])
     assert history["check"]["levels"]["PSI"]["ok"] is False
     assert history["history"]["initial"] == 0
+    formula = document["formula"]
+    assert 0 < formula["initial_clauses"] <= formula["clauses"]
+    assert formula["variables"] > 0
+
+
+def test_a_picture_of_each_witness(isocheck, tmp_path):
+    """As the paper's first figure: everyone in the order of the witness, and who sees whom."""
+    isocheck("synth", "-a", "NLU", "-f", "UA", "--values", 4, "--minimal", "--out", tmp_path)
+    drawn = (tmp_path / "history-1-NLU.dot").read_text()
+    assert "NLU holds: AR is the order from left to right" in drawn
+    assert drawn.count("VIS") == 2
+    own = ("--define", ROOT / "docs" / "other_levels.py")
+    isocheck("synth", "-a", "PL-2,SER@none", "-f", "SER", "--out", tmp_path / "own", *own)
+    names = {path.name for path in (tmp_path / "own").iterdir()}
+    assert {"history-1-PL-2.dot", "history-1-SER@none.dot"} <= names
 
 
 def test_a_level_per_transaction(isocheck, tmp_path):

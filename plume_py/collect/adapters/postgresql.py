@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,6 +22,8 @@ except ImportError:
 _REFUSED_CLASSES = ("23", "40")
 _REFUSED_STATES = ("57014", "55P03")
 _COMPLETION_UNKNOWN = "40003"
+# What the server answers if it did what it was asked to.
+_DONE = (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK)
 
 # Settings for the header of the history.
 _TOLD = ("fsync", "synchronous_commit", "max_connections", "default_transaction_isolation", "deadlock_timeout")
@@ -174,9 +177,45 @@ class PostgresAdapter(SqlAdapter):
 
 
 class _Connection(SqlConnection):
+    """Statements go to libpq, which psycopg stands on: cursors take more time than all the rest of a transaction."""
+
     def __init__(self, adapter: PostgresAdapter) -> None:
         super().__init__(adapter)
         self.backend = self.connection.info.backend_pid
+        self._libpq = self.connection.pgconn
+        self._encoding = self.connection.info.encoding
+        self._prepared: dict[str, bytes] = {}  # what the server calls them; behind a pooler none
+        self._answer: Any = None
+
+    def marked(self, words: str) -> str:
+        return words.replace(":value", "$2").replace(":key", "$1")
+
+    def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
+        if not parameters:
+            self._answer = self._checked(self._libpq.exec_(query.encode()))
+            return
+        values = [str(parameter).encode(self._encoding) for parameter in reversed(parameters)]  # the key is the last
+        if self.connection.prepare_threshold is None:
+            self._answer = self._checked(self._libpq.exec_params(query.encode(), values))
+            return
+        if query not in self._prepared:
+            name = f"isocheck_{len(self._prepared)}".encode()
+            self._checked(self._libpq.prepare(name, query.encode()))
+            self._prepared[query] = name
+        self._answer = self._checked(self._libpq.exec_prepared(self._prepared[query], values))
+
+    def _checked(self, answer: Any) -> Any:
+        if answer.status not in _DONE:
+            raise psycopg.errors.error_from_result(answer, self._encoding)
+        return answer
+
+    def row(self) -> tuple[str, ...] | None:
+        if not self._answer.ntuples:
+            return None
+        return (self._answer.get_value(0, 0).decode(self._encoding),)
+
+    def changed(self) -> int:
+        return self._answer.command_tuples or 0
 
     def begin(self, isolation: str) -> None:
         for statement in self.adapter.beginning.replace(":isolation", isolation.upper()).split("; "):
@@ -184,7 +223,7 @@ class _Connection(SqlConnection):
 
     def commit(self) -> None:
         super().commit()
-        answer = self.cursor.statusmessage
+        answer = (self._answer.command_status or b"").decode()
         # the server says ROLLBACK where there was an error before
         if answer == "ROLLBACK" or (self.adapter.beginning == PostgresAdapter.beginning and answer != "COMMIT"):
             raise AbortedError(f"COMMIT was answered by {answer}")

@@ -142,8 +142,23 @@ class SqlConnection(Connection):
         self.connection = adapter.open()
         self.cursor = self.connection.cursor()
         self._lists = adapter.setup.lists
-        mark, told = adapter.mark, adapter.statements()
-        self._sql = {kind: words.replace(":value", mark).replace(":key", mark) for kind, words in told.items()}
+        self._sql = {kind: self.marked(words) for kind, words in adapter.statements().items()}
+
+    def marked(self, words: str) -> str:
+        """A statement with the driver's marks for its parameters."""
+        return words.replace(":value", self.adapter.mark).replace(":key", self.adapter.mark)
+
+    def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
+        """Have the driver do it; errors are its own."""
+        self.cursor.execute(query, parameters)
+
+    def row(self) -> Any:
+        """The next one of the answer, None if there is none."""
+        return self.cursor.fetchone()
+
+    def changed(self) -> int:
+        """The number of rows that the statement has changed."""
+        return int(self.cursor.rowcount)
 
     def is_undone(self, error: Exception) -> bool:
         """After this answer to a statement: is the transaction undone, or will it be by a rollback?"""
@@ -156,14 +171,14 @@ class SqlConnection(Connection):
     def run(self, query: str, parameters: Sequence[Any] = ()) -> None:
         """Execute a statement of the transaction."""
         try:
-            self.cursor.execute(query, parameters)
+            self.execute(query, parameters)
         except self.adapter.driver.Error as error:
             raise self._failure(error, self.is_undone(error)) from None
 
     def read(self, key: str) -> Value:
         """By its row."""
         self.run(self._sql["r"], (key,))
-        row = self.cursor.fetchone()
+        row = self.row()
         if row is None:
             raise LostError(f"the row of {key} is gone")
         return to_list(row[0]) if self._lists else int(row[0])
@@ -179,7 +194,7 @@ class SqlConnection(Connection):
     def commit(self) -> None:
         """``COMMIT``."""
         try:
-            self.cursor.execute("COMMIT")
+            self.execute("COMMIT")
         except self.adapter.driver.Error as error:
             raise self._failure(error, self.is_undone_at_commit(error)) from None
 
@@ -197,5 +212,5 @@ class SqlConnection(Connection):
 
     def _change(self, query: str, value: int | str, key: str) -> None:
         self.run(query, (value, key))
-        if self.cursor.rowcount != 1:
+        if self.changed() != 1:
             raise LostError(f"the row of {key} is gone")

@@ -10,6 +10,7 @@ from plume_py.history.formats.render import (
     Spelling,
     integer,
     lost_names,
+    lost_nodes,
     lost_times,
     render,
     require,
@@ -70,7 +71,7 @@ def _require(history: History, target: str, initials: tuple[Atom, ...]) -> None:
 
 
 def _notes(history: History) -> list[str]:
-    return lost_names(history, ids=False, sessions=False) + lost_times(history)
+    return lost_names(history, ids=False, sessions=False) + lost_times(history) + lost_nodes(history)
 
 
 def _u64(number: int) -> bytes:

@@ -12,6 +12,7 @@ from plume_py.history.formats.render import (
     are_numbered,
     initial_versions,
     lost_names,
+    lost_nodes,
     render,
     require,
     require_initial,
@@ -52,7 +53,7 @@ def write(history: History) -> Rendered:
     )
     if np.any(lost):
         notes.append("reads of null by transactions that did not commit mean nothing in this format")
-    notes += lost_names(history, ids=False, sessions=are_numbered(history))
+    notes += lost_names(history, ids=False, sessions=are_numbered(history)) + lost_nodes(history)
     return Rendered(render(history, spelling, rows=rows(history, events)), notes)
 
 

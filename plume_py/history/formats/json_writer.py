@@ -92,6 +92,8 @@ def _fields(history: History, t: int) -> bytes:
     if history.times is not None:
         given = (b'"start":', history.times.begin[t]), (b'"end":', history.times.end[t])
         fields += b"".join(name + b"%d," % time for name, time in given if time > NO_TIME)
+    if history.txn_node is not None and history.txn_node[t]:
+        fields += b'"node":' + _encode(history.txn_node[t]) + b","
     return fields
 
 

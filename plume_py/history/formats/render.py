@@ -264,6 +264,11 @@ def lost_times(history: History) -> list[str]:
     return [] if history.times is None else ["the times of transactions are not kept: this format has none"]
 
 
+def lost_nodes(history: History) -> list[str]:
+    """A note, if it is known where transactions ran, which only the native formats can say."""
+    return [] if history.txn_node is None else ["the nodes of transactions are not kept: this format has none"]
+
+
 def _named(labels: Labels, which: Bools) -> bool:
     """Does any of them have a name that is not its position?"""
     return labels.names is not None and any(labels[i] not in (i, str(i)) for i in np.flatnonzero(which).tolist())

@@ -9,6 +9,7 @@ from plume_py.history.formats.render import (
     are_numbered,
     integer,
     lost_names,
+    lost_nodes,
     lost_times,
     render,
     require,
@@ -40,7 +41,7 @@ def write(history: History) -> Rendered:
         heads=[b""] * history.transactions,
         tails=[b""] * history.transactions,
     )
-    notes += lost_names(history, ids=True, sessions=are_numbered(history)) + lost_times(history)
+    notes += lost_names(history, ids=True, sessions=are_numbered(history)) + lost_times(history) + lost_nodes(history)
     return Rendered(render(history, spelling), notes)
 
 

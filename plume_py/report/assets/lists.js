@@ -70,6 +70,9 @@ function sizes(history) {
     plural(history.sessions, "session"), history.format].filter(Boolean).join(" · "));
 }
 
+// How fast runs went is drawn already; it moves to its history.
+const speeds = data.histories.map((_, i) => document.getElementById(`speed-${i}`));
+
 function facts(history, i) {
   const taps = Object.keys(history.counts), reasons = new Set(Object.entries(history.levels).filter(([, v]) => v.reason).map(([name, v]) => v.ok === null ? `Undecided: ${v.reason}.` : `${name} ${v.reason}.`));
   const times = Object.entries(history.seconds).filter(([phase, s]) => s >= 0.0005 || phase === "check");
@@ -77,6 +80,7 @@ function facts(history, i) {
     [...reasons].map((reason) => el("p", { class: "note" }, reason)),
     history.run.length ? el("details", { class: "run", open: "" }, el("summary", {}, "The run"), el("table", {}, el("tbody", {},
       history.run.map(([name, words]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, words)))))) : null,
+    speeds[i],
     history.notes.map((note) => el("p", { class: "note" }, `Note: ${note}.`)),
     taps.length ? countTable(history, i, taps) : null,
     times.length ? el("p", { class: "times" }, `Time: ${times.map(([phase, s]) => `${phase} ${s < 0.1 ? s.toFixed(3) : s.toFixed(2)} s`).join(" · ")}`) : null,

@@ -1,0 +1,85 @@
+"""The nodes that transactions ran on, where a native history names them.
+
+No verdict depends on them, so they are no part of reading a history: only who shows or rewrites it looks for them.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import msgspec
+
+from plume_py.base.errors import IsocheckError
+from plume_py.history.model import History
+from plume_py.history.source import Source
+
+_MARK = b'"node"'
+
+
+class Placed(msgspec.Struct):
+    """A transaction, as far as it says where it ran."""
+
+    id: str | int | None = None
+    node: str = ""
+
+
+class _Document(msgspec.Struct):
+    sessions: list[list[Placed]]
+
+
+_lines, _documents = msgspec.json.Decoder(Placed), msgspec.json.Decoder(_Document)
+
+
+def placed_in(path: str, format: str | None, largest: int | None = None) -> dict[int, Placed]:
+    """The transactions of a document by their number, of JSON Lines by their line; none if no node is named.
+
+    A document of more than ``largest`` bytes is not read again.
+    """
+    if format not in ("json", "jsonl") or not os.path.isfile(path):
+        return {}
+    if format == "json" and largest is not None and os.path.getsize(path) > largest:
+        return {}
+    source = Source(path)
+    try:
+        return dict(_of_document(source) if format == "json" else _of_lines(source))
+    except (OSError, IsocheckError, msgspec.MsgspecError, RecursionError):
+        return {}  # a remark of another kind, or a file that has changed meanwhile
+    finally:
+        source.close()
+
+
+def _of_document(source: Source) -> Iterator[tuple[int, Placed]]:
+    content = bytes(source.content())
+    sessions = _documents.decode(content).sessions if _MARK in content else []
+    yield from enumerate(txn for session in sessions for txn in session)
+
+
+def _of_lines(source: Source) -> Iterator[tuple[int, Placed]]:
+    number = 1
+    for chunk in source.lines():
+        for at, line in enumerate(bytes(chunk).split(b"\n") if _MARK in chunk else ()):
+            if _MARK in line:
+                yield number + at, _lines.decode(line)
+        number += bytes(chunk).count(b"\n")
+
+
+def with_nodes(history: History, path: str) -> History:
+    """``history``, which was read from the file at ``path``, with the nodes that the file names."""
+    placed = placed_in(path, history.format)
+    places: Iterable[int] = range(history.transactions)
+    if history.format == "jsonl":
+        places = history.txn_line.tolist() if history.txn_line is not None else ()
+    nodes = tuple(
+        found.node if (found := placed.get(place)) is not None and found.id in (None, history.txn_label[t]) else ""
+        for t, place in enumerate(places)
+    )
+    return replace(history, txn_node=nodes) if any(nodes) else history
+
+
+def placed_as(history: History, whole: History) -> History:
+    """``history``, a part of ``whole``, with the nodes of its transactions, which have the same names there."""
+    if whole.txn_node is None:
+        return history
+    named = {whole.txn_label[t]: node for t, node in enumerate(whole.txn_node)}
+    nodes = tuple(named.get(history.txn_label[t], "") for t in range(history.transactions))
+    return replace(history, txn_node=nodes) if any(nodes) else history
