@@ -100,8 +100,11 @@ MIA takes less than a second for 10,000 instances, and its time grows with the i
 (b) and the keys (c); default 5,000 instances of 10 operations on 300 keys, on an i7-13700K, in Java. The points are
 only drawn. CPU seconds here, of the allocation alone, medians of three."""
 DIFFERS_9 = """\
-"paper" are the rules of theorem 6.18 in plain Python, "refined" ours, with compiled kernels. Reading the file is not
-counted, as in the paper; [allocate-scale](../../benchmarks/results/allocate-scale.md) has whole commands up to
+"paper" are the rules of theorem 6.18 in plain Python, "refined" ours, with compiled kernels: 10,000 instances take
+them 0.34 s, and 20,000 take 0.84 s. The theorem compares pairs, and its time grows with the square of the instances
+here, as its O(n²) says; ours grows with the size of the workload. (c) differs: with more keys the theorem's rules get
+faster here, since fewer instances write a key that one reads, where the paper's tool gets slower. Reading the file is
+not counted, as in the paper; [allocate-scale](../../benchmarks/results/allocate-scale.md) has whole commands up to
 100,000 instances."""
 ABOUT_A = """\
 The appendix quotes what the documentation of seven systems says of mixed levels. Here that is what an allocation may
