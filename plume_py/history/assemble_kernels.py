@@ -24,14 +24,17 @@ def grow(table, hashes, count):
     return bigger
 
 
-def intern_keys(codes, ids, distinct):
-    """ids[i] := dense number of codes[i], by first appearance; ``distinct`` gets the codes. Returns how many."""
+def intern_keys(codes, secret, ids, distinct):
+    """ids[i] := dense number of codes[i], by first appearance; ``distinct`` gets the codes. Returns how many.
+
+    ``secret``: see ``intern``.
+    """
     table = np.full(1 << 12, -1, np.int32)
     hashes = np.empty(len(distinct), np.int64)
     count = 0
     for i in range(len(codes)):
         code = int(codes[i])
-        h = hash_code(code)
+        h = hash_code(code ^ secret)
         slot = h & (len(table) - 1)
         while table[slot] >= 0 and distinct[table[slot]] != code:
             slot = (slot + 1) & (len(table) - 1)
@@ -100,7 +103,7 @@ def intern_dense_versions(keys, codes, apart, first, base, table, shared, ids, v
     return count
 
 
-def intern_versions(keys, codes, ids, version_key, version_code):
+def intern_versions(keys, codes, secret, ids, version_key, version_code):
     """ids[i] := dense number of the pair (keys[i], codes[i]), by first appearance. Returns how many.
 
     A table entry is the version's number below 31 bits of its hash, so that nearly every probe needs one memory access.
@@ -113,7 +116,7 @@ def intern_versions(keys, codes, ids, version_key, version_code):
     for i in range(len(codes)):
         key = int(keys[i])
         code = int(codes[i])
-        h = hash_code(code) ^ (key * 0x3779B97F)
+        h = hash_code(code ^ secret) ^ (key * 0x3779B97F)
         tag = (h >> 24) & 0x7FFFFFFF
         slot = h & (size - 1)
         while True:

@@ -17,6 +17,7 @@ from plume_py.history import assemble_kernels as kernels
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.atoms import NULL, Atom, AtomCoder, joined
 from plume_py.history.init_txn import InitTxn
+from plume_py.history.intern import intern_keys
 from plume_py.history.model import (
     APPEND,
     INITIAL_ID,
@@ -194,9 +195,8 @@ class HistoryBuilder:
 
     def _session_numbers(self, names: Int64s) -> Int32s:
         accel.prepare(4 * len(names), kernels)
-        ids, distinct = np.empty(len(names), np.int32), np.empty(len(names), np.int64)
-        found = distinct[: kernels.intern_keys(names, ids, distinct)].tolist()
-        return np.array([self.session(name) for name in found], np.int32)[ids]
+        ids, distinct = intern_keys(names)
+        return np.array([self.session(name) for name in distinct.tolist()], np.int32)[ids]
 
     def build(self, *, format: str = "code", init_txn: InitTxn = "auto") -> History:
         """The history; the builder is spent afterwards."""

@@ -1,8 +1,11 @@
 """Dense numbers for the keys and the versions of a history, by first appearance.
 
 Most histories have keys, and values, that are nearly consecutive numbers: of each key, or over all keys. Then a table
-with a place for each of them does; others are hashed.
+with a place for each of them does; others are hashed, with a secret: nobody can make up numbers that all meet at one
+place.
 """
+
+import os
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from plume_py.history.model import Int32s, Int64s
 
 # Places of a table per thing to be numbered, at most: it takes less memory than hashing.
 SPARSE = 2
+
+# Of this process; 62 bits, which with any code make another one.
+SECRET = int.from_bytes(os.urandom(8), "big") >> 2
 
 # Codes below this, whatever their sign, can be added and subtracted.
 _SAFE = 2**62
@@ -26,7 +32,7 @@ def intern_keys(codes: Int64s) -> tuple[Int32s, Int64s]:
         table = np.full(high - low + 1, -1, np.int32)
         found = kernels.intern_dense_keys(codes, low, table, ids, distinct)
     else:
-        found = kernels.intern_keys(codes, ids, distinct)
+        found = kernels.intern_keys(codes, SECRET, ids, distinct)
     return ids, distinct[:found].copy()
 
 
@@ -36,7 +42,7 @@ def intern_versions(keys: Int32s, codes: Int64s, key_count: int, initial: int | 
     version_key, version_code = np.empty(len(codes), np.int32), np.empty(len(codes), np.int64)
     found = _by_table(keys, codes, key_count, NULL if initial is None else initial, ids, version_key, version_code)
     if found < 0:
-        found = kernels.intern_versions(keys, codes, ids, version_key, version_code)
+        found = kernels.intern_versions(keys, codes, SECRET, ids, version_key, version_code)
     return ids, version_key[:found].copy(), version_code[:found].copy()
 
 

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
-from io import BufferedReader
+from io import BufferedReader, RawIOBase
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from plume_py.base.errors import InputError, IsocheckError, TooLargeError
 from plume_py.base.memory import available
+from plume_py.base.override import override
 
 HEAD = 1 << 16
 CHUNK = 1 << 22
@@ -99,7 +100,7 @@ class Source:
             self._raw = raw
             info = os.fstat(raw.fileno())
             self._opened = info if stat.S_ISREG(info.st_mode) else None
-            start = raw.peek(8)[:8]
+            start, raw = _looked_at(raw)
         except OSError as error:
             raise InputError(error.strerror or str(error)) from None
         self._compression = next((name for magic, name in _MAGIC.items() if start.startswith(magic)), "")
@@ -184,6 +185,36 @@ class Source:
 def _memory_bound() -> int:
     """Half of the memory there is: a compressed file must not be able to exhaust it."""
     return (available() or 8 << 30) // 2
+
+
+def _looked_at(raw: BufferedReader) -> tuple[bytes, BufferedReader]:
+    """The first bytes, and a stream that still has them: a pipe may give fewer at once than it takes to tell."""
+    start = raw.peek(8)[:8]
+    if start and any(magic.startswith(start) and magic != start for magic in _MAGIC):
+        start = raw.read(8)
+        raw = BufferedReader(_Rejoined(start, raw))
+    return start, raw
+
+
+class _Rejoined(RawIOBase):
+    """What was read already, and then the rest."""
+
+    def __init__(self, start: bytes, rest: BufferedReader) -> None:
+        super().__init__()
+        self._start, self._rest = start, rest
+
+    @override
+    def readable(self) -> bool:
+        return True
+
+    @override
+    def readinto(self, buffer: Any, /) -> int:
+        piece = self._start or self._rest.read1(len(buffer))
+        view = memoryview(buffer)
+        count = min(len(piece), len(view))
+        view[:count] = piece[:count]
+        self._start = piece[count:] if self._start else b""
+        return count
 
 
 def _decompressor(compression: str, raw: IO[bytes]) -> IO[bytes]:

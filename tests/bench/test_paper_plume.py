@@ -1,5 +1,6 @@
 """docs/papers/plume.md: what is measured, and the page that is written from it."""
 
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -37,11 +38,11 @@ def test_whoever_is_not_given_is_left_out(monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert peers() == {}
     monkeypatch.setenv("AWDIT", "somewhere/awdit")
-    assert peers()["AWDIT"].command("x.txt")[0] == "somewhere/awdit"
+    assert peers()["AWDIT"].command[0] == "somewhere/awdit"
 
 
 def test_whoever_says_nothing_in_time_has_no_answer(tmp_path):
-    busy = Peer("busy", "txt", lambda path: ["python3", "-c", "while True: pass"], lambda done: True)
+    busy = Peer("busy", "TCC", "txt", (sys.executable, "-c", "while True: pass"), "")
     assert busy.judge(tmp_path / "x.txt", 1) is None
 
 

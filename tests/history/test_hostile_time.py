@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from plume_py.base.errors import InputError
 from plume_py.base.memory import control_group_limits
+from plume_py.history import assemble_kernels as kernels
 from plume_py.history import source
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.detect import format_of
@@ -125,3 +127,27 @@ def test_nesting_is_an_input_error_of_one_line(tmp_path: Path, name, before, aft
         load(path)  # a vector can be a key of Jepsen's
     except InputError as error:
         assert "\n" not in str(error)
+
+
+# Codes that a hash without a secret puts side by side, as far as tables go that have a place for each of them.
+_BESIDE, _PLACES = 64, 1 << 16
+
+
+def flood(count: int) -> list[int]:
+    """So many numbers whose hashes lie side by side, whatever the size of the table."""
+    found: list[int] = []
+    for start in range(0, 1 << 40, 1 << 20):
+        codes = np.arange(start, start + (1 << 20), dtype=np.int64) * 1000003
+        found += codes[(kernels.hash_code(codes) & (_PLACES - 1)) < _BESIDE].tolist()
+        if 2 * len(found) >= count:
+            break
+    return [code + top for code in found[: count // 2] for top in (0, 1 << 62)]  # that bit does not count
+
+
+@pytest.mark.parametrize("line", ["w({0},1,0,1)", "w(1,{0},0,1)", "w(1,1,{0},-1)", "w(1,1,0,{0})", "w(01,1,{0},{0})"])
+def test_nobody_can_make_up_numbers_that_are_slow_to_be_told_apart(tmp_path, monkeypatch, line):
+    monkeypatch.setenv("ISOCHECK_COMPILE", "never")
+    path = tmp_path / "flood.txt"
+    path.write_text("\n".join(map(line.format, flood(20_000))))
+    with soon():
+        assert len(load(path, format="plume").op_kind) == 20_000

@@ -1,9 +1,13 @@
 """Files that change under the reader: one line, and never a verdict about what never was."""
 
+import fcntl
 import gzip
 import lzma
 import os
 import sys
+import termios
+import threading
+import time
 
 import pytest
 
@@ -121,3 +125,21 @@ def test_a_later_stream_of_xz_that_is_damaged_is_never_left_out(tmp_path, damage
     path.write_bytes(lzma.compress(FIRST) + damage(lzma.compress(SECOND)))
     with pytest.raises(InputError, match=r"broken xz data|xz data ends too early"):
         Source(path).content()
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bytes])
+def test_a_pipe_may_begin_with_a_single_byte(compress, tmp_path):
+    path, content = tmp_path / "pipe", compress(LINES)
+    os.mkfifo(path)
+
+    def write():
+        with path.open("wb", buffering=0) as pipe:
+            pipe.write(content[:1])
+            while fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) != bytes(4):  # until it was read
+                time.sleep(0.001)
+            pipe.write(content[1:])
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    assert load_module.load(path).transactions == 4999
+    writer.join()

@@ -23,8 +23,9 @@ WHOLE_TABLE = 1 << 23
 
 def new_table(sessions, learners):
     """Nothing known yet; ``learners``: the sessions, and who else learns (a causal cycle)."""
-    if sessions * learners <= WHOLE_TABLE:
-        return np.full((sessions * learners, 1), -1, np.int64)
+    pairs = int(sessions) * int(learners)  # 32 bits may not be enough for them
+    if pairs <= WHOLE_TABLE:
+        return np.full((pairs, 1), -1, np.int64)
     return np.full((1024, 2), -1, np.int64)
 
 
@@ -36,7 +37,7 @@ def is_whole(table):
 def slot_of(table, key):
     """Where ``key`` is, or belongs, in a hashed table; free rows have key -1."""
     mask = table.shape[0] - 1
-    at = (key * 0x9E3779B1 >> 15) & mask
+    at = (((key ^ key >> 29) & 0x7FFFFFFF) * 0x9E3779B1 >> 15) & mask  # in steps that never overflow
     while table[at, 0] >= 0 and table[at, 0] != key:
         at = (at + 1) & mask
     return at

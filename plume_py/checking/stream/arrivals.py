@@ -20,6 +20,7 @@ from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.formats.json_native import Operation, hint
 from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
+from plume_py.history.intern import SECRET
 from plume_py.history.source import HEAD, Source
 from plume_py.levels import NAMES, parse_level
 
@@ -311,7 +312,7 @@ class _Columns:
         self.txn_session, self.session_id = np.empty(room, np.int32), np.empty(room, np.int64)
         line, aborted = np.empty(room, np.int32), np.empty(room, np.uint8)
         self.ops, _, _, self.flags, self.problem, self.at = kernels.parse(
-            buf, self.kind, self.key, self.value, self.txn, self.txn_id, self.txn_session, line, aborted,
+            buf, SECRET, self.kind, self.key, self.value, self.txn, self.txn_id, self.txn_session, line, aborted,
             self.session_id,
         )  # fmt: skip
 

@@ -12,6 +12,7 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import plume_columns
 from plume_py.history.formats import text_kernels as kernels
+from plume_py.history.intern import SECRET
 from plume_py.history.model import Labels
 from plume_py.history.source import Buffer, Source
 
@@ -42,7 +43,7 @@ def _read_all(content: Buffer) -> RawColumns:
         np.empty(lines, np.int64),
     )
     ops, transactions, sessions, flags, problem, at = kernels.parse(
-        buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids
+        buf, SECRET, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids
     )
     if problem:
         raise _error(content, problem, at)

@@ -13,20 +13,20 @@ FINE, NOT_AN_OPERATION, NUMBER_TOO_LARGE, TWO_SESSIONS = 0, 1, 2, 3
 NEGATIVE_KEY, BIG_KEY, NEGATIVE_VALUE, BIG_VALUE = 1, 2, 4, 8
 
 
-def find_slot(table, numbers, number):
+def find_slot(table, numbers, secret, number):
     """The slot that holds ``number``, or the free one where it belongs."""
     mask = len(table) - 1
-    slot = assemble_kernels.hash_code(number) & mask
+    slot = assemble_kernels.hash_code(number ^ secret) & mask
     while table[slot] >= 0 and numbers[table[slot]] != number:
         slot = (slot + 1) & mask
     return slot
 
 
-def enlarge(table, numbers, count):
+def enlarge(table, numbers, secret, count):
     """A table four times as large, refilled."""
     bigger = np.full(4 * len(table), -1, np.int32)
     for i in range(count):
-        bigger[find_slot(bigger, numbers, int(numbers[i]))] = i
+        bigger[find_slot(bigger, numbers, secret, int(numbers[i]))] = i
     return bigger
 
 
@@ -98,7 +98,7 @@ def parse_field(buf, at, end):
     return parse_number(buf, at + 1, end)
 
 
-def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids):
+def parse(buf, secret, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_aborted, session_ids):
     """Fill the columns; returns (operations, transactions, sessions, flags, problem, where it is)."""
     end = len(buf)
     txn_table = np.full(1 << 12, -1, np.int32)
@@ -140,11 +140,11 @@ def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_
             return count, txn_count, session_count, flags, NOT_AN_OPERATION, start
         flags |= key_flags | (value_flags << 2)
         if txn < 0 or txn_id != last_id or session_id != last_session:
-            slot = find_slot(session_table, session_ids, session_id)
+            slot = find_slot(session_table, session_ids, secret, session_id)
             if session_table[slot] < 0:
                 if 2 * session_count >= len(session_table):
-                    session_table = enlarge(session_table, session_ids, session_count)
-                    slot = find_slot(session_table, session_ids, session_id)
+                    session_table = enlarge(session_table, session_ids, secret, session_count)
+                    slot = find_slot(session_table, session_ids, secret, session_id)
                     longer = np.full(len(session_table), -1, np.int32)
                     for i in range(session_count):
                         longer[i] = aborted[i]
@@ -156,7 +156,7 @@ def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_
             if txn_id == -1:
                 txn = aborted[session]
             else:
-                slot = find_slot(txn_table, named_ids, txn_id)
+                slot = find_slot(txn_table, named_ids, secret, txn_id)
                 txn = -1 if txn_table[slot] < 0 else named_txn[txn_table[slot]]
             if txn < 0:
                 txn = txn_count
@@ -164,8 +164,8 @@ def parse(buf, kinds, keys, values, txns, txn_ids, txn_sessions, txn_lines, txn_
                     aborted[session] = txn
                 else:
                     if 2 * named >= len(txn_table):
-                        txn_table = enlarge(txn_table, named_ids, named)
-                        slot = find_slot(txn_table, named_ids, txn_id)
+                        txn_table = enlarge(txn_table, named_ids, secret, named)
+                        slot = find_slot(txn_table, named_ids, secret, txn_id)
                     named_ids[named] = txn_id
                     named_txn[named] = txn
                     txn_table[slot] = named
