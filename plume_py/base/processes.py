@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 # Every process of a server has its folder in this variable: a number in a file would come too late, or may meanwhile
 # belong to somebody else.
 MARK = "ISOCHECK_SERVER"
+GONE = 10.0  # seconds until a killed process has ended, at the most
 
 
 def module_command(name: str, *arguments: str) -> list[str]:
@@ -73,22 +75,33 @@ def end(process: "subprocess.Popen[bytes]", patience: float) -> None:
         process.send_signal(signal.SIGINT if _is_postgres(process) else signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(patience)
-    kill_tree(process.pid if is_running(process) else None)
+    killed = kill_tree(process.pid) if is_running(process) else []
     with suppress(subprocess.TimeoutExpired):
-        process.wait(10)
+        process.wait(GONE)
+    # Those below it may hold on for an instant to what a server that is started next insists on having alone.
+    deadline = time.monotonic() + GONE
+    while any(map(_is_alive, killed)) and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
-def kill_tree(pid: int | None) -> None:
-    """Kill a process and all below it."""
-    if pid is None:
-        return
+def kill_tree(pid: int) -> list[int]:
+    """Kill a process and all below it; returns who that was. They may still be ending then."""
     pids = tree(pid)
     for each in pids:  # first of all, nobody may start anything new
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGSTOP)
-    for each in {*pids, *tree(pid)}:
+    pids = [*{*pids, *tree(pid)}]
+    for each in pids:
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
+    return pids
+
+
+def _is_alive(pid: int) -> bool:
+    """Does it still have memory and files? Who only waits to be noticed by its parent has none (Linux)."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
 
 
 def _is_postgres(process: "subprocess.Popen[bytes]") -> bool:

@@ -96,7 +96,7 @@ def test_sqlite_keeps_what_it_promises_and_is_not_run_twice(tmp_path):
 
 
 def test_a_broken_store_is_found_out(tmp_path):
-    few = ("--workload", "register", "--transactions", 30, "--pause", 0, "--out", tmp_path / "m")
+    few = ("--workload", "register", "--transactions", 30, "--pause", 1, "--out", tmp_path / "m")
     found = matrix("broken:?bug=lost-update", "--isolation", "serializable", *few)
     assert found.exit_code == 1, found.output
     assert "broken" in found.stdout
