@@ -103,6 +103,9 @@ def _counted(levels: Iterable[str]) -> str:
 # -- figure 9: time --
 
 
+RULES_9 = {"theorem 6.18": "paper", "refined": "refined"}
+
+
 def figure9(quick: bool) -> list[Row]:
     """CPU seconds of the allocation alone, along each of three parameters."""
     steps = {
@@ -122,8 +125,8 @@ def figure9(quick: bool) -> list[Row]:
             rows.append(
                 {"along": along, "value": value}
                 | {
-                    f"{rules}, s": _seconds(lambda r=rules, w=workload: levels_by(r, w))
-                    for rules in ("paper", "refined")
+                    f"{name}, s": _seconds(lambda r=rules, w=workload: levels_by(r, w))
+                    for name, rules in RULES_9.items()
                 }
             )
     return rows
@@ -141,8 +144,8 @@ def _seconds(work: Callable[[], object]) -> float:
 
 def _along(which: str) -> Callable[[Sequence[dict[str, str]]], dict[str, Points]]:
     return lambda rows: {
-        rules: [(float(row["value"]), float(row[f"{rules}, s"])) for row in rows if row["along"] == which]
-        for rules in ("paper", "refined")
+        name: [(float(row["value"]), float(row[f"{name}, s"])) for row in rows if row["along"] == which]
+        for name in RULES_9
     }
 
 

@@ -18,7 +18,7 @@ PAGE = """# {title}
 {intro}
 
 Written by `make paper-{name}` from what it measured (CSV files in `benchmarks/results/papers/{name}`); `make
-paper-{name}-quick` takes minutes and writes beside `benchmarks/work` instead. Machine: {machine}.
+paper-{name}-quick` takes minutes and writes into `benchmarks/work` instead. Machine: {machine}.
 
 {sections}
 ## Left out

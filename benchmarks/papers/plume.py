@@ -79,7 +79,8 @@ COMPARISON = Section(
     "Figures 8 and 9: time and memory beside others",
     """Paper: one parameter at a time, the others at 25 sessions, 200 transactions per session, 20 operations, half of
 them reads, 10,000 keys, uniform; histories of PostgreSQL at snapshot isolation. Plume takes about a second
-everywhere and two at 50 sessions; dbcop and CausalC+ mostly reach the limit of 600 s, PolySI and Viper from
+almost everywhere and two at 50 sessions or 500 transactions; dbcop and CausalC+ mostly reach the limit of 600 s,
+PolySI and Viper from
 some 40 and 25 sessions on. The columns "paper" are what its artifact publishes with the figures.""",
     measured.comparison,
     """What differs. Histories are generated here (`isocheck generate --guarantee SI`), and ours are CPU seconds of
@@ -127,10 +128,10 @@ against 6.2 s), and about the same on C-RUBiS and C-Twitter; it is never slower.
 on four of six datasets.""",
     measured.ablation,
     """With neither (`--clock none`) every row of the clock is found by a search of its own. That is far the slowest
-here, too: stopped by the limit of 40 CPU seconds on the general datasets, as by that of 600 s in the paper, and 20 s
+here, too: stopped by the limit of 40 seconds on the general datasets, as by that of 600 s in the paper, and 20 s
 on C-RUBiS and C-Twitter, where with clocks all takes about half a second. Between trees and vectors the paper's
-result does not come out: with 40 sessions at most both take milliseconds in commands of half a second, and vectors
-are the faster. The next section says why. C-RUBiS and C-Twitter are the paper's own histories; TPC-C is not in its
+result does not come out: with 40 sessions at most trees take some tenths of a second longer in commands of half a
+second. The next section says why. C-RUBiS and C-Twitter are the paper's own histories; TPC-C is not in its
 artifact, and the general ones are generated.""",
     shown=(
         "history",
@@ -180,7 +181,7 @@ LARGE = Section(
     "large",
     "Figure 13: large histories",
     """Paper: a million transactions over 100 sessions and 10^9 keys; 20 operations each with 20% to 80% reads (92 to
-105 s), and 100 to 400 operations each (101 to 251 s). RC, RA and TCC take about the same.""",
+106 s), and 100 to 400 operations each (101 to 251 s). RC, RA and TCC take about the same.""",
     measured.large,
     """Scaled so that the page can be written in half an hour: a million operations each (the paper: 20 to 400
 million), on 10^7 keys, because a store of 10^9 does not fit in memory; with either, most keys are written at
@@ -203,8 +204,9 @@ it.""",
 TABLE_5 = Section(
     "table-5",
     "Table 5: who finds which pattern",
-    """Paper: one test case for each of the 14 patterns. PolySI and Plume find all; what the others miss is in the last
-column (before fixes that followed).""",
+    """Paper: one test case for each of the 14 patterns. PolySI and Plume find all; what others missed, before fixes
+  that
+followed, stands below the table.""",
     measured.table_5,
     """Three small histories for each pattern, with one of it planted (`isocheck generate --inject`), instead of one: a
 cell is how many of them were rejected; for isocheck, how many were found under their name. Among them are reads
@@ -235,7 +237,7 @@ bench`](../command-line.md#bench).""",
 - **TPC-C**, and lists over more than 20 sessions: the artifact names them but does not have them. `isocheck
   collect --workload tpcc` records such histories from a database.
 - **A million transactions**: a million operations stand for them; `isocheck bench --preset Million` is the
-  whole size (docs/scale.md has 1 M transactions of 10).
+  whole size, on 10^7 keys (docs/scale.md has 1 M transactions of 10).
 - **Figure 12 (b)**, the number of traversals: our checker makes none with vectors or trees.
 - **Tables 3 and 4** (bugs found, 3,097 histories of others): [gallery.md](../gallery.md) and
   [matrix.md](../matrix.md) are what isocheck found in databases. Of table 3 one row differs: in YugabyteDB's history
