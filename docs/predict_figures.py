@@ -62,10 +62,10 @@ explore`; MonkeyDB) and predicted ones that came true (strict at RC, relaxed at 
 
 {shares}
 
-Random exploration mostly finds more broken runs per second, as a run of these programs costs next to nothing. Prediction says
-which read of an actual run is at fault, knows when there is nothing to find, and needs no application to run. What it
-cannot find is what a program would only do after reading something else: all broken runs of Voter at TCC are of that
-kind.
+Random exploration mostly finds more broken runs per second, as a run of these programs costs next to nothing.
+Prediction says which read of an actual run is at fault, knows when there is nothing to find, and needs no application
+to run. What it cannot find is what a program would only do after reading something else: all broken runs of Voter at
+TCC are of that kind.
 """
 
 Rows = Sequence[dict[str, str]]
