@@ -92,7 +92,7 @@ def test_bad_input_is_not_an_assertion():
         assert_isolation(ROOT / "no-such-file.json")
     with pytest.raises(plume_py.InputError, match="not an operation"):
         assert_isolation([[[("write", "x", 1)]]])
-    with pytest.raises(ValueError, match="not an isolation level"):
+    with pytest.raises(ValueError, match="unknown level"):
         assert_isolation(FINE, "XYZ")
 
 

@@ -13,7 +13,8 @@ from plume_py.allocate.workload import KINDS, Access, Instance, Program, Workloa
 from plume_py.base.errors import InputError
 from plume_py.base.files import write_atomically
 from plume_py.base.text import nearest, shorten
-from plume_py.levels import parse_level
+from plume_py.levels import RUNNABLE, parse_level
+from plume_py.levels.orders import unknown_level
 
 _OF_OPERATIONS = ("id", "type", "key", "params", "conditional", "locks")
 _PLAIN = {"id", "type", "key"}
@@ -188,7 +189,7 @@ def _level(entry: dict[str, Any], where: str) -> str | None:
         return None
     level = parse_level(str(text))
     if level is None:
-        raise InputError(f"unknown isolation level {shorten(str(text))!r}", where=where, hint="see `isocheck levels`")
+        raise InputError(unknown_level(str(text), RUNNABLE), where=where)
     return level
 
 

@@ -1,4 +1,4 @@
-"""What people see on a terminal: styles of text, and a line that says how far it is."""
+"""Terminal output: styles of text, and a status line that shows progress."""
 
 import os
 import sys
@@ -12,32 +12,44 @@ Style = Callable[..., str]
 # Seconds between two pictures of a status line.
 REDRAW = 0.25
 
-_ERASE = "\r\x1b[K"
-
 
 def plain(text: str, **_style: object) -> str:
     """The style of files: none."""
     return text
 
 
+def default_color() -> bool | None:
+    """Return False if the environment forbids colours (NO_COLOR, TERM=dumb), else None: the stream decides."""
+    return False if os.environ.get("NO_COLOR") or _is_dumb() else None
+
+
+def _is_dumb() -> bool:
+    """Return whether the terminal cannot even return to the start of a line."""
+    return os.environ.get("TERM") == "dumb"
+
+
 class StatusLine:
-    """One line on standard error, drawn over and over; nothing where nobody watches."""
+    """One line on standard error that is redrawn in place; nothing if standard error is no terminal, or a dumb one.
+
+    Spaces erase the line, not an escape sequence, so terminals without colours show it correctly.
+    """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self.watched = sys.stderr.isatty() and not quiet
-        self._drawn = False
+        self.watched = sys.stderr.isatty() and not quiet and not _is_dumb()
+        self._drawn = 0  # columns
 
     def show(self, text: str) -> None:
         """Draw the line anew, cut to the width of the terminal."""
         if self.watched:
-            _write(_ERASE + text[: _width() - 1])
-            self._drawn = True
+            line = text[: _width() - 1]
+            _write(f"\r{line}{' ' * (self._drawn - len(line))}")
+            self._drawn = max(self._drawn, len(line))
 
     def clear(self) -> None:
         """Take the line away: something else is to be printed, or it is over."""
         if self._drawn:
-            _write(_ERASE)
-            self._drawn = False
+            _write(f"\r{' ' * self._drawn}\r")
+            self._drawn = 0
 
     @contextmanager
     def redrawn(self, text: Callable[[], str]) -> Iterator[None]:

@@ -83,10 +83,17 @@ def wrapped(lead: str, text: str, indent: str, width: int = 80) -> list[str]:
     return [defused(line) for line in (*lines, line)]
 
 
+def similar(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the name of ``known`` that resembles ``name`` most, in any case; None if none does."""
+    folded = {word.lower(): word for word in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name[:100].lower(), folded, 1, cutoff)
+    return folded[near[0]] if near else None
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for who wrote a name that is not known: the one that is most like it, or all of them."""
+    """Return a hint for an unknown name: the known name that resembles it most, or all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, 1)
-    if near:
-        return f"did you mean {near[0]}?"
+    near = similar(name, names)
+    if near is not None:
+        return f"did you mean {near}?"
     return f"there is {shorten(', '.join(names), 200)}" if names else "there is none"

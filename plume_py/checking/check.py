@@ -24,6 +24,7 @@ from plume_py.levels.orders import (
     Asked,
     asked,
     in_lattice_order,
+    unknown_level,
 )
 from plume_py.levels.patterns import TAPS
 
@@ -116,7 +117,7 @@ def _wanted(levels: str | Sequence[str], order: str) -> list[Asked]:
         for name in GROUPS.get(spelling.lower(), (spelling,)):
             meant = Asked(DECLARED, DECLARED, order) if name == DECLARED else asked(name, order)
             if meant is None:
-                raise ValueError(f"not an isolation level: {name!r}; use one of {' '.join(NAMES)}, SSER, StrongSI, …")
+                raise ValueError(unknown_level(name, (*NAMES, *GROUPS, DECLARED, "SSER", "StrongSI")))
             found[meant.name] = meant
     if not found:
         raise ValueError("no level to check")

@@ -12,6 +12,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.text import display
 from plume_py.history.model import History, Int8s
 from plume_py.levels import CODES, NAMES, RUNNABLE, parse_level
+from plume_py.levels.orders import unknown_level
 
 # What the level is called that each transaction carries itself.
 DECLARED = "declared"
@@ -61,8 +62,7 @@ _FORM = 'use {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}'
 def _level(spelled: str, where: str, path: str) -> str:
     level = parse_level(spelled)
     if level not in RUNNABLE:
-        problem = InputError(f"not a level to run at: {spelled!r:.40}", where=where, hint=f"use {' '.join(RUNNABLE)}")
-        raise problem.in_source(path)
+        raise InputError(unknown_level(spelled, RUNNABLE), where=where).in_source(path)
     return level
 
 

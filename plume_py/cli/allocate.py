@@ -10,12 +10,12 @@ from plume_py.base.text import one_line
 from plume_py.cli.contract import picture_formats, picture_option, tell_written, timeout_option
 from plume_py.cli.workload_options import (
     drawing_of,
+    level_in,
     level_pairs,
     read_workload,
     reading_workloads,
     write_critical_cycles,
 )
-from plume_py.levels import parse_level
 
 RULES = ("refined", "repaired", "paper")
 
@@ -74,7 +74,7 @@ def command(
         raise IsocheckError("--pin: one name has two levels")
     formats = picture_formats(pictures, out)
     drawing, options = drawing_of(params)
-    costs = _costs(weights)
+    costs = _costs(weights, params["catalogue"])
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():
@@ -98,16 +98,16 @@ def command(
     ctx.exit(ExitCode.UNDECIDED if answer.stopped else ExitCode.HOLDS)
 
 
-def _costs(weights: str | None) -> dict[str, float]:
+def _costs(weights: str | None, catalogue: str) -> dict[str, float]:
     costs = {}
     for piece in weights.split(",") if weights else ():
         name, _, cost = piece.partition("=")
-        level = parse_level(name.strip())
+        level = level_in(catalogue, name, "--weights")
         try:
             number = float(cost)
         except ValueError:
             number = float("nan")
-        if level is None or not 0 <= number < float("inf"):
+        if not 0 <= number < float("inf"):
             raise IsocheckError(one_line(f"--weights: {piece[:40]!r} is not of the form LEVEL=COST, as in PSI=2.5"))
         costs[level] = number
     return costs

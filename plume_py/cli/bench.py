@@ -10,7 +10,7 @@ import click
 from plume_py.base.terminal import StatusLine, clock
 from plume_py.bench.points import SHAPE, Value, points
 from plume_py.cli.check import CLOCKS
-from plume_py.cli.contract import F, LevelChoice, tell, tell_written, timeout_option
+from plume_py.cli.contract import F, LevelChoice, LevelName, tell, tell_written, timeout_option
 from plume_py.cli.generate import DISTRIBUTIONS, GUARANTEES, preset_option, sizes_of
 from plume_py.levels import WEAK
 
@@ -46,7 +46,7 @@ def _several(name: str, each: click.ParamType, told: str = "") -> Callable[[F], 
 @click.option("--level", "levels", type=Listed(LevelChoice()), default=WEAK[-1], show_default=True, metavar="LIST")
 @click.option("--clock", "clocks", type=Listed(click.Choice(CLOCKS)), default="auto", show_default=True, metavar="LIST",
               help="auto, vector, tree, none.")  # fmt: skip
-@_several("guarantee", click.Choice(GUARANTEES, case_sensitive=False), "The levels that the histories keep.")
+@_several("guarantee", LevelName(GUARANTEES), "The levels that the histories keep.")
 @_several("sessions", click.IntRange(min=0))
 @_several("transactions", click.IntRange(min=0), "Per session.")
 @_several("operations", click.IntRange(min=0), "Per transaction.")

@@ -10,7 +10,7 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.base.files import is_standard_output, is_stream
-from plume_py.base.text import one_line
+from plume_py.base.text import one_line, similar
 from plume_py.cli.collect_options import OF_SHAPE, collecting_options
 from plume_py.cli.contract import tell_written
 from plume_py.levels import parse_level
@@ -185,6 +185,9 @@ def _isolation(adapter: "Adapter", spelling: str) -> str:
         if level is not None and promise.level == level:
             return name
     known = ", ".join(f"{name} ({promise.level or 'no level'})" for name, promise in adapter.isolations.items())
+    near = similar(spelling, adapter.isolations)
+    if near is not None and level is None:
+        raise IsocheckError(f"{adapter.name} has no isolation level {spelling!r:.40}. Did you mean {near!r}?")
     raise IsocheckError(f"{adapter.name} has no isolation level {spelling!r:.40}; it has {known}")
 
 

@@ -13,7 +13,7 @@ from plume_py.base.exits import ExitCode
 from plume_py.base.scratch import Scratch
 from plume_py.cli.collect import chosen_isolations, sigterm_as_interrupt
 from plume_py.cli.collect_options import options
-from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
+from plume_py.cli.contract import LevelName, picture_formats, picture_option, tell, tell_written, timeout_option
 from plume_py.levels import STRONGEST
 from plume_py.predict import TARGETS
 
@@ -37,7 +37,7 @@ MANAGED = ("postgresql", "mariadb", "sqlite")
 @click.option("--managed", type=click.Choice(MANAGED), help="Start a private server instead of using one at URL.")
 @click.option("--isolation", metavar="LEVEL", help="As the database calls it.  [default: what fits the prediction]")
 @click.option(
-    "--target", type=click.Choice(TARGETS), help=f"What the run breaks.  [default: as predicted, else {STRONGEST}]"
+    "--target", type=LevelName(TARGETS), help=f"What the run breaks.  [default: as predicted, else {STRONGEST}]"
 )
 @click.option("--attempts", default=5, show_default=True, type=click.IntRange(1, 1000), help="Orders of statements.")
 @click.option("--program", metavar="APP", help="Whose transactions run, as file.py:Class.  [default: as predicted]")

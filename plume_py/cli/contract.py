@@ -13,7 +13,7 @@ from plume_py.base.files import is_stream
 from plume_py.base.text import one_line
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, parse_level
-from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, asked
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, asked, unknown_level
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -46,7 +46,7 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
             return GROUPS[spelling]
         level = asked(spelling)
         if level is None:
-            self.fail(f"{value!r} is not a level; use {' '.join(NAMES)}, all, weak or declared", param, ctx)
+            self.fail(unknown_level(str(value), (*NAMES, "SSER", *GROUPS, "declared")), param, ctx)
         return (level.name,)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
@@ -55,6 +55,17 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
 
         words = [word for word in (*GROUPS, "declared") if word.startswith(incomplete.lower())]
         return complete_levels(ctx, param, incomplete) + [CompletionItem(word) for word in words]
+
+
+class LevelName(click.Choice):  # type: ignore[type-arg]  # generic only in newer click
+    """One of some levels, by any of its names."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the level's own name."""
+        meant = asked(str(value))
+        if meant is None or meant.name not in self.choices:
+            self.fail(unknown_level(str(value), map(str, self.choices)), param, ctx)
+        return meant.name
 
 
 def reading_options(command: F) -> F:
@@ -139,7 +150,7 @@ def assumed_level(ctx: click.Context, param: click.Parameter, value: str | None)
     """The level of transactions that carry none."""
     level = None if value is None else parse_level(value)
     if value is not None and level not in RUNNABLE:
-        raise click.BadParameter(f"{value!r} is not a level to run at; use {' '.join(RUNNABLE)}")
+        raise click.BadParameter(unknown_level(value, RUNNABLE))
     return level
 
 

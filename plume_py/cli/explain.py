@@ -35,6 +35,7 @@ def command(name: str) -> None:
       isocheck explain G-single
       isocheck explain SI
     """
+    from plume_py.base.text import similar
     from plume_py.levels import LEVELS
     from plume_py.levels.orders import MEANING, asked
     from plume_py.levels.patterns import PATTERNS
@@ -48,10 +49,10 @@ def command(name: str) -> None:
     patterns = [pattern for pattern in PATTERNS.values() if _fold(name) in _names(pattern)]
     patterns = patterns or [pattern for pattern in PATTERNS.values() if _fold(name) in map(_fold, pattern.aliases)]
     if not patterns:
-        known = ", ".join(pattern.label for pattern in PATTERNS.values())
-        raise click.UsageError(
-            f"{name!r} is no pattern and no level; the levels are {', '.join(LEVELS)}, the patterns {known}"
-        )
+        labels = [label for pattern in PATTERNS.values() for label in (pattern.label, *pattern.aliases)]
+        near = similar(name, (*LEVELS, *labels, *(alias for level in LEVELS.values() for alias in level.aliases)))
+        hint = f"Did you mean {near}?" if near else "`isocheck levels` and docs/taps.md list them."
+        raise click.UsageError(f"no level and no pattern is named {name!r:.40}. {hint}")
     if len(patterns) > 1:
         click.echo(
             f"{patterns[0].aliases[[_fold(a) for a in patterns[0].aliases].index(_fold(name))]} may be any of these:"

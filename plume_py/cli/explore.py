@@ -6,7 +6,7 @@ import click
 
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import complete_levels, tell_written, timeout_option
+from plume_py.cli.contract import LevelName, complete_levels, tell_written, timeout_option
 from plume_py.cli.predict import complete_programs, level_option, workload_options
 from plume_py.levels import DEFAULT, STRONGEST
 from plume_py.predict import LEVELS, TARGETS
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help=f"Of the store: {' '.join(LEVELS)}.",
 )
 @click.option("--runs", default=100, show_default=True, type=click.IntRange(1, 1_000_000))
-@click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What runs may break.")
+@click.option("--target", type=LevelName(TARGETS), default=STRONGEST, show_default=True, help="What runs may break.")
 @workload_options
 @click.option("--same-plan", is_flag=True, help="The same transactions in every run, instead of new ones.")
 @timeout_option("Seconds in all.")

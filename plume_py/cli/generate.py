@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import F, tell_written
+from plume_py.cli.contract import F, LevelName, tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.presets import PRESETS
@@ -54,7 +54,7 @@ def sizes_of(preset: str | None, ctx: click.Context) -> dict[str, Any]:
 @click.argument("target", metavar="OUT")
 @click.option(
     "--guarantee",
-    type=click.Choice(GUARANTEES, case_sensitive=False),
+    type=LevelName(GUARANTEES),
     default=STRONGEST,
     show_default=True,
     help="The level that the history keeps.",

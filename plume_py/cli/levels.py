@@ -3,7 +3,7 @@
 import click
 
 from plume_py.base.text import wrapped
-from plume_py.levels import LEVELS, RUNNABLE
+from plume_py.levels import LEVELS, RUNNABLE, parse_level
 from plume_py.levels.orders import MEANING, NAMED, ORDERS, strong_name
 
 
@@ -40,7 +40,10 @@ def _print_levels() -> None:
         click.echo(f"{level.name:<4} {level.title}{above}")
         click.echo(f"     {level.definition}")
         click.echo(f"     also: {', '.join(level.aliases)}")
-        click.echo(f"     Jepsen: {level.jepsen}" + (f"; Adya: {level.adya}" if level.adya else ""))
+        jepsen = [level.jepsen] if parse_level(level.jepsen) == level.name else []  # else it is another level's
+        others = [f"Jepsen: {name}" for name in jepsen] + [f"Adya: {name}" for name in (level.adya,) if name]
+        if others:
+            click.echo(f"     {'; '.join(others)}")
 
 
 def _print_definitions(files: tuple[str, ...]) -> None:

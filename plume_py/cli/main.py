@@ -15,7 +15,8 @@ from plume_py.base.exits import ExitCode
 from plume_py.base.override import override
 from plume_py.base.passwords import keep_secret, redacted
 from plume_py.base.streams import mend_streams
-from plume_py.base.text import one_line
+from plume_py.base.terminal import default_color
+from plume_py.base.text import one_line, similar
 from plume_py.base.version import __version__
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ GROUPS: dict[str, dict[str, str]] = {
 COMMANDS: dict[str, str] = {name: text for group in GROUPS.values() for name, text in group.items()}
 DEFAULT = "check"
 
+# How much a word must resemble a command to be taken for a misspelled one, from 0 to 1: less, and "runs" were "robust".
+ALIKE = 0.7
+
 # What a shell reports for a program that wrote to a closed pipe.
 READER_GONE = 141
 
@@ -90,8 +94,10 @@ class LazyGroup(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``isocheck history.json --level TCC`` means ``isocheck check history.json --level TCC``."""
+        """Read ``isocheck history.json --level TCC`` as ``isocheck check history.json --level TCC``."""
         if args and args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version"):
+            if not ctx.resilient_parsing:  # as for shell completion
+                _reject_misspelled(args[0])
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)
 
@@ -121,6 +127,15 @@ class LazyGroup(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
+
+
+def _reject_misspelled(name: str) -> None:
+    """Reject an argument that resembles a command and names no file."""
+    is_word = name.replace("-", "").replace("_", "").isalpha() and not name.startswith("-")
+    near = similar(name, (*COMMANDS, "help"), ALIKE) if is_word and not os.path.lexists(name) else None
+    if near is not None:
+        meant = "--help" if near == "help" else near
+        raise IsocheckError(f"no command and no file is named {name!r:.40}. Did you mean {meant!r}?")
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]}, no_args_is_help=True)
@@ -166,7 +181,7 @@ def main() -> None:
 
 
 def _run() -> int | None:
-    code: int | None = cli.main(prog_name="isocheck", standalone_mode=False)
+    code: int | None = cli.main(prog_name="isocheck", standalone_mode=False, color=default_color())
     sys.stdout.flush()
     return code
 

@@ -12,6 +12,7 @@ from plume_py.base.text import one_line
 from plume_py.cli.collect import sigterm_as_interrupt
 from plume_py.cli.confirm import Server, Trial, exit_of, make_case
 from plume_py.cli.contract import (
+    LevelName,
     assumed_level,
     bytes_of_memory,
     complete_levels,
@@ -24,6 +25,7 @@ from plume_py.cli.contract import (
 )
 from plume_py.levels import DEFAULT, STRONGEST, parse_level
 from plume_py.levels.databases import MYSQL, POSTGRESQL
+from plume_py.levels.orders import unknown_level
 from plume_py.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def level_option(ctx: click.Context, param: click.Parameter, value: str) -> str:
     """A level below the target, or "declared"."""
     name = "declared" if value.strip().lower() == "declared" else parse_level(value)
     if name not in (*LEVELS, "declared"):
-        raise click.BadParameter(f"{value!r} is not a level to predict from; use {' '.join(LEVELS)} or declared")
+        raise click.BadParameter(unknown_level(value, (*LEVELS, "declared")))
     return name
 
 
@@ -81,7 +83,7 @@ def workload_options(command: Any) -> Any:
     "--level", "-l", callback=level_option, default=DEFAULT, show_default=True, shell_complete=complete_levels,
     help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared.",
 )  # fmt: skip
-@click.option("--target", type=click.Choice(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
+@click.option("--target", type=LevelName(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
 @click.option(
     "--as", "database", type=click.Choice((*ENGINES, "none")),
     help="As this database runs the level, or as the level is defined.  [default: as where HISTORY was recorded]",

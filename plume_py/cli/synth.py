@@ -130,13 +130,16 @@ def command(
 def _programs(levels: str) -> "list[Program]":
     """``SI,SER`` or ``T1=SI,T2=SER``."""
     from plume_py.levels import RUNNABLE, parse_level
+    from plume_py.levels.orders import unknown_level
     from plume_py.synth import Program
 
     programs = []
     for number, part in enumerate(levels.split(","), 1):
         name, equals, spelled = part.rpartition("=")
         level = parse_level(spelled)
-        if level not in RUNNABLE or (equals and name.strip() != f"T{number}"):
+        if level not in RUNNABLE:
+            raise IsocheckError(one_line(f"--levels: {unknown_level(spelled.strip(), RUNNABLE)}"))
+        if equals and name.strip() != f"T{number}":
             form = f"SI,SER or T1=SI,T2=SER with levels {' '.join(RUNNABLE)}"
             raise IsocheckError(one_line(f"--levels: {part.strip()[:40]!r} is not of the form {form}"))
         programs.append(Program(level=level))

@@ -8,8 +8,10 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, one_line
 from plume_py.cli.contract import tell, tell_written
-from plume_py.levels import STRONGEST, parse_level
+from plume_py.levels import RUNNABLE, STRONGEST, parse_level
+from plume_py.levels.orders import unknown_level
 from plume_py.levels.stores import ALL
+from plume_py.levels.table import folded
 
 if TYPE_CHECKING:
     from plume_py.allocate.critical_cycle import CriticalCycle
@@ -83,12 +85,21 @@ def drawing_of(params: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
     return Drawing(params["instances"], params["largest"], params["seed"]), rest
 
 
+def level_in(catalogue: str, text: str, option: str) -> str:
+    """Return the level that a name means in a catalogue: a setting of the engine, or a level of ours."""
+    from plume_py.allocate.catalogue import CATALOGUES
+
+    own = {folded(spelled): level for level, spelled in CATALOGUES[catalogue].levels.items()}
+    level = own.get(folded(text)) or parse_level(text)
+    if level is None:
+        usable = [*CATALOGUES[catalogue].levels.values(), *RUNNABLE]
+        raise IsocheckError(one_line(f"{option}: {unknown_level(text.strip(), usable)}"))
+    return level
+
+
 def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, str]:
     """``Balance=PC,WriteCheck=SER``, or as an engine says, ``Balance=REPEATABLE READ``; names may hold commas within
     parentheses, so levels end a piece."""
-    from plume_py.allocate.catalogue import CATALOGUES
-
-    own = {spelled: level for level, spelled in CATALOGUES[catalogue].levels.items()}
     levels: dict[str, str] = {}
     name = ""
     for piece in text.split(","):
@@ -96,9 +107,9 @@ def level_pairs(option: str, text: str, catalogue: str = "mixiso") -> dict[str, 
         if not equals:
             name += piece + ","
             continue
-        level = own.get(" ".join(after.upper().split())) or parse_level(after.strip())
+        level = level_in(catalogue, after, option)
         name = (name + before).strip()
-        if level is None or not name or name in levels:
+        if not name or name in levels:
             raise IsocheckError(one_line(f"{option}: {piece[:60]!r} is not of the form NAME=LEVEL"))
         levels[name] = level
         name = ""

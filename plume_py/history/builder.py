@@ -32,7 +32,8 @@ from plume_py.history.model import (
     Labels,
 )
 from plume_py.history.times import NO_TIME, Times
-from plume_py.levels import CODES, NAMES, parse_level
+from plume_py.levels import CODES, parse_level
+from plume_py.levels.orders import unknown_level
 
 # Pending operations beyond which they become columns, so that a long stream never exists as objects all at once.
 FLUSH_AT = 200_000
@@ -149,7 +150,7 @@ class HistoryBuilder:
             raise InputError(f"unknown status {status!r:.40}", hint="use committed, aborted or unknown")
         name = None if level is None else parse_level(level)
         if level is not None and name is None:
-            raise InputError(f"unknown isolation level {level!r:.40}", hint=f"use one of {' '.join(NAMES)}")
+            raise InputError(unknown_level(level))
         if begin is not None or end is not None:
             first, last = time_of(begin), time_of(end)
             self._timed.append(len(self._txn_session))

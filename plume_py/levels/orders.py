@@ -8,7 +8,8 @@ a user asks for; some have names of their own, and Jepsen's names say the order.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from plume_py.levels.table import LEVELS, NAMES, RUNNABLE, STRONGEST, parse_level
+from plume_py.base.text import shorten, similar
+from plume_py.levels.table import LEVELS, NAMES, RUNNABLE, STRONGEST, folded, parse_level
 
 NONE, SESSION, REALTIME, PER_KEY = ORDERS = ("none", "session", "realtime", "realtime-per-key")
 DEFAULT_ORDER = SESSION
@@ -31,11 +32,13 @@ WEAKER = {NONE: (), SESSION: (NONE,), REALTIME: (PER_KEY, SESSION, NONE), PER_KE
 # Names that say the level and its order: a prefix, or one of their own.
 NAMED = {SESSION: "StrongSession", REALTIME: "Strong"}
 _OWN_NAMES = {(STRONGEST, REALTIME): "SSER"}
-_OWN_SPELLINGS = {
-    "STRICT-SERIALIZABLE": "SSER",
-    "STRICT-SERIALIZABILITY": "SSER",
-    "STRICT-SER": "SSER",
-    "STRICT-1SR": "SSER",
+_OWN_SPELLINGS = {"STRICT-1SR": "SSER"}
+_PREFIXES = (("STRONG-SESSION-", SESSION), ("STRONG-", REALTIME), ("STRICT-", REALTIME))
+
+# Names of SQL and of cursors that no level here has, and why.
+_NO_LEVELS = {
+    "READ-UNCOMMITTED": "isocheck decides no level that weak.",
+    "CURSOR-STABILITY": "isocheck cannot decide it, because histories do not record cursors.",
 }
 
 
@@ -50,11 +53,25 @@ class Asked:
 
 def asked(spelling: str, order: str = DEFAULT_ORDER) -> Asked | None:
     """What a spelling means where nothing else is said but ``order``; None: no level is called so."""
-    plain = spelling.strip().upper().replace("_", "-").replace(" ", "-")
+    plain = folded(spelling)
     level = parse_level(plain)
     if level is not None:
         return Asked(level, level, order)
     return _BY_SPELLING.get(_OWN_SPELLINGS.get(plain, plain).upper()) or _with_prefix(plain)
+
+
+def unknown_level(spelling: str, usable: Iterable[str] = NAMES) -> str:
+    """Return the message for a name that is none of the levels that are ``usable``: it suggests the nearest one."""
+    names = list(usable)
+    spellings = {alias: name for name in names if name in LEVELS for alias in LEVELS[name].aliases}
+    near = similar(folded(spelling), names) or similar(folded(spelling), spellings)
+    if folded(spelling) in _NO_LEVELS:
+        advice = _NO_LEVELS[folded(spelling)]
+    elif near is not None and asked(spelling) is None:
+        advice = f"Did you mean {near}?"
+    else:
+        advice = f"Use one of {', '.join(names)}."
+    return f"unknown level {shorten(spelling, 40)!r}. {advice}"
 
 
 def level_of(name: str) -> str:
@@ -86,7 +103,7 @@ def strong_name(level: str, order: str) -> str:
 
 
 def _with_prefix(plain: str) -> Asked | None:
-    for prefix, order in (("STRONG-SESSION-", SESSION), ("STRONG-", REALTIME)):
+    for prefix, order in _PREFIXES:
         level = parse_level(plain.removeprefix(prefix)) if plain.startswith(prefix) else None
         if level in RUNNABLE:
             return Asked(strong_name(level, order), level, order)

@@ -6,6 +6,7 @@ has to be searched for, and what the kernels ask of a transaction. A transaction
 missed t2; the definitions speak of a read of x by t3 from t1, and of another writer t2 of x.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -75,7 +76,7 @@ LEVELS: dict[str, Level] = {
             0,
             "t2 commits before t1 when t3 read from t2 before it read x from t1",
             "at RC a transaction that has read from another one sees all of it from then on",
-            ("read-committed",),
+            ("read-committed", "monotonic-atomic-view"),
             "monotonic-atomic-view",
         ),
         Level(
@@ -93,7 +94,7 @@ LEVELS: dict[str, Level] = {
             AT_COMMIT | TRANSITIVE,
             "t2 commits before t1 when t2 is causally before t3",
             "at TCC a transaction sees all that those saw whom it sees",
-            ("CC", "causal", "causal-consistency"),
+            ("CC", "causal", "causal-consistency", "transactional-causal-consistency", "causal-cerone"),
             "causal-cerone",
         ),
         Level(
@@ -111,7 +112,7 @@ LEVELS: dict[str, Level] = {
             AT_COMMIT | TRANSITIVE | WRITERS,
             "causal snapshots, and of two concurrent writers of one key only one commits",
             "at PSI a transaction sees every earlier writer of what it writes, and all that those saw",
-            ("parallel-snapshot", "parallel-snapshot-isolation"),
+            ("parallel-snapshot", "parallel-snapshot-isolation", "consistent-view"),
             "parallel-snapshot-isolation",
             "PL-2+",
         ),
@@ -121,7 +122,7 @@ LEVELS: dict[str, Level] = {
             AT_COMMIT | TRANSITIVE | PREFIX | WRITERS,
             "prefix snapshots, and of two concurrent writers of one key only one commits",
             "at SI a transaction sees a prefix of the commit order that holds every earlier writer of what it writes",
-            ("snapshot", "snapshot-isolation"),
+            ("snapshot", "snapshot-isolation", "repeatable-read"),
             "snapshot-isolation",
             "PL-SI",
         ),
@@ -157,16 +158,18 @@ DEFAULT = "TCC"
 # How a history notes the level of a transaction; 0 where it has none.
 CODES: dict[str, int] = {name: 1 + i for i, name in enumerate(NAMES)}
 
-_BY_SPELLING = {
-    spelling.upper().replace("_", "-"): level.name
-    for level in LEVELS.values()
-    for spelling in (level.name, *level.aliases)
-}
+
+def folded(spelling: str) -> str:
+    """Return a spelling in capitals, with '-' for spaces and '_', and with the American z."""
+    return re.sub(r"[\s_-]+", "-", spelling[:100].strip()).upper().replace("ISAB", "IZAB")
+
+
+_BY_SPELLING = {folded(spelling): level.name for level in LEVELS.values() for spelling in (level.name, *level.aliases)}
 
 
 def parse_level(spelling: str) -> str | None:
-    """The canonical name of a level, or None: any case, '_' and ' ' as good as '-'."""
-    return _BY_SPELLING.get(spelling.strip().upper().replace("_", "-").replace(" ", "-"))
+    """Return the canonical name of a level, or None; case, '_', ' ' and '-' make no difference."""
+    return _BY_SPELLING.get(folded(spelling))
 
 
 def weaker_levels(name: str) -> set[str]:

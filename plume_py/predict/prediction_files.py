@@ -19,6 +19,7 @@ from plume_py.history.load import load
 from plume_py.history.model import History
 from plume_py.history.source import Source
 from plume_py.levels import parse_level
+from plume_py.levels.orders import unknown_level
 from plume_py.predict import TARGETS
 from plume_py.predict.confirm.script import rest_of, rest_of_replay
 from plume_py.predict.origin import Origin
@@ -104,7 +105,7 @@ def _reject_nonsense(told: About, path: str) -> None:
     if told.target and told.target not in TARGETS:
         raise InputError(f"no target of a prediction: {told.target!r:.40}", where="prediction").in_source(path)
     if told.level and told.level != "declared" and parse_level(told.level) is None:
-        raise InputError(f"not a level: {told.level!r:.40}", where="prediction").in_source(path)
+        raise InputError(unknown_level(told.level), where="prediction").in_source(path)
     for ops in told.rest.values():
         for op in ops:
             if not (len(op) in (2, 3) and op[0] == "r") and not (len(op) == 3 and op[0] in ("w", "append")):

@@ -1,17 +1,19 @@
 """Levels by the names that people give them."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.text import display
-from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, asked, strong_name
+from plume_py.base.text import display, shorten, similar
+from plume_py.levels import GROUPS, NAMES, RUNNABLE
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, asked, strong_name, unknown_level
+from plume_py.levels.table import folded
 from plume_py.synth.definition import Definition
 from plume_py.synth.formulas import DEFINITIONS
 
 _SPELLED = {name.upper(): name for name in DEFINITIONS}
-_ORDERS = f"an order may follow: {', '.join(f'@{order}' for order in ORDERS)}"
+_OTHERS = {"UPDATE-ATOMIC": "UA"}  # the other names that definitions have
+_COMMON = f"Common levels: {', '.join(NAMES)}, SSER. `isocheck levels` lists all of them."
+_ORDERS = f"An order may follow a name: {', '.join(f'@{order}' for order in ORDERS)}."
 _FORMS = {"CO": "", "B": "", "VIS": "@vis", "AR": "@vis", "TAP": "@tap"}
 
 
@@ -26,14 +28,16 @@ def definition(name: str, defined: Mapping[str, Definition] | None = None) -> De
         return defined[named] if order is None else in_order(defined[named], order)
     stem, _, form = named.partition("@")
     meant = asked(stem)
-    level = stem if meant is None else meant.level
+    level = _OTHERS.get(folded(stem), stem) if meant is None else meant.level
     suffix = _FORMS.get(form.upper(), "@" + form) if form else ""
     spelled = _SPELLED.get(f"{level}{suffix}".upper())
     if spelled is None:
-        known = [*DEFINITIONS, *(defined or ())]
-        near = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}, or --define FILE; {_ORDERS}"
-        raise IsocheckError(f"'{display(name)}' is not a level; {hint}")
+        message = unknown_level(name, (*(defined or ()), *NAMES, "SSER", *GROUPS))
+        if "Use one of" not in message:
+            raise IsocheckError(message)
+        near = similar(name, (*DEFINITIONS, *(defined or ())))
+        hint = f"Did you mean {near}?" if near else f"{_COMMON} {_ORDERS}"
+        raise IsocheckError(f"unknown level {shorten(name, 40)!r}. {hint}")
     found = DEFINITIONS[spelled]
     if meant is not None and meant.name != meant.level:  # the name says the order
         if order is not None:

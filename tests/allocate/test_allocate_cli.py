@@ -121,7 +121,7 @@ def test_simulate_catches_a_bug(tmp_path) -> None:
     [
         (("allocate", "nowhere.json"), 4, "nowhere.json: No such file"),
         (("allocate", "smallbank", "--pin", "Balance"), 2, "--pin: 'Balance,' has no level"),
-        (("allocate", "smallbank", "--pin", "Balance=HIGH"), 2, "not of the form NAME=LEVEL"),
+        (("allocate", "smallbank", "--pin", "Balance=HIGH"), 2, "--pin: unknown level 'HIGH'"),
         (("allocate", "smallbank", "--pin", "Nobody=SI"), 2, "no program or instance has this name"),
         (("allocate", "smallbank", "--weights", "PSI=-1"), 2, "not of the form LEVEL=COST"),
         (("robust", "smallbank"), 2, "declares no level"),

@@ -65,7 +65,7 @@ def test_a_cell_may_be_spelled_in_two_ways() -> None:
         ('{"templates": [{"name": "A", "operations": [{"type": "READ"}]}]}', "needs a `type` and a `key`"),
         (
             '{"templates": [{"name": "A", "isolationLevel": "HIGH", "operations": []}]}',
-            "unknown isolation level 'HIGH'",
+            "unknown level 'HIGH'",
         ),
         ('{"templates": [{"name": "A", "operations": []}, {"name": "A", "operations": []}]}', "used twice"),
         ('{"templates": [{"name": "A", "params": [1], "operations": []}]}', "not a list of names"),

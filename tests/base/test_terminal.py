@@ -3,8 +3,10 @@
 import os
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
+from paths import ROOT
 from program import PATIENCE
 
 from plume_py.base.terminal import clock, plain
@@ -31,25 +33,61 @@ with StatusLine().redrawn(text):
 """
 
 
-def on_terminal(script):
-    """What a terminal gets to see on standard error."""
+def on_terminal(script, *arguments, **environment):
+    """Return what a script, or the program, writes to a terminal on standard output and standard error."""
     master, slave = pty.openpty()
-    with os.fdopen(master, "rb", 0) as screen:
-        try:
-            subprocess.run([sys.executable, "-c", script], stderr=slave, check=True, timeout=PATIENCE)
-        finally:
-            os.close(slave)
-        try:
-            return screen.read(10_000).decode()
-        except OSError:  # Linux: nothing was written, and the other end is closed
-            return ""
+    command = [sys.executable, "-c", script, *arguments]
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "", **environment}
+    written = b""
+    with (
+        os.fdopen(master, "rb", 0) as screen,
+        subprocess.Popen(command, stdout=slave, stderr=slave, env=environment, cwd=ROOT) as process,
+    ):
+        os.close(slave)
+        with suppress(OSError):  # Linux: the other end is closed
+            while data := screen.read(10_000):
+                written += data
+        process.wait(PATIENCE)
+    return written.decode()
+
+
+PROGRAM = "from plume_py.cli.main import main; main()"
+
+# Commands that colour their output, or draw a status line.
+COLORED = [
+    ["histories/demo.json"],
+    ["stats", "histories/demo.json"],
+    ["explain", "TAP-k"],
+    ["scan", "histories/SER"],
+    ["check", "histories/demo.json", "--level", "TCC", "--max-exemples", "1"],
+    ["synth", "--allow", "SI", "--forbid", "SER"],
+    ["robust", "smallbank", "--levels", "SI"],
+    ["predict", "smallbank"],
+    ["watch", "histories/demo.json"],
+]
+
+
+@pytest.mark.parametrize("setting", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+@pytest.mark.parametrize("arguments", COLORED, ids=" ".join)
+def test_no_escape_sequence_where_the_environment_forbids_colours(arguments, setting):
+    seen = on_terminal(PROGRAM, *arguments, **setting)
+    assert seen.strip() and "\x1b" not in seen
+
+
+def test_colours_on_a_terminal_unless_forbidden():
+    assert "\x1b[1m" in on_terminal(PROGRAM, "histories/demo.json")
+    assert "\x1b[1m" in on_terminal(PROGRAM, "histories/demo.json", "--color", "always", NO_COLOR="1", TERM="dumb")
+    assert "\x1b" not in on_terminal(PROGRAM, "histories/demo.json", "--color", "never")
+
+
+def test_a_dumb_terminal_has_no_status_line():
+    assert on_terminal(SHOWN.format(quiet=False), TERM="dumb") == ""
 
 
 def test_a_status_line_fits_its_terminal_and_goes_away():
     seen = on_terminal(SHOWN.format(quiet=False))
-    assert seen.startswith("\r\x1b[Khalf of it....") and seen.endswith("\r\x1b[K")
-    assert seen.count("\x1b[K") == 2  # drawn once, and cleared once
-    assert len(seen) < 100
+    line = "half of it" + "." * 69
+    assert seen == f"\r{line}\r{' ' * 79}\r", "drawn once, erased once, without an escape sequence"
 
 
 def test_whoever_is_quiet_or_not_on_a_terminal_sees_none():
@@ -60,7 +98,7 @@ def test_whoever_is_quiet_or_not_on_a_terminal_sees_none():
 
 def test_a_status_line_is_redrawn_meanwhile():
     seen = on_terminal(REDRAWN)
-    assert "at work" in seen and seen.endswith("\r\x1b[K")
+    assert "at work" in seen and seen.endswith("\r       \r") and "\x1b" not in seen
 
 
 def test_durations_are_those_of_a_clock():

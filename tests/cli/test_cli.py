@@ -75,7 +75,7 @@ BAD = {
     "ambiguous.txt": (AMBIGUOUS.encode(), "which two transactions wrote: T0 (line 1) and T1 (line 3)"),
     "sessions.txt": (b"w(1,1,0,7)\nw(2,1,1,7)\n", "line 2: this transaction id was used in another session before"),
     "mixed.json": (MIXED.encode(), "sessions[0][0]: key 'x' is used both as a list and as a register"),
-    "level.json": (SMALL.replace('"ops"', '"level":"best","ops"', 1).encode(), "unknown isolation level 'best'"),
+    "level.json": (SMALL.replace('"ops"', '"level":"best","ops"', 1).encode(), "unknown level 'best'"),
     "cut.json.gz": (CUT, "the gzip data ends too early"),
     "broken.json.xz": (b"\xfd7zXZ\x00" + bytes(50), "broken xz data"),
     "broken.json.zst": (b"\x28\xb5\x2f\xfd" + b"\xff" * 50, "broken zstd data"),
@@ -141,6 +141,25 @@ def test_wrong_usage_is_exit_2(args: list[str], isocheck) -> None:
     run = isocheck(*args)
     assert (run.code, run.out) == (ExitCode.USAGE, "")
     assert "Error: " in run.err
+
+
+@pytest.mark.parametrize(
+    "word, meant",
+    [("chekc", "check"), ("Check", "check"), ("warmup", "warm-up"), ("verfy", "verify"), ("tset", "test"),
+     ("help", "--help")],
+)  # fmt: skip
+def test_a_mistyped_command_is_not_a_history(word: str, meant: str, isocheck, small: Path) -> None:
+    run = isocheck(word, small)
+    assert (run.code, run.out) == (ExitCode.USAGE, "")
+    assert run.err == f"isocheck: no command and no file is named {word!r}. Did you mean {meant!r}?\n"
+
+
+def test_a_file_with_the_name_of_a_mistyped_command_is_read(isocheck, small: Path, monkeypatch) -> None:
+    monkeypatch.chdir(small.parent)
+    small.rename("chekc")
+    assert isocheck("chekc").code == ExitCode.HOLDS
+    for name in ("check.json", "./chekk", "results", "-"):  # these are files, even if they are missing
+        assert isocheck(name).code == ExitCode.BAD_INPUT
 
 
 def test_every_file_is_processed_and_the_worst_counts(small: Path, isocheck) -> None:

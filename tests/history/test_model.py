@@ -84,7 +84,7 @@ def test_a_long_stream_is_flushed_in_pieces(monkeypatch: pytest.MonkeyPatch) -> 
         ({"ops": [("r", 1, [[2]])]}, "a value must be an integer or a string"),
         ({"ops": [("w", 1, 10**4000)]}, "more than 4000 digits"),
         ({"ops": [], "status": "lost"}, "unknown status 'lost'"),
-        ({"ops": [], "level": "best"}, "unknown isolation level 'best'"),
+        ({"ops": [], "level": "best"}, "unknown level 'best'"),
         ({"ops": [("w", 1, 2), ("append", 1, 3)]}, "key 1 is used both as a list and as a register"),
         ({"ops": [("r", 1, 2), ("r", 1, [3])]}, "key 1 is used both as a list and as a register"),
         ({"ops": [("append", "x", None)]}, "key 'x' is a list, and the initial value None stands in it"),

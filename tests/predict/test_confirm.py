@@ -301,7 +301,7 @@ def test_a_program_of_ones_own_is_run_only_if_asked_for(tmp_path) -> None:
     ("about", "told"),
     [
         ('{"target":"XX"}', "no target"),
-        ('{"level":"XX"}', "not a level"),
+        ('{"level":"XX"}', "unknown level 'XX'"),
         ('{"rest":{"a":[["q","x",1]]}}', "not an operation"),
         ('{"rest":{"a":[["r",null]]}}', "not a key"),
         ('{"rest":{"a":[["r","x",["y"]]]}}', "not a key"),

@@ -86,5 +86,5 @@ def test_the_checker_in_clojure(clojure, tmp_path):
     assert {op[keyword("index")] for op in case[keyword("cycle")]} == {0, 1}
     assert list(results[2][keyword("anomaly-types")]) == [keyword("G-single-item-process")]
     assert "its operations are :transfer" in results[3][keyword("error")]
-    assert "not a level" in results[5][keyword("error")]
+    assert "unknown level" in results[5][keyword("error")]
     assert list(results[6][keyword("anomaly-types")]) == [keyword("empty-transaction-graph")]

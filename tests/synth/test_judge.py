@@ -253,8 +253,8 @@ def test_reads_that_are_wrong_are_explained_as_always(isocheck, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["-l", "nonsense"], "'nonsense' is not a level"),
-        (["-l", "UAA"], "did you mean UA?"),
+        (["-l", "nonsense"], "unknown level 'nonsense'"),
+        (["-l", "UAA"], "Did you mean UA?"),
         (["-l", "UA", "--witness", "w.json"], "--witness and --minimize are for"),
         (["-l", "UA", "--tap", "a"], "not both"),
     ],

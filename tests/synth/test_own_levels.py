@@ -126,7 +126,7 @@ def test_what_is_wrong_with_a_file_has_a_line(tmp_path, source, where, message):
         ("@level(form='axiom')\ndef m(h):\n    return lambda *_:\\\n        True", 2, "is no formula"),
         ("@level(form='axiom')\ndef m(h):\n    return lambda *_: h.so['a']", 4, "ValueError"),
         ("@level\ndef m(h, w):\n    return shows(h, w, 'UA')", 4, "is about visibility"),
-        ("@level\ndef m(h, w):\n    return shows(h, w, 'XYZ')", None, "'XYZ' is not a level"),
+        ("@level\ndef m(h, w):\n    return shows(h, w, 'XYZ')", None, "unknown level 'XYZ'"),
     ],
 )
 def test_what_goes_wrong_in_a_level_has_a_line(tmp_path, source, line, message):

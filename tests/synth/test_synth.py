@@ -234,7 +234,7 @@ def test_what_was_found_before_time_ran_out_is_kept(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((["UpdateSr"], []), "'UpdateSr' is not a level; did you mean UpdateSer"),
+        ((["UpdateSr"], []), "unknown level 'UpdateSr'. Did you mean UpdateSer"),
         ((["SI"], [], Scope(2, 1, 2)), "programs do not fit"),
         ((["SI"], [], Scope(1, 1, 2)), "key number 1 is outside"),
     ],

@@ -181,10 +181,10 @@ def test_hierarchy_without_dot(isocheck, tmp_path, monkeypatch):
     ("arguments", "code", "message"),
     [
         (["synth"], 2, "at least one level"),
-        (["synth", "-a", "nonsense"], 2, "'nonsense' is not a level"),
+        (["synth", "-a", "nonsense"], 2, "unknown level 'nonsense'"),
         (["synth", "-a", "SI", "--without", "magic"], 2, "'magic' is not a trick"),
         (["synth", "-a", "SI", "--levels", "SI"], 2, "--levels is for"),
-        (["synth", "-a", "declared", "--levels", "SI,CI"], 2, "'CI' is not of the form"),
+        (["synth", "-a", "declared", "--levels", "SI,CI"], 2, "unknown level 'CI'. Use one of RC"),
         (["synth", "-a", "declared", "--levels", "T2=SI"], 2, "is not of the form"),
         (["synth", "-a", "SI", "--count", "2", "--out", "one.json"], 2, "need a folder"),
         (["synth", "-a", "SI", "--out", "-"], 2, "--out needs a file"),

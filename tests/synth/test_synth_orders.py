@@ -209,7 +209,7 @@ def test_names(spelled, name, order):
 
 @pytest.mark.parametrize(
     ("spelled", "message"),
-    [("SSER@none", "says its order twice"), ("SER@realtim", "is not a level"), ("@none", "is not a level")],
+    [("SSER@none", "says its order twice"), ("SER@realtim", "unknown level"), ("@none", "unknown level")],
 )
 def test_wrong_names(spelled, message):
     with pytest.raises(IsocheckError, match=message):

@@ -22,7 +22,8 @@ from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
 from plume_py.history.intern import SECRET
 from plume_py.history.source import HEAD, Source
-from plume_py.levels import NAMES, parse_level
+from plume_py.levels import parse_level
+from plume_py.levels.orders import unknown_level
 
 ABORTED_ID = -1  # in Plume text, what aborted operations have instead of a transaction's id
 
@@ -234,11 +235,7 @@ def _checked(arrivals: Iterator[Arrival]) -> Iterator[Batch]:
     try:
         for arrival in arrivals:
             if arrival.level is not None and parse_level(arrival.level) is None:
-                raise InputError(
-                    f"unknown isolation level {arrival.level!r:.40}",
-                    where=f"line {arrival.line}",
-                    hint=f"use one of {' '.join(NAMES)}",
-                )
+                raise InputError(unknown_level(arrival.level), where=f"line {arrival.line}")
             batch.append(arrival)
     except InputError:
         yield batch

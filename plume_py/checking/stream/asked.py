@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from plume_py.levels import WEAK
-from plume_py.levels.orders import NONE, REALTIME, SESSION, Asked, asked, in_lattice_order
+from plume_py.levels.orders import NONE, REALTIME, SESSION, Asked, asked, in_lattice_order, unknown_level
 
 WATCHED_ORDERS = (NONE, SESSION, REALTIME)
 
@@ -13,6 +13,8 @@ def watched(levels: str | Sequence[str], order: str) -> list[Asked]:
     spelled = [levels] if isinstance(levels, str) else list(levels)
     meant = {spelling: asked(spelling, order) for spelling in spelled}
     wrong = sorted(spelling for spelling, found in meant.items() if found is None or found.level not in WEAK)
+    if wrong and meant[wrong[0]] is None:
+        raise ValueError(unknown_level(wrong[0], WEAK))
     if wrong or not meant:
         raise ValueError(f"cannot watch {' '.join(wrong) or 'no level'}; use some of {' '.join(WEAK)}")
     found = {each.name: each for each in meant.values() if each is not None}

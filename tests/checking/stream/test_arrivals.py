@@ -212,7 +212,7 @@ GOOD = b'{"session":0,"ops":[["w","x",1]]}\n'
         (b'{"ops":[]}\n', "line 2: object missing required field `session`"),
         (b'{"session":0,"ops":[["x","x",1]]}\n', r"line 2, ops\[0\]\[0\]: invalid enum value 'x'"),
         (b'{"session":0,"ops":[],"status":"lost"}\n', "line 2, status: invalid enum value 'lost'"),
-        (b'{"session":0,"ops":[],"level":"best"}\n', "line 2: unknown isolation level 'best'"),
+        (b'{"session":0,"ops":[],"level":"best"}\n', "line 2: unknown level 'best'"),
         (b'{"session":0,"ops":[]} {"session":0,"ops":[]}\n', "line 2"),
         (b'{"session":0,\n"ops":[]}\n', "line 2"),
         (b'{"session":0,"ops":' + b"[" * 100_000 + b"\n", "line 2"),
