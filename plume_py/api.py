@@ -81,5 +81,12 @@ def save(history: History, path: Path, format: str | None = None) -> None:
     write_atomically(os.fspath(path), FORMATS[chosen].load_writer()(history).chunks)
 
 
-# What a notebook asks of a result: it does not know of reports, so they are made known to it here.
-results.DRAW.update(html=page, svg=lambda violation: picture(violation).decode(), text=text)
+def _in_notebook(result: Result) -> str:
+    """Return the page of a result as a notebook shows it."""
+    from plume_py.report.html import framed
+
+    return framed([result])
+
+
+# A result does not know of reports, so what interpreters and notebooks ask it for is registered here.
+results.DRAW.update(html=_in_notebook, svg=lambda violation: picture(violation).decode(), text=text)

@@ -102,6 +102,18 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
+    def run_in_frames(self, expression: str) -> list[Any]:
+        """The values of an expression in the isolated frames of the page, each of which has a process of its own."""
+        page, found = self._session, []
+        self._session = None
+        targets = [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "iframe"]
+        for target in targets:
+            self._session = None
+            self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+            found.append(self.run(expression))
+        self._session = page
+        return found
+
     def press(self, key: str) -> None:
         """A key, as from a keyboard."""
         words = {"text": key} if len(key) == 1 else {}

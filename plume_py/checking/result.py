@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from plume_py.base.text import display
 from plume_py.history.atoms import Atom
 from plume_py.history.speed import Speed
 from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.levels.patterns import Kind, Pattern
 
 Id = str | int
+
+# Characters of a text that the ``repr`` of a result or a violation shows.
+SHOWN = 200
 
 # The usual cause of what only real time forbids.
 STALE = "a read was answered from an old copy, although the write that it missed had been acknowledged"
@@ -93,7 +97,7 @@ class ShownTransaction:
     sql: tuple[str, ...] = ()  # all that it sent to its database, where that is known
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Violation:
     """One counterexample, complete: who takes part, the steps, where they lead, and what follows from that.
 
@@ -134,6 +138,9 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.pattern.title}: {self.headline}"
+
+    def __repr__(self) -> str:
+        return f"<Violation {display(f'{self.pattern.title} of {self.level}: {self.headline}', SHOWN)}>"
 
     def _repr_svg_(self) -> str | None:
         return DRAW["svg"](self) if "svg" in DRAW else None
@@ -181,7 +188,7 @@ class LevelVerdict:
     because: tuple[str, ...] = ()  # of a level that was judged by its definition: the witness, or the argument
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What a check of one history found; ``error`` is set if it could not be read."""
 
@@ -216,6 +223,18 @@ class Result:
 
     def __str__(self) -> str:
         return DRAW["text"](self) if "text" in DRAW else repr(self)
+
+    def __repr__(self) -> str:
+        """Return one line: the file, its size and the verdicts. ``print`` shows the rest."""
+        if self.error is not None:
+            return f"<Result {display(self.history)}: not read: {display(self.error, SHOWN)}>"
+        words = {True: "hold", False: "violated", None: "undecided"}
+        found = {
+            word: " ".join(name for name, level in self.levels.items() if level.ok is ok) for ok, word in words.items()
+        }
+        verdicts = ", ".join(display(f"{names} {word}", SHOWN) for word, names in found.items() if names)
+        size = f"{self.transactions:,} transaction{'s' * (self.transactions != 1)}"
+        return f"<Result {display(self.history)}: {size}, {verdicts or 'no level checked'}>"
 
     def _repr_html_(self) -> str | None:
         return DRAW["html"](self) if "html" in DRAW else None

@@ -21,8 +21,24 @@ from plume_py.report.speed import section
 PLAIN_VERDICTS = 50
 
 
+# Pixels that a page is high within another one, such as a notebook; the reader can drag its lower edge.
+FRAME = 640
+
+
+def framed(results: Sequence[Result]) -> str:
+    """Return the page as an element for another page: an isolated frame, of which nothing reaches the page around it.
+
+    Scripts of the frame run with an origin of their own. Its links are relative to itself, not to the page around it.
+    """
+    page = document(results).replace("<head>\n", '<head>\n<base href="about:srcdoc">\n', 1)
+    return (
+        f'<iframe title="{escape(_title(results))}" sandbox="allow-scripts" srcdoc="{escape(page)}" '
+        f'style="display: block; width: 100%; height: {FRAME}px; border: 0; resize: vertical; overflow: auto"></iframe>'
+    )
+
+
 def document(results: Sequence[Result]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     style = style_sheet() + asset("report.css")
     script = "\n".join(asset(name) for name in ("graph.js", "timeline.js", "lists.js", "report.js"))
     return (

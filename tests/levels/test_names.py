@@ -66,9 +66,9 @@ def test_an_unknown_name_suggests_the_nearest(spelling, told):
     ],
 )  # fmt: skip
 def test_every_command_suggests_a_level(arguments):
-    done = isocheck(*arguments.split(), "serialisble", cwd=HISTORIES)
+    done = isocheck(*arguments.split(), "snapshoot", cwd=HISTORIES)
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
-    assert "'serialisble'. Did you mean serializable?" in done.stderr
+    assert "'snapshoot'. Did you mean snapshot?" in done.stderr
 
 
 def test_levels_of_transactions_have_all_names_too(tmp_path):

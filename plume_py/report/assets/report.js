@@ -52,9 +52,14 @@ function readFragment() {
   return true;
 }
 
+// A frame within another page may not be allowed to have addresses; it works without.
+function address(change, fragment) {
+  try { history[change](null, "", `#${fragment}`); } catch { /* see above */ }
+}
+
 function writeFragment() {
   const fragment = new URLSearchParams({ ...kept(state), ...(state.c >= 0 ? { c: state.c + 1 } : {}), ...(state.s >= 0 ? { s: state.s + 1 } : {}) });
-  history.replaceState(null, "", `#${fragment}`);
+  address("replaceState", fragment);
 }
 
 function change(filter) {
@@ -70,7 +75,7 @@ function change(filter) {
 function goTo(c) {
   Object.assign(state, { c, s: -1, page: Math.floor(found.indexOf(c) / PER_PAGE) });
   state.open.clear();
-  history.pushState(null, "", `#${new URLSearchParams({ ...kept(state), c: c + 1 })}`);
+  address("pushState", new URLSearchParams({ ...kept(state), c: c + 1 }));
   showList();
   showDetail();
 }
