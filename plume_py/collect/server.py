@@ -6,6 +6,7 @@ PostgreSQL and MariaDB insist. A second process (``watchdog``) ends it and remov
 
 import os
 import pwd
+import re
 import secrets
 import shutil
 import signal
@@ -28,6 +29,9 @@ from plume_py.collect.registry import adapter_class
 # Seconds to wait for a server to answer after its start, to end when asked, and for its files to be made.
 START, STOP, PREPARE = 60.0, 15.0, 120.0
 ATTEMPTS = 3
+
+# How PostgreSQL, MariaDB, Redis and etcd mark an error.
+_ERROR = re.compile(r'\b(fatal|panic)\b|\berror: |\[error\]|"level":"error"', re.I)
 
 
 class ManagedServer(ABC):
@@ -186,8 +190,8 @@ class ManagedServer(ABC):
         except subprocess.TimeoutExpired:
             raise IsocheckError(f"{command[0]} did not end within {PREPARE:.0f} s") from None
         if done.returncode:
-            said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()[-1:]
-            raise IsocheckError(f"{command[0]} failed: {' '.join(said)}")
+            said = cause((done.stdout + b"\n" + done.stderr).decode("utf-8", "replace"))
+            raise IsocheckError(f"{command[0]} failed: {said or f'exit code {done.returncode}'}")
 
     def write(self, name: str, text: str) -> str:
         """A file in the folder that only the server's user can read; its path."""
@@ -216,6 +220,7 @@ class ManagedServer(ABC):
         log = Path(self.folder, "server.log")
         appending = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC  # see ``write``
         with os.fdopen(os.open(log, appending, 0o644), "ab") as output:
+            begin = output.tell()
             self._server = subprocess.Popen(
                 self.command(self.find()),
                 stdin=subprocess.DEVNULL,
@@ -226,9 +231,10 @@ class ManagedServer(ABC):
                 start_new_session=True,  # Ctrl-C is for the collector alone
                 **self._as_user(),
             )
-        self._wait_until_it_answers(log)
+        self._wait_until_it_answers(log, begin)
 
-    def _wait_until_it_answers(self, log: Path) -> None:
+    def _wait_until_it_answers(self, log: Path, begin: int) -> None:
+        """Wait for this start; what the server wrote before it is the first ``begin`` bytes of the log."""
         deadline, problem = time.monotonic() + START, ""
         assert self._server is not None
         while time.monotonic() < deadline:
@@ -240,8 +246,8 @@ class ManagedServer(ABC):
             except Exception as error:  # of the driver: not yet, most likely
                 problem = str(error)
             time.sleep(0.05)
-        last = log.read_text(errors="replace").strip().splitlines()[-1:] or [problem]
-        raise IsocheckError(f"{self.title} did not start: {last[0]}")
+        said = cause(log.read_bytes()[begin:].decode("utf-8", "replace"))
+        raise IsocheckError(f"{self.title} did not start: {said or problem}")
 
     def _make_folder(self, parent: str) -> str:
         """A folder of the server's user, in one of ours; that user must get through to it."""
@@ -282,6 +288,15 @@ class ManagedServer(ABC):
         user = self._user()
         if user is not None:
             os.chown(path, user.pw_uid, user.pw_gid)
+
+
+def cause(output: str) -> str:
+    """Return why a server's program failed: the first line of its output that is an error, else the last line.
+
+    Programs clean up after an error, and the last line is about that.
+    """
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return next((line for line in lines if _ERROR.search(line)), lines[-1] if lines else "")
 
 
 def free_port() -> int:

@@ -11,6 +11,7 @@ from program import PATIENCE, PROGRAM, lines_in, wait_until
 
 from plume_py.base.processes import MARK
 from plume_py.collect.managed import SERVERS
+from plume_py.collect.server import cause
 
 BUSY = """
 import os, sys, time
@@ -64,3 +65,30 @@ def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
         thread.start()
         thread.join(20)
     assert failed
+
+
+@pytest.mark.parametrize(
+    "output, told",
+    [
+        (
+            'running bootstrap script ... 2026-11-19 02:15:05 UTC [1780] FATAL:  could not write to file "pg_wal/xlogtemp"'
+            ': No space left on device\nchild process exited with exit code 1\ninitdb: removing data directory "/d"\n',
+            "No space left on device",
+        ),
+        (
+            "The files will be owned by you.\n\ninitdb: error: invalid locale name\ninitdb: hint: try C\n",
+            "invalid locale",
+        ),
+        ("[Note] Starting\n[ERROR] Bind on TCP/IP port: Address in use\n[ERROR] Aborting\n", "Address in use"),
+        ('{"level":"info"}\n{"level":"fatal","msg":"no data dir"}\n{"level":"info","msg":"bye"}\n', "no data dir"),
+        ("# Fatal error, can't open config file\n# bye\n", "can't open config file"),
+        ("it ended\nwithout a reason\n", "without a reason"),
+        ("log_error=x\nerrors.log\nlast\n", "last"),
+    ],
+)
+def test_a_server_that_cannot_start_says_its_first_error(output, told):
+    assert told in cause(output)
+
+
+def test_a_server_that_says_nothing():
+    assert cause(" \n") == ""
