@@ -87,18 +87,18 @@ bench-predict: $(VENV)/.core
 	$(BIN)/python -m benchmarks.predict $(BENCH)
 	$(if $(BENCH),,for what in levels none windows brute; do $(BIN)/python -m benchmarks.predict_cases $$what; done)
 
-bench-confirm: $(VENV)/.core
+bench-confirm: $(VENV)/.bench
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.confirm $(BENCH)
 
 PAPERS := plume isolde isopredict mixiso alone-together
 .PHONY: $(PAPERS:%=paper-%) $(PAPERS:%=paper-%-quick)
 
-$(PAPERS:%=paper-%): paper-%: $(VENV)/.core
+$(PAPERS:%=paper-%): paper-%: $(VENV)/.bench
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.papers $* $(BENCH)
 
-$(PAPERS:%=paper-%-quick): paper-%-quick: $(VENV)/.core
+$(PAPERS:%=paper-%-quick): paper-%-quick: $(VENV)/.bench
 	$(BYTECODE)
 	$(BIN)/python -m benchmarks.papers $* --quick $(BENCH)
 
@@ -134,6 +134,6 @@ $(VENV)/.core: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@ $(VENV)/.core
