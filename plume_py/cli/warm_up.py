@@ -36,6 +36,19 @@ PARTS = {
         f"generate timed.jsonl --guarantee SSER --keys 50 --operations 5 {LONG}",
         "check timed.jsonl --level weak --level SER --order realtime",
     ],
+    "orders": [
+        f"generate timed.jsonl --guarantee SSER --keys 50 --operations 5 {LONG}",
+        "check timed.jsonl --level weak --order none",
+        "check timed.jsonl --level weak --order realtime-per-key",
+    ],
+    "lists": ["check lists.jsonl", "check bad-lists.jsonl", "convert lists.jsonl lists.edn", "check lists.edn"],
+    "streams": [
+        f"generate timed.jsonl --guarantee SSER --keys 50 --operations 5 {LONG}",
+        "watch timed.jsonl --no-follow --order realtime",
+        f"generate short.jsonl {SMALL} --inject a..n=1",
+        "watch short.jsonl --no-follow",
+    ],
+    "programs": ["allocate smallbank --instances 30", "robust smallbank --levels *=SI --instances 30"],
     "formats": [
         f"generate text.txt {SMALL}",
         *(f"stats {name}" for name in ("odd.txt", "odd.edn", "odd.jsonl")),
@@ -48,6 +61,11 @@ PARTS = {
 ODD = {
     "odd.txt": "w( 1 ,2,0,1)\nr(1,2,1,2)\nw(987654321987,123456789123,1,2)\n",
     "odd.edn": '{:type :ok, :process 0, :value [[:w "x" 1] [:r "x" 1]], :index 0}\n',
+    "lists.jsonl": "".join(
+        f'{{"session": {n}, "ops": [["append", "x", {n}], ["r", "x", {list(range(n + 1))}]]}}\n' for n in range(20)
+    ),
+    "bad-lists.jsonl": '{"session":0,"ops":[["append","x",1],["append","x",2]]}\n{"session":1,"ops":[["r","x",[1]]]}\n'
+    '{"session":2,"ops":[["append","x",3],["r","x",[2,1]]]}\n',
     "odd.jsonl": '{"session": "a", "ops": [["w", "x", 1], ["r", "x", 1]]}\n',
 }
 
@@ -85,11 +103,17 @@ def command(jobs: int | None, quiet: bool) -> None:
         click.echo(f"kernels are compiled ({time.monotonic() - began:.0f} s)", err=True)
 
 
+def write_odd(folder: Path) -> None:
+    """Write the files that the commands read and that no command writes."""
+    for name, text in ODD.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+
+
 def _run(commands: list[str], folder: Path) -> str:
     """Run them in a folder of their own; returns what was wrong."""
     folder.mkdir()
-    for name, text in ODD.items():
-        (folder / name).write_text(text)
+    write_odd(folder)
     environment = {**os.environ, "ISOCHECK_COMPILE": "always"}
     if base := environment.get("NUMBA_CACHE_DIR"):
         environment["NUMBA_CACHE_DIR"] = os.path.abspath(base)  # seen from here, not from there
