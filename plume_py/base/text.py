@@ -34,6 +34,13 @@ def defused_json(text: str) -> str:
     return _ANYWHERE.sub(r"#\\u0023", text)
 
 
+def counted(number: int, what: str) -> str:
+    """Return a number of things: 1 session, 2 sessions, 2 histories."""
+    if number == 1:
+        return f"1 {what}"
+    return f"{number:,} {f'{what[:-1]}ie' if what.endswith('ry') else what}s"
+
+
 def shorten(text: str, limit: int = 60) -> str:
     """At most ``limit`` characters, the cut marked."""
     return text if len(text) <= limit else text[: limit - 1] + ELLIPSIS

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from plume_py.base.text import display
+from plume_py.base.text import counted, display
 from plume_py.history.atoms import Atom
 from plume_py.history.speed import Speed
 from plume_py.levels.orders import DEFAULT_ORDER
@@ -233,7 +233,7 @@ class Result:
             word: " ".join(name for name, level in self.levels.items() if level.ok is ok) for ok, word in words.items()
         }
         verdicts = ", ".join(display(f"{names} {word}", SHOWN) for word, names in found.items() if names)
-        size = f"{self.transactions:,} transaction{'s' * (self.transactions != 1)}"
+        size = counted(self.transactions, "transaction")
         return f"<Result {display(self.history)}: {size}, {verdicts or 'no level checked'}>"
 
     def _repr_html_(self) -> str | None:

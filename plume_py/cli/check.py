@@ -10,7 +10,7 @@ import click
 from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.passwords import redacted
-from plume_py.base.text import one_line
+from plume_py.base.text import counted, one_line
 from plume_py.cli.contract import (
     OUTPUT_FORMATS,
     PER_LEVEL,
@@ -314,7 +314,6 @@ def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[
     from plume_py.cli.defined import draw
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
-    from plume_py.report.wording import counted
 
     album = Album(Path(out), pictures)
     write_pictures(result, album)
@@ -337,7 +336,8 @@ def _minimize(history: "History", path: str, level: str, target: str, how: "dict
     if small is not None:
         placed = placed_as(small.history, with_nodes(history, path))
         write_atomically(target, write_json(placed).chunks)
-        size = f"{small.history.transactions} transactions, {small.history.operations} operations"
+        made = small.history
+        size = f"{counted(made.transactions, 'transaction')}, {counted(made.operations, 'operation')}"
         tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}", quiet=quiet)
 
 

@@ -32,8 +32,9 @@ TOLD_FAULTS = 12  # one by one
 def command(ctx: click.Context, /, out: str, **params: Any) -> None:
     """Run a workload on the database at URL and record what its clients saw.
 
-    URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, or your own adapter as file.py:Class. Each session is
-    a real connection. Several URLs, or one with several hosts, are nodes of one database, and sessions are spread over
+    URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, duckdb:///file, etcd://…, redis://…, valkey://…,
+    firebird://…, sqlalchemy+…, broken:?bug=…, or your own adapter as file.py:Class. Each session is a real connection.
+    Several URLs, or one with several hosts, are nodes of one database, and sessions are spread over
     them. Exit code: 0 done, 1 the table does not agree with the history, 3 nothing committed or it could
     not be brought to its end, 4 the database cannot be reached, 130 interrupted; the history is sound in any case.
 

@@ -196,7 +196,7 @@ def _kept(found: "Confirmation", prediction: str, history: str | None) -> "Confi
 def _draw(found: "Confirmation", out: str | None, formats: tuple[str, ...], report: str | None) -> None:
     from pathlib import Path
 
-    from plume_py.report.wording import counted
+    from plume_py.base.text import counted
 
     result = found.attempt.result
     if out is not None and result.violations:

@@ -4,7 +4,7 @@ Scripts and other tools rely on what is here; commands only use it.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -84,11 +84,12 @@ def reading_options(command: F) -> F:
     )(command)
 
 
-def order_option(command: F) -> F:
-    """Which order between transactions counts."""
+def order_option(command: F, shown: Sequence[str] = ORDERS) -> F:
+    """Add ``--order``: which order between transactions counts. The help shows the orders that the command decides."""
     return click.option(
         "--order",
         type=click.Choice(ORDERS),
+        metavar=f"[{'|'.join(shown)}]",
         default=DEFAULT_ORDER,
         show_default=True,
         help="Which order between transactions a level respects; SSER, StrongSI and the like mean realtime.",

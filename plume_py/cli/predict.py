@@ -80,8 +80,9 @@ def workload_options(command: Any) -> Any:
 @click.command("predict")
 @click.argument("history", metavar="[HISTORY]", required=False)
 @click.option(
-    "--level", "-l", callback=level_option, default=DEFAULT, show_default=True, shell_complete=complete_levels,
-    help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared.",
+    "--level", "-l", callback=level_option, default=DEFAULT, shell_complete=complete_levels,
+    help=f"The level that the predicted run keeps: {' '.join(LEVELS)}, or declared."
+    f"  [default: that of the database where HISTORY was recorded, else {DEFAULT}]",
 )  # fmt: skip
 @click.option("--target", type=LevelName(TARGETS), default=STRONGEST, show_default=True, help="What it breaks.")
 @click.option(
@@ -272,8 +273,8 @@ def _predict(name: str, observed: "History", workload: "SeededProgram | None", p
     validations = _replay(observed, workload, outcome)
     told = _about(observed, outcome, validations, workload, params)
     if params["out"] is not None and outcome.predictions:
+        from plume_py.base.text import counted
         from plume_py.predict.prediction_files import write_predictions
-        from plume_py.report.wording import counted
 
         tell(write_predictions(params["out"], observed, outcome, params["formats"], told))
         tell_written(params["out"], counted(len(outcome.predictions), "prediction"))

@@ -12,7 +12,7 @@ import click
 from plume_py.base.exits import ExitCode, combined
 from plume_py.base.files import is_stream
 from plume_py.base.memory import SMALLEST
-from plume_py.base.text import one_line
+from plume_py.base.text import counted, one_line
 from plume_py.cli.contract import (
     PER_LEVEL,
     PICTURE_FORMATS,
@@ -256,7 +256,7 @@ def _scan(
 
 
 def _note_damage(path: str, lines: int) -> None:
-    click.echo(one_line(f"isocheck: {path}: {lines:,} damaged line{'s' * (lines > 1)} left out"), err=True)
+    click.echo(one_line(f"isocheck: {path}: {counted(lines, 'damaged line')} left out"), err=True)
 
 
 def _rendered(output: str, summary: "Summary", tally: "Tally") -> str:
@@ -302,7 +302,6 @@ def _draw(
 
 def _write_report(target: str, summary: "Summary", tally: "Tally", drawn: dict[str, str]) -> None:
     from plume_py.base.files import write_atomically
-    from plume_py.report.wording import counted
     from plume_py.scan.page import Links, document
 
     page = document(summary, tally, Links(target, drawn))

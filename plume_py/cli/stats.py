@@ -9,7 +9,7 @@ import click
 from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined
 from plume_py.base.passwords import redacted
-from plume_py.base.text import display, encodable, one_line, wrapped
+from plume_py.base.text import counted, display, encodable, one_line, wrapped
 from plume_py.cli.contract import reading_options
 
 if TYPE_CHECKING:
@@ -81,11 +81,12 @@ def _lines(result: dict[str, Any]) -> Iterator[str]:
     yield click.style(one_line(result["history"]), bold=True)
     rows = {
         "format": f"{found.format}, read in {result['seconds']:.2f} s",
-        "sessions": f"{found.sessions:,} (longest: {found.longest_session:,} transactions)",
+        "sessions": f"{found.sessions:,} (longest: {counted(found.longest_session, 'transaction')})",
         "transactions": f"{found.transactions:,}{_outcomes(found)}",
-        "operations": f"{found.operations:,} ({found.reads:,} reads, {found.writes:,} writes; "
+        "operations": f"{found.operations:,} ({counted(found.reads, 'read')}, {counted(found.writes, 'write')}; "
         f"{found.read_share:.0%} reads)",
-        "longest": f"{found.longest_transaction:,} operations, in transaction {display(found.longest_transaction_id)}",
+        "longest": f"{counted(found.longest_transaction, 'operation')}, in transaction "
+        f"{display(found.longest_transaction_id)}",
         "keys": f"{found.keys:,}" + (f" ({found.list_keys:,} hold lists)" if found.list_keys else ""),
         "hot keys": ", ".join(f"{display(key, 20)} ({count:,})" for key, count in found.hot_keys),
         "initial state": _initial(found),
@@ -106,18 +107,22 @@ def _outcomes(stats: "Stats") -> str:
 
 def _initial(stats: "Stats") -> str:
     if stats.initial_transaction is not None:
-        return f"set by transaction {display(stats.initial_transaction, 30)}; {stats.initial_reads:,} reads see it"
-    return f"implicit, shown as {display(stats.initial_value, 20)}; {stats.initial_reads:,} reads see it"
+        return f"set by transaction {display(stats.initial_transaction, 30)}; {_seen(stats.initial_reads)}"
+    return f"implicit, shown as {display(stats.initial_value, 20)}; {_seen(stats.initial_reads)}"
+
+
+def _seen(reads: int) -> str:
+    return f"{counted(reads, 'read')} {'sees' if reads == 1 else 'see'} it"
 
 
 def _times(times: "TimeStats", transactions: int) -> str:
     if not times.timed:
-        return f"of {times.begun:,} transactions their beginning, of {times.ended:,} their end, of none both"
+        return f"of {counted(times.begun, 'transaction')} their beginning, of {times.ended:,} their end, of none both"
     shortest, median, longest = (
         _duration(ticks or 0, times.ticks_per_second) for ticks in (times.shortest, times.median, times.longest)
     )
     return (
-        f"of {times.timed:,} of {transactions:,} transactions; {shortest} to {longest} long, median {median}; "
+        f"of {times.timed:,} of {counted(transactions, 'transaction')}; {shortest} to {longest} long, median {median}; "
         f"at most {times.most_at_once:,} at one time, {times.mean_at_once:,} on average; "
         f"{times.overlapping:,} overlap another"
     )

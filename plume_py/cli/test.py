@@ -149,9 +149,9 @@ def _show(ctx: click.Context, result: "Result", output: str, report: str | None)
 
 
 def _draw(result: "Result", folder: Path, formats: tuple[str, ...]) -> None:
+    from plume_py.base.text import counted
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
-    from plume_py.report.wording import counted
 
     album = Album(folder, formats)
     write_pictures(result, album)

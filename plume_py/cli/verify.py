@@ -8,7 +8,7 @@ import click
 
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
-from plume_py.base.text import encodable, one_line
+from plume_py.base.text import counted, encodable, one_line
 from plume_py.cli.contract import bytes_of_memory, reading_options, timeout_option
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _judge(history: str, file: str, params: dict[str, Any]) -> tuple[str, list[s
     entry = claim if isinstance(claim, WitnessClaim) else _choose(claim, history, file)
     loaded = load(history, format=params["input_format"], init_txn=params["init_txn"])
     if isinstance(entry, WitnessClaim):
-        what = f"the order of {len(entry.order):,} transactions shows {entry.level}"
+        what = f"the order of {counted(len(entry.order), 'transaction')} shows {entry.level}"
         what += f" (order: {entry.between})" if entry.between != "session" else ""
         return what, verify_witness(loaded, entry), []
     verdict = judge_entry(loaded, entry)

@@ -25,12 +25,14 @@ PARTS = {
         f"generate short.jsonl {SMALL} --inject a..n=1",
         "check short.jsonl --level weak",
         "check long.txt --level TCC --clock tree",
+        "check long.txt --level TCC --clock none",
     ],
     "strong levels": [
         f"generate holds.jsonl --guarantee SER --keys 50 --operations 5 {LONG}",
         "check holds.jsonl",
         f"generate broken.jsonl --guarantee SER --keys 50 --operations 5 {LONG} --inject lost-update=1,write-skew=1",
         "check broken.jsonl",
+        "check mixed.jsonl --level declared",
     ],
     "real time": [
         f"generate timed.jsonl --guarantee SSER --keys 50 --operations 5 {LONG}",
@@ -40,6 +42,7 @@ PARTS = {
         f"generate timed.jsonl --guarantee SSER --keys 50 --operations 5 {LONG}",
         "check timed.jsonl --level weak --order none",
         "check timed.jsonl --level weak --order realtime-per-key",
+        "check stale.jsonl --level weak --order realtime",
     ],
     "lists": ["check lists.jsonl", "check bad-lists.jsonl", "convert lists.jsonl lists.edn", "check lists.edn"],
     "streams": [
@@ -47,11 +50,17 @@ PARTS = {
         "watch timed.jsonl --no-follow --order realtime",
         f"generate short.jsonl {SMALL} --inject a..n=1",
         "watch short.jsonl --no-follow",
+        "watch timed.jsonl --no-follow --window 100",
+        "watch seen-unknown.jsonl --no-follow",
     ],
-    "programs": ["allocate smallbank --instances 30", "robust smallbank --levels *=SI --instances 30"],
+    "programs": [
+        "allocate smallbank --instances 30",
+        "allocate smallbank --instances 30 --catalogue postgresql",
+        "robust smallbank --levels *=SI --instances 30",
+    ],
     "formats": [
         f"generate text.txt {SMALL}",
-        *(f"stats {name}" for name in ("odd.txt", "odd.edn", "odd.jsonl")),
+        *(f"stats {name}" for name in ("odd.txt", "odd.edn", "odd.jsonl", "apart.txt", "twice.jsonl", "elle.json")),
         *(f"convert text.txt {name}" for name in ("one.edn", "one.jsonl", "one.json", "one.bincode")),
         *(f"stats {name}" for name in ("one.edn", "one.jsonl", "one.json", "one.bincode")),
     ],
@@ -66,6 +75,15 @@ ODD = {
     ),
     "bad-lists.jsonl": '{"session":0,"ops":[["append","x",1],["append","x",2]]}\n{"session":1,"ops":[["r","x",[1]]]}\n'
     '{"session":2,"ops":[["append","x",3],["r","x",[2,1]]]}\n',
+    "seen-unknown.jsonl": '{"session":0,"status":"unknown","ops":[["append","x",1]]}\n'
+    '{"session":1,"ops":[["r","x",[1]]]}\n',
+    "mixed.jsonl": '{"session":0,"level":"RA","ops":[["w","x",1],["w","y",1]]}\n'
+    '{"session":1,"level":"SI","ops":[["r","x",1],["w","x",2]]}\n{"session":2,"level":"RC","ops":[["r","x",1],["r","y",1]]}\n',
+    "stale.jsonl": '{"session":0,"start":1,"end":2,"ops":[["w","x",1]]}\n'
+    '{"session":1,"start":3,"end":4,"ops":[["r","x",null],["w","y",2]]}\n{"session":2,"start":5,"end":6,"ops":[["r","y",2]]}\n',
+    "twice.jsonl": '{"session":0,"ops":[["w","x",1],["w","y",1]]}\n{"session":1,"ops":[["w","x",1],["r","y",1]]}\n',
+    "apart.txt": "w(1,1,0,0)\nw(2,2,1,1)\nw(3,3,0,0)\n",
+    "elle.json": '[{"type":"ok","process":0,"value":[["w","x",1],["r","x",1]],"index":0}]\n',
     "odd.jsonl": '{"session": "a", "ops": [["w", "x", 1], ["r", "x", 1]]}\n',
 }
 

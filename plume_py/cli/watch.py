@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,7 +16,7 @@ from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
 from plume_py.cli.contract import LevelChoice, order_option, reading_options
 from plume_py.levels import WEAK
-from plume_py.levels.orders import NONE, PER_KEY, in_lattice_order, level_of, order_in
+from plume_py.levels.orders import NONE, ORDERS, PER_KEY, in_lattice_order, level_of, order_in
 
 if TYPE_CHECKING:
     from plume_py.checking.result import LevelVerdict, Result, Violation
@@ -51,7 +52,7 @@ class WatchOptions:
     "--level", "-l", "levels", type=LevelChoice(), multiple=True,
     help="CI RC RA TCC, or weak for all four; may be given several times.  [default: weak]",
 )  # fmt: skip
-@order_option
+@partial(order_option, shown=tuple(order for order in ORDERS if order != PER_KEY))
 @click.option("--fail-fast", is_flag=True, help="Stop at the first violation.")
 @click.option("--window", type=click.IntRange(min=1), metavar="N", help="Bound the memory: see the documentation.")
 @click.option("--until-idle", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plume_py.base.text import counted
 from plume_py.history.atoms import Atom, Atoms
 from plume_py.history.times import Times, known
 
@@ -111,7 +112,8 @@ class History:
     warnings: tuple[str, ...] = field(default=())
 
     def __repr__(self) -> str:
-        size = f"{self.sessions} sessions, {self.transactions} transactions, {self.operations} operations"
+        sizes = (self.sessions, "session"), (self.transactions, "transaction"), (self.operations, "operation")
+        size = ", ".join(counted(number, what) for number, what in sizes)
         return f"<History: {size}, format {self.format}>"
 
     @property

@@ -104,7 +104,15 @@ MIXISO = Database(
     (
         Setting("RC", "RC", None, READ_COMMITTED, "what can be counted on at RC is up to the engine", _MIXISO),
         Setting("RA", "RA", "RA", None, "each transaction keeps the level that it asks for", _MIXISO),
-        Setting("TCC", "TCC", "TCC", None, "each transaction keeps the level that it asks for", _MIXISO),
+        Setting(
+            "TCC",
+            "TCC",
+            "TCC",
+            None,
+            "each transaction keeps the level that it asks for; allocate offers RA instead, which its rules do not tell"
+            " from TCC",
+            _MIXISO,
+        ),
         Setting("PC", "PC", "PC", None, "each transaction keeps the level that it asks for", _MIXISO),
         Setting("PSI", "PSI", "PSI", None, "each transaction keeps the level that it asks for", _MIXISO),
         Setting("SI", "SI", "SI", SNAPSHOT, "each transaction keeps the level that it asks for", _MIXISO),

@@ -80,7 +80,7 @@ SQLALCHEMY = Database(
             "SI",
             None,
             None,
-            "the standard's rules out lost updates, and SI is the weakest of our levels that does",
+            "the standard's rules out lost updates, and so does SI, which databases provide under this name",
             _STANDARD,
             surprising=True,
         ),

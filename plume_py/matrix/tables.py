@@ -10,11 +10,17 @@ from plume_py.base.version import TOOL
 from plume_py.matrix.rows import ANOMALIES, STALE, Row
 
 HEAD = ("database", "isolation", "promises", "held", "verdict", "seen", "transactions/s", "first after", "evidence")
-NOTE = (
-    "held: the strongest levels that every run kept. seen: anomalies that happened; what is not named did not happen "
-    "here, which is no proof. evidence: had one read been one version stale, how often the promised level would have "
+_HELD = "held: the strongest levels that every run kept."
+_SEEN = "seen: anomalies that happened; what is not named did not happen here, which is no proof."
+_COLUMNS = (
+    "The columns from G0 to stale: a workload whose run showed the anomaly, with a picture. An empty cell means that "
+    "the anomaly did not happen here, which is no proof."
+)
+_OTHERS = (
+    "evidence: had one read been one version stale, how often the promised level would have "
     "noticed, at least. first after: from the beginning of a run to the end of its first violation."
 )
+NOTE = f"{_HELD} {_SEEN} {_OTHERS}"
 
 
 def _cells(row: Row) -> list[str]:
@@ -54,7 +60,7 @@ def markdown(rows: Sequence[Row]) -> str:
     problems = "".join(
         f"\n- {_plain(row.target)}, {_plain(row.isolation)}: {_plain(e)}" for row in rows for e in row.errors
     )
-    return f"{table}\n\n{NOTE}\n{problems}"
+    return f"{table}\n\n{_HELD} {_COLUMNS} {_OTHERS}\n{problems}"
 
 
 def _linked(row: Row, name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from plume_py.base.terminal import plain
-from plume_py.base.text import encodable, one_line
+from plume_py.base.text import counted, encodable, one_line
 from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.text import render as render_text
@@ -33,7 +33,8 @@ def _commands(result: Result) -> Iterator[str]:
         elif not verdict.ok and not shown.intersection(verdict.taps):  # nothing above speaks for this level
             yield _command("error", result, f"{name} violated", _verdict(name, verdict))
     verdicts = "; ".join(_verdict(name, verdict) for name, verdict in result.levels.items())
-    size = f"{result.transactions:,} transactions, {result.operations:,} operations, {result.sessions:,} sessions"
+    sizes = (result.transactions, "transaction"), (result.operations, "operation"), (result.sessions, "session")
+    size = ", ".join(counted(number, what) for number, what in sizes)
     yield _command("notice", result, "isocheck", f"{verdicts} ({size})")
 
 

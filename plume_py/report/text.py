@@ -5,14 +5,13 @@ from collections.abc import Iterator
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import display, one_line, txn_text, wrapped
+from plume_py.base.text import counted, display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
 from plume_py.report.aliases import bracketed
 from plume_py.report.wording import (
     LONG_AGO,
     clock,
-    counted,
     forbidden,
     order_of,
     strongest_kept,

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
+from plume_py.base.text import counted
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation, Worth
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.orders import DEFAULT_ORDER, IF, level_of, order_in
@@ -23,11 +24,6 @@ def forbidden(violation: Violation) -> str:
     stronger = "" if violation.level == STRONGEST else " and every stronger level"
     in_time = " in real time" if any(step.relation == "RT" for step in violation.all_steps()) else ""
     return f"forbidden by {LEVELS[violation.level].title} ({violation.level}){in_time}{stronger}"
-
-
-def counted(number: int, what: str) -> str:
-    """1 session, 2 sessions."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def strongest_kept(result: Result) -> str | None:

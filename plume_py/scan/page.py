@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 from urllib.parse import quote
 
-from plume_py.base.text import one_line, shorten, with_letter
+from plume_py.base.text import counted, one_line, shorten, with_letter
 from plume_py.base.version import __version__
 from plume_py.report.html import asset, policy
 from plume_py.scan.run import Tally
@@ -54,8 +54,9 @@ def document(summary: Summary, tally: Tally | None = None, links: Links | None =
         f'<meta http-equiv="Content-Security-Policy" content="{policy(style, script)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>isocheck: scan of {summary.histories:,} histories</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f'<header class="banner"><h1>isocheck: scan of {summary.histories:,} histories</h1>'
+        f"<title>isocheck: scan of {counted(summary.histories, 'history')}</title>\n"
+        f"<style>{style}</style>\n</head>\n<body>\n"
+        f'<header class="banner"><h1>isocheck: scan of {counted(summary.histories, "history")}</h1>'
         '<nav><input id="find" type="search" placeholder="filter all tables" aria-label="filter all tables" hidden>'
         "</nav></header>\n"
         f"<main>{_body(summary, tally, links or Links())}</main>\n<footer>isocheck {escape(__version__)}</footer>\n"
@@ -90,12 +91,13 @@ def _totals(summary: Summary, tally: Tally | None) -> str:
         f"{'hold' if outcome == 'holds' else outcome}</div>"
         for outcome in OUTCOMES
     )
-    size = f"{summary.transactions:,} transactions, {summary.operations:,} operations, {spell_bytes(summary.size)}"
+    sizes = (summary.transactions, "transaction"), (summary.operations, "operation")
+    size = ", ".join([*(counted(number, what) for number, what in sizes), spell_bytes(summary.size)])
     notes = [f"{size}; {summary.seconds:,.1f} s of checking" if summary.seconds else size]
     if tally is not None and tally.skipped:
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.skipped.items()))
         names = ", ".join(_word(name, 80) for name in tally.skipped_names[:5])
-        notes.append(f"{sum(tally.skipped.values()):,} files skipped ({escape(why)}): {names}")
+        notes.append(f"{counted(sum(tally.skipped.values()), 'file')} skipped ({escape(why)}): {names}")
     told = "".join(f'<p class="note">{note}</p>' for note in notes)
     return _card("", f'<div class="totals">{numbers}</div>{_bar(summary.outcomes, "bar")}{_key()}{told}')
 
@@ -142,7 +144,7 @@ def _groups(summary: Summary, links: Links) -> str:
     rows = [[_number(g.histories), _name(g.tap), _name(pattern(g.tap)[0]), _shape(g, links)] for g in groups]
     total = len(summary.groups)
     note = (
-        f'<p class="note">{total:,} shapes{" at least" if summary.ungrouped else ""}'
+        f'<p class="note">{counted(total, "shape")}{" at least" if summary.ungrouped else ""}'
         f"{f', the {GROUPS} most frequent shown' if total > GROUPS else ''}. Histories of one shape broke in the same "
         "way: the same reads and writes in the same relations, whatever the names.</p>"
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from plume_py.base.text import one_line, shorten, wrapped
+from plume_py.base.text import counted, one_line, shorten, wrapped
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import OUTCOMES, VIOLATED, spell_bytes
 from plume_py.scan.summary import Summary, pattern, told_remains
@@ -19,8 +19,8 @@ def render(summary: Summary, tally: Tally | None = None) -> str:
 
 def _lines(summary: Summary, tally: Tally | None) -> Iterator[str]:
     counts = ", ".join(f"{summary.outcomes[outcome]:,} {_word(outcome)}" for outcome in OUTCOMES)
-    size = f"{summary.operations:,} operations, {spell_bytes(summary.size)}"
-    yield f"{summary.histories:,} histories ({size}): {counts}"
+    size = f"{counted(summary.operations, 'operation')}, {spell_bytes(summary.size)}"
+    yield f"{counted(summary.histories, 'history')} ({size}): {counts}"
     if tally is not None:
         yield from _run(tally, summary.histories)
     yield from _levels(summary)
@@ -41,12 +41,12 @@ def _run(tally: Tally, histories: int) -> Iterator[str]:
         yield f"{tally.same:,} were there already, {tally.checked:,} checked now"
     others = histories - tally.same - tally.checked
     if others > 0:
-        yield f"{others:,} histories that are only in the results are counted, too"
+        yield f"also counted: {counted(others, 'history')} that only the results contain"
     if tally.skipped:
         total = sum(tally.skipped.values())
         why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.skipped.items()))
         names = ", ".join(shorten(one_line(name), PATH) for name in tally.skipped_names[:3])
-        yield from wrapped("", f"{total:,} files skipped ({why}): {names}{' …' if total > 3 else ''}", "  ")
+        yield from wrapped("", f"{counted(total, 'file')} skipped ({why}): {names}{' …' if total > 3 else ''}", "  ")
 
 
 def _levels(summary: Summary) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import ast
 import importlib
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from paths import ROOT
@@ -48,7 +49,7 @@ def called_from_python() -> set[str]:
 class Recorder:
     """Stands for a compiled kernel: it remembers that it was called, and runs as plain Python."""
 
-    called: set[str] = set()
+    called: ClassVar[set[str]] = set()
 
     def __init__(self, function, folder=None) -> None:
         self.py_func = function

@@ -6,11 +6,10 @@ from typing import Any
 import click
 
 from plume_py.base.terminal import Style
-from plume_py.base.text import one_line, wrapped
+from plume_py.base.text import counted, one_line, wrapped
 from plume_py.predict.confirm.confirmation import CONFIRMED, DIVERGED, REFUSED, Attempt, Confirmation
 from plume_py.report.json import plain
 from plume_py.report.text import render as render_result
-from plume_py.report.wording import counted
 
 # Deviations and the like that are told, at most.
 TOLD = 5
