@@ -6,12 +6,34 @@ import shlex
 import subprocess
 import sys
 
+import click
 import pytest
 from paths import ROOT
 
 from plume_py import __version__
+from plume_py.cli import scan
+from plume_py.cli.main import COMMANDS, cli
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+# Folders of a reader, of which pages speak.
+FOREIGN_FOLDERS = {"archive", "histories"}
+
+
+def anchors(page):
+    """Return the anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", page.read_text(), flags=re.S), re.M)
+    plain = (re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in plain}
+
+
+def options():
+    """Return every option of every command."""
+    with click.Context(cli) as ctx:
+        commands = [cli.get_command(ctx, name) for name in COMMANDS]
+    commands += [scan.diff]
+    return {name: {option for p in command.params for option in (*p.opts, *p.secondary_opts) if option[0] == "-"}
+            for command in commands for name in [command.name]}  # fmt: skip
 
 
 def console_examples():
@@ -47,9 +69,45 @@ def test_python_example(page, monkeypatch):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_and_named_files_exist(page):
     text = page.read_text()
-    for target in re.findall(r"\]\((?!http)([^)#]+)\)", text) + re.findall(r"\bhistories/[\w+/-]+\.json", text):
-        base = ROOT if target.startswith("histories/") else page.parent
-        assert (base / target).exists(), target
+    for target, anchor in re.findall(r"\]\(<?(?!http)([^)#>]*)(?:#([^)>]+))?>?\)", text):
+        assert (page.parent / target).exists(), target
+        if anchor:
+            assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+    for target in re.findall(r"\bhistories/[\w+/-]+\.json", text):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_in_backticks_exist(page):
+    """A path of sources, tests, benchmarks or documentation names a file, as it is or below one of these folders."""
+    for name in re.findall(r"`([\w./*-]+/[\w.*-]+\.(?:py|md|json|jsonl|sql|csv|js))`", page.read_text()):
+        bases = [ROOT, page.parent, *(ROOT / folder for folder in ("plume_py", "docs", "tests", "benchmarks"))]
+        assert (
+            any(any(base.glob(name.replace("NAME", "*"))) for base in bases) or name.split("/")[0] in FOREIGN_FOLDERS
+        ), name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_of_commands_exist(page):
+    """Every option that a page shows behind ``isocheck COMMAND`` is one of that command."""
+    known = options()
+    blocks = re.findall(r"```(?:console|sh|bash|)\n(.*?)```", page.read_text(), re.S)
+    shown = [line for block in blocks for line in re.sub(r"\\\n|\n {4,}(?=\[?--)", " ", block).splitlines()]
+    for line in [*shown, *re.findall(r"`(isocheck [^`]+)`", page.read_text())]:
+        for call in re.findall(r"\bisocheck (.*?)(?= \| |[;&#`]|\bisocheck |$)", line):
+            words = call.replace("[check]", "check").split()
+            command = words[0] if words and words[0] in known else "check"
+            command = "diff" if words[:2] == ["scan", "diff"] else command
+            given = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", call))
+            assert given <= known[command] | {"--help", "--version"}, f"isocheck {call}"
+
+
+def test_every_option_is_documented():
+    """In the pages, the reference of the command line included; ``--help`` and the manual have them all anyway."""
+    text = "".join(page.read_text() for page in PAGES)
+    missing = {f"{name} {option}" for name, known in options().items() for option in known
+               if option.startswith("--") and not re.search(rf"{re.escape(option)}(?![\w-])", text)}  # fmt: skip
+    assert not missing
 
 
 def test_the_pages_of_patterns_are_up_to_date():
