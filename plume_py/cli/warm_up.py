@@ -55,7 +55,6 @@ PARTS = {
     ],
     "programs": [
         "allocate smallbank --instances 30",
-        "allocate smallbank --instances 30 --catalogue postgresql",
         "robust smallbank --levels *=SI --instances 30",
     ],
     "formats": [

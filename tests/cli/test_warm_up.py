@@ -53,7 +53,7 @@ def test_warm_up_says_what_was_wrong(cold: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_all_commands_of_warm_up_are_ours() -> None:
     for words in (words for commands in warm_up.PARTS.values() for words in commands):
-        assert words.split()[0] in ("generate", "check", "convert", "stats")
+        assert words.split()[0] in ("generate", "check", "convert", "stats", "watch", "allocate", "robust")
 
 
 def test_a_second_process_compiles_while_the_first_loads(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
