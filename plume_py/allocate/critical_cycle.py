@@ -22,8 +22,8 @@ FORMS = (
     (AT_COMMIT, "1", "a pivot at RA or TCC, and RW after it"),
 )
 
-# Seconds for the search of one history; the allocation itself does not wait for more.
-PATIENCE = 10.0
+# Work (see ``Limits``) for the search of one history; the allocation itself does not wait for more.
+STEPS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def critical_cycle(case: WorkloadCase, pivot: int, level: str, levels: Sequence[
 def search_history(workload: Workload, levels: Sequence[str], limits: Limits) -> tuple[History | None, bool]:
     """A run that is not serializable, if there is one, and whether the search went through all runs."""
     try:
-        return refute(workload, levels, limits.at_most(PATIENCE)), exhaustive(workload, levels)
+        return refute(workload, levels, limits.of_work(STEPS)), exhaustive(workload, levels)
     except LimitError:
-        limits.check()  # or was it only the patience with this one?
+        limits.check()  # else the work for this history was used up
         return None, False
 
 

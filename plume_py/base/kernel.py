@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from plume_py.base.kernel_files import read_checked, save_checked, turn
-from plume_py.base.limits import check_enforced
+from plume_py.base.limits import check_enforced, uncounted
 from plume_py.base.machine_code import MachineCode, link, this_machine
 from plume_py.base.numba_start import load_numba
 
@@ -44,7 +44,7 @@ class Kernel:
 
     def _code_for(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
         check_enforced()
-        with _loading:
+        with _loading, uncounted():
             path = self._path(kinds)
             code = None if path is None else self._fetch(path)
             if code is None:

@@ -17,14 +17,16 @@ from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.files import write_atomically
-from plume_py.base.limits import check_enforced
+from plume_py.base.limits import is_wall_time_limited
 from plume_py.base.text import one_line
 
 _DIGEST = 32
 # Seconds between two looks whether another process has done what is waited for.
 PAUSE = 0.02
-# Seconds after which it is no longer waited for: it may have been stopped (Ctrl-Z) and never go on.
-LONGEST_WAIT = 60.0
+# Seconds after which a process gives up waiting, for good: the other one may have been stopped (Ctrl-Z).
+LONGEST_WAIT = 20.0
+
+_gave_up: list[str] = []  # the folder whose lock was not released in time, if any
 
 
 def read_checked(path: str) -> Any:
@@ -49,7 +51,11 @@ def save_checked(path: str, value: bytes) -> None:
 
 @contextmanager
 def turn(folder: str) -> Iterator[None]:
-    """Meanwhile no other process compiles for this folder: what one makes, the other need not."""
+    """Let one process at a time compile for this folder: the others then find its results.
+
+    Under a limit on wall time, or after a wait that was too long, this process does not wait but compiles for itself:
+    what other processes do must not decide a verdict.
+    """
     try:
         import fcntl
 
@@ -59,8 +65,9 @@ def turn(folder: str) -> Iterator[None]:
         return
     try:
         give_up = time.monotonic() + LONGEST_WAIT
-        while not _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < give_up:
-            check_enforced()
+        while not (is_wall_time_limited() or _gave_up or _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+            if time.monotonic() >= give_up:
+                _gave_up.append(folder)
             time.sleep(PAUSE)
         yield
     finally:

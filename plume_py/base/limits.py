@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from types import FrameType
 
 from plume_py.base.errors import LimitError
@@ -23,30 +24,106 @@ Progress = Callable[[], str]
 
 _enforced: "list[Limits]" = []  # by the main thread, the innermost last
 
+# Processor time that this thread spent on kernels that it had to fetch or compile.
+_uncounted = threading.local()
+
+
+class _Clock:
+    """Whether this process has a limit on wall time; it then must not wait for other processes."""
+
+    limited = False
+
+
+def limit_wall_time() -> None:
+    """Note that a limit on wall time applies to this process, as ``Limits`` with a timeout do."""
+    _Clock.limited = True
+
+
+def is_wall_time_limited() -> bool:
+    """Return whether any limit on wall time applies to this process."""
+    return _Clock.limited
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Exclude the processor time spent inside from the limit of a level: whether a kernel is cached decides nothing."""
+    begin = time.thread_time()
+    try:
+        yield
+    finally:
+        _uncounted.seconds = getattr(_uncounted, "seconds", 0.0) + time.thread_time() - begin
+
+
+def _own_seconds() -> float:
+    """Return the processor time of this thread without that of ``uncounted``."""
+    return time.thread_time() - getattr(_uncounted, "seconds", 0.0)
+
+
+class _Work:
+    """Steps that a search may still take; shared by all limits derived from one ``of_work``."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
 
 class Limits:
-    """Asked by the engine between its steps."""
+    """Limits of time, memory and work; the engine checks them between its steps.
+
+    Time and memory depend on the machine, so a limit on them ends in "undecided". Work is counted in steps of the
+    algorithms (about 10 ns each when compiled), so a search that it bounds stops at the same point everywhere.
+    """
 
     def __init__(
         self, timeout: float | None = None, max_memory: int | None = None, per_level: float | None = None
     ) -> None:
         """``timeout`` in seconds from now, ``max_memory`` of this process in bytes, ``per_level`` see ``for_level``."""
         self.timeout, self.max_memory, self.per_level = timeout, max_memory, per_level
-        self._whose = ""
+        self.whole = self
+        self._work: tuple[_Work, ...] = ()
+        self._level_end: float | None = None  # by ``_own_seconds``
         self._end = None if timeout is None else time.monotonic() + timeout
+        if timeout is not None:
+            limit_wall_time()
 
     def for_level(self) -> "Limits":
-        """Those of one level that needs a search, which may take no longer than ``per_level`` seconds."""
+        """Return the limits of one level that needs a search: at most ``per_level`` seconds of processor time.
+
+        Wall time would make the verdict depend on what else the machine does. ``whole`` of these limits is without it.
+        """
         if self.per_level is None:
             return self
-        own = self.at_most(self.per_level)
-        own._whose = " (of each level, as no level and no limit was named)"
+        own = copy(self)
+        own._level_end = _own_seconds() + self.per_level
         return own
 
     def at_most(self, seconds: float) -> "Limits":
-        """Those of a part that may take no longer than ``seconds`` from now, and no longer than the whole."""
+        """Return limits for a part that may take at most ``seconds`` from now, and no longer than the whole.
+
+        Explanations use ``of_work`` instead: what they find must not depend on time.
+        """
         left = self.seconds_left
-        return Limits(seconds if left is None else min(seconds, left), self.max_memory)
+        own = Limits(seconds if left is None else min(seconds, left), self.max_memory)
+        own._work = self._work
+        return own
+
+    def of_work(self, steps: int) -> "Limits":
+        """Return the same limits for a part that may also take at most ``steps`` steps of work."""
+        own = copy(self)
+        own._work = (*self._work, _Work(steps))
+        own.whole = own
+        return own
+
+    def spend(self, steps: int) -> None:
+        """Count ``steps`` steps of work; raise LimitError if the work is used up."""
+        for work in self._work:
+            work.left -= steps
+        if self.is_spent:
+            raise LimitError("stopped after the work that an explanation may take")
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the work that ``of_work`` allows is used up."""
+        return any(work.left < 0 for work in self._work)
 
     @property
     def seconds_left(self) -> float | None:
@@ -60,7 +137,10 @@ class Limits:
     def _check(self, progress: Progress, more_seconds: float, memory_factor: float) -> None:
         left = self.seconds_left
         if left is not None and left + more_seconds <= 0:
-            raise LimitError(_with_progress(f"stopped after {self.timeout:g} s{self._whose}", progress))
+            raise LimitError(_with_progress(f"stopped after {self.timeout:g} s", progress))
+        if self._level_end is not None and _own_seconds() >= self._level_end:
+            whose = "of processor time for this level, as no level and no limit was named"
+            raise LimitError(_with_progress(f"stopped after {self.per_level:g} s {whose}", progress))
         if self.max_memory is not None and in_use() > self.max_memory * memory_factor:
             raise LimitError(_with_progress(f"stopped at {megabytes(self.max_memory)} of memory", progress))
 

@@ -24,15 +24,19 @@ from plume_py.levels.orders import (
     Asked,
     asked,
     in_lattice_order,
+    strong_name,
     unknown_level,
 )
 from plume_py.levels.patterns import TAPS
 
+# The levels that databases provide in real time, too; SER implies all others.
+ALSO_IN_REAL_TIME = ("SI", "SER")
 # Transactions of a history of which all are kept beside its counterexamples.
 SEEN_WHOLE = 60
-# What breaks a level is judged in weaker orders, too, if the history has at most so many transactions, and so long.
+# A violated level is also judged in weaker orders if the history has at most so many transactions, with so much work
+# (see ``Limits``). Work and not time, so that the answer is the same on every machine.
 JUDGED_AGAIN = 2_000
-SECONDS = 2.0
+STEPS_OF_WEAKER_ORDERS = 200_000_000
 
 NO_TIMES = "the history does not say when its transactions began and ended"
 
@@ -56,7 +60,8 @@ def check(
     The level "declared" judges each transaction by the level that ``level_map`` says or else the history; ``assume`` is
     for those that have none. Where ``limits`` are reached a level stays undecided.
     ``max_examples`` is per pattern; with 0, strong patterns are not looked for beyond what decides the levels.
-    ``order`` between transactions counts for every level whose name says no other (SSER: real time).
+    ``order`` between transactions counts for every level whose name says no other (SSER: real time). If all levels are
+    asked for in session order and the history has times, StrongSI and SSER are checked where SI and SER hold.
     ``taps`` asks for single patterns instead of levels: each gets a verdict of its own ("TAP-m"), ok if it is absent.
 
     >>> from plume_py import HistoryBuilder, check
@@ -73,19 +78,27 @@ def check(
     wanted = _wanted(levels, order)
     found: dict[str, LevelVerdict] = {}
     parts: list[Judged] = []
+
+    def add(mine: list[Asked], order: str) -> None:
+        judged = _judged(history, [level.level for level in mine], order, question)
+        parts.append(judged)
+        found.update(judged.verdicts if question.taps else {level.name: judged.verdicts[level.level] for level in mine})
+
     for each in sorted(ORDERS, key=lambda order: len(WEAKER[order])):  # the weaker first
         mine = [level for level in wanted if level.order == each]
-        if not mine:
-            continue
-        judged = _judged(history, [level.level for level in mine], each, question)
-        parts.append(judged)
-        if question.taps:
-            found |= judged.verdicts
-        else:
-            found |= {level.name: judged.verdicts[level.level] for level in mine}
+        if mine:
+            add(mine, each)
+    if history.times is not None and not question.taps:
+        in_time = _in_real_time(wanted, found)
+        if in_time:
+            add(in_time, REALTIME)
+            wanted += in_time
     shown = list(distinct(violation for part in parts for violation in part.violations))
+    about = described(history, name)
+    stopped = list(dict.fromkeys(part.stopped for part in parts if part.stopped))
     return replace(
-        described(history, name),
+        about,
+        notes=(*about.notes, *(f"some explanations and counts are missing: {reason}" for reason in stopped)),
         levels=found if question.taps else {level.name: found[level.name] for level in wanted},
         violations=tuple(shown),
         counts=_counts(parts),
@@ -93,6 +106,15 @@ def check(
         seconds={**_seconds(parts), "check": time.perf_counter() - start},
         lanes=_lanes(history) if shown and history.transactions <= SEEN_WHOLE else (),
     )
+
+
+def verdict(
+    history: History, level: str, *, order: str = DEFAULT_ORDER, assume: str | None = None, limits: Limits | None = None
+) -> LevelVerdict:
+    """Return the verdict on one level and nothing else: faster than ``check``, for searches that ask often."""
+    question = Question(max_examples=0, assume=assume, limits=limits or Limits(), weaker_orders=False)
+    (wanted,) = _wanted(level, order)
+    return _judged(history, [wanted.level], wanted.order, question).verdicts[wanted.level]
 
 
 def described(history: History, name: str = "") -> Result:
@@ -114,14 +136,27 @@ def _wanted(levels: str | Sequence[str], order: str) -> list[Asked]:
     spelled = [levels] if isinstance(levels, str) else list(levels)
     found: dict[str, Asked] = {}
     for spelling in spelled:
-        for name in GROUPS.get(spelling.lower(), (spelling,)):
-            meant = Asked(DECLARED, DECLARED, order) if name == DECLARED else asked(name, order)
+        for name in GROUPS.get(spelling.strip().lower(), (spelling,)):
+            is_declared = name.strip().lower() == DECLARED
+            meant = Asked(DECLARED, DECLARED, order) if is_declared else asked(name, order)
             if meant is None:
                 raise ValueError(unknown_level(name, (*NAMES, *GROUPS, DECLARED, "SSER", "StrongSI")))
             found[meant.name] = meant
     if not found:
         raise ValueError("no level to check")
     return [found[name] for name in in_lattice_order(found)]
+
+
+def _in_real_time(wanted: list[Asked], found: dict[str, LevelVerdict]) -> list[Asked]:
+    """Return what "all levels" also means for a history with times: StrongSI if SI holds, SSER if SER holds.
+
+    A level that is violated in session order is violated in real time anyway.
+    """
+    names = {level.name: level for level in wanted}
+    if not all(name in names and names[name].order == SESSION for name in NAMES):
+        return []
+    asked_for = [Asked(strong_name(level, REALTIME), level, REALTIME) for level in ALSO_IN_REAL_TIME]
+    return [level for level in asked_for if level.name not in names and found[level.level].ok]
 
 
 # One order
@@ -150,13 +185,15 @@ def _without_order(history: History, levels: list[str], question: Question) -> J
 
 
 def _with_weaker_orders(history: History, judged: Judged, order: str, question: Question) -> Judged:
-    """Of what is broken: would it hold if less counted?"""
+    """Add to each violated level the weaker order in which it holds, if there is one."""
     broken = [level for level, verdict in judged.verdicts.items() if verdict.ok is False]
     in_doubt = [level for level in broken if _rests_on_order(judged, level)]
-    if not in_doubt or history.transactions > JUDGED_AGAIN or question.max_examples == 0:
+    if not in_doubt or history.transactions > JUDGED_AGAIN or not question.weaker_orders:
         return judged
     verdicts = dict(judged.verdicts)
-    less_asked = replace(question, max_examples=0, progress=None, limits=question.limits.at_most(SECONDS))
+    less_asked = replace(
+        question, max_examples=0, progress=None, limits=question.limits.of_work(STEPS_OF_WEAKER_ORDERS)
+    )
     for weaker in WEAKER[order]:
         if not in_doubt:
             break

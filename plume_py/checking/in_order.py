@@ -35,6 +35,7 @@ class Question:
     assume: str | None = None
     level_map: LevelMap | None = None
     limits: Limits = field(default_factory=Limits)
+    weaker_orders: bool = True  # also look for a weaker order in which a violated level holds
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Judged:
     counts: dict[str, int]
     counts_exact: bool
     seconds: dict[str, float]
+    stopped: str = ""  # the limit of time or memory that ended the explanation, if any
 
 
 def judge(history: History, levels: list[str], order: str, question: Question) -> Judged:
@@ -65,14 +67,15 @@ def judge(history: History, levels: list[str], order: str, question: Question) -
     try:
         for pattern in patterns:
             shown += examples(weak, named, pattern, max_examples)
-    except LimitError:  # the verdicts stand
-        pass
+    except LimitError as error:  # the verdicts remain valid
+        request.stopped = str(error)
     return Judged(
         {level: replace(verdict, order=order) for level, verdict in found.items()},
         [replace(violation, order=order) for violation in (*shown, *request.violations)],
         {pattern: named.counts[pattern] for pattern in patterns} | strong,
-        named.exact and not strong,
+        named.exact and not strong and request.complete,
         {**analysis.seconds, "explain": time.perf_counter() - start_examples},
+        request.stopped or named.stopped,
     )
 
 
@@ -86,8 +89,8 @@ def _name(weak: WeakLevels, levels: list[str], broken: list[str]) -> PatternCoun
     try:
         with weak.analysis.timed("name"):
             return name_patterns(weak, strongest[-1])
-    except LimitError:
-        return PatternCounts({}, {}, False)
+    except LimitError as error:
+        return PatternCounts({}, {}, False, str(error))
 
 
 @dataclass
@@ -101,6 +104,8 @@ class _Request:
     assume: str | None
     violations: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    complete: bool = True  # whether every strong pattern that occurs is among ``counts``
+    stopped: str = ""  # the limit of time or memory that ended the explanation, if any
 
 
 def _check_levels(weak: WeakLevels, request: _Request) -> tuple[dict[str, LevelVerdict], PatternCounts]:
@@ -166,6 +171,8 @@ def _add(strong: "StrongVerdicts", verdicts: dict[str, LevelVerdict], request: _
     verdicts |= strong.verdicts
     request.violations += strong.violations
     request.counts.update(strong.counts)
+    request.complete = request.complete and strong.complete
+    request.stopped = request.stopped or strong.stopped
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.checking.check import check
+from plume_py.checking.check import check, verdict
 from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import resolve_reads
@@ -29,10 +29,11 @@ from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TOR
 
 @dataclass(frozen=True)
 class Minimal:
-    """The small history and the pattern it shows."""
+    """The small history and the pattern it shows; ``complete`` unless a limit ended the search for a smaller one."""
 
     history: History
     tap: str
+    complete: bool = True
 
 
 _Smaller = Callable[[list[Part]], Iterator[list[Part]]]
@@ -64,16 +65,16 @@ def minimize(
         history, smallest, levels, _Ways(history, level, order, smallest, result.levels[level].taps, limits)
     )
     for smaller in (_without_many, _without_a_transaction, _without_an_operation):
-        parts = _shrink(parts, smaller, still, limits)
+        parts, complete = _shrink(parts, smaller, still, limits)
     small = build(history, parts)
-    return Minimal(small, _name(small, level, order, smallest))
+    return Minimal(small, _name(small, level, order, smallest), complete)
 
 
 def _name(small: History, level: str, order: str, violation: Violation) -> str:
     """What a weak pattern was called, it is called still; a strong one may have got a better name."""
     if level != DECLARED and violation.tap not in STRONG:
         return violation.tap
-    return check(small, level, order=order, max_examples=0).levels[level].taps[0]
+    return verdict(small, level, order=order).taps[0]
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class _Ways:
 
     def _verdict(self, parts: list[Part]) -> LevelVerdict:
         made = build(self.history, parts)
-        return check(made, self.level, order=self.order, max_examples=0, limits=self.limits).levels[self.level]
+        return verdict(made, self.level, order=self.order, limits=self.limits)
 
     def _strong(self, parts: list[Part]) -> Violation | None:
         analysis, base = Analysis(build(self.history, parts), order=self.order), floor([self.level])
@@ -196,17 +197,19 @@ def _parts(
     return parts
 
 
-def _shrink(parts: list[Part], smaller: _Smaller, still: Callable[[list[Part]], bool], limits: Limits) -> list[Part]:
-    """Leave out one thing after the other until nothing more can go."""
+def _shrink(
+    parts: list[Part], smaller: _Smaller, still: Callable[[list[Part]], bool], limits: Limits
+) -> tuple[list[Part], bool]:
+    """Leave out one thing after the other; return what remains, and whether nothing more can go."""
     try:
         while not limits.reached():
             found = next((candidate for candidate in smaller(parts) if still(candidate)), None)
             if found is None:
-                return parts
+                return parts, True
             parts = found
     except LimitError:
         pass
-    return parts
+    return parts, False
 
 
 def _without_many(parts: list[Part]) -> Iterator[list[Part]]:

@@ -338,7 +338,8 @@ def _minimize(history: "History", path: str, level: str, target: str, how: "dict
         write_atomically(target, write_json(placed).chunks)
         made = small.history
         size = f"{counted(made.transactions, 'transaction')}, {counted(made.operations, 'operation')}"
-        tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}", quiet=quiet)
+        cut = "" if small.complete else ", perhaps not the smallest because a limit was reached"
+        tell_written(target, f"{size}, {patterns.PATTERNS[small.tap].label}{cut}", quiet=quiet)
 
 
 def _write_report(target: str, results: "list[Result]") -> None:

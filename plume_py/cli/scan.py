@@ -25,6 +25,7 @@ from plume_py.cli.contract import (
     tell_written,
 )
 from plume_py.levels import NAMES
+from plume_py.levels.orders import in_lattice_order
 
 if TYPE_CHECKING:
     from plume_py.scan.results import Writer
@@ -160,7 +161,7 @@ def command(
 
     asked = {level for group in levels for level in group} or set(NAMES)
     params["per_level"] = None if levels else PER_LEVEL
-    settings = Settings(levels=tuple(level for level in (*NAMES, "declared") if level in asked), **params)
+    settings = Settings(levels=tuple(in_lattice_order(asked)), **params)
     with _results_file(results) as target, _how_to_go_on(results):
         from plume_py.scan.results import Writer
 

@@ -31,8 +31,8 @@ INSTALL_HINT = (
     "Graphviz is not installed, so the pictures are .dot files only; "
     "install it with `apt-get install graphviz` (Debian) or `brew install graphviz` (macOS)"
 )
-# How long one picture may take.
-SECONDS = 10.0
+# Seconds that one picture may take: far more than needed, so that a busy machine draws the same pictures.
+SECONDS = 60.0
 # Longest text in a label, whatever a caller forgets to shorten.
 LONGEST = 600
 # After this many pictures that failed or took too long, the rest stay .dot files.

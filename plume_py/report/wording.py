@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from plume_py.base.text import counted
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation, Worth
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
-from plume_py.levels.orders import DEFAULT_ORDER, IF, level_of, order_in
+from plume_py.levels.orders import DEFAULT_ORDER, IF, REALTIME, level_of, order_in
 from plume_py.levels.patterns import Kind
 from plume_py.report.aliases import aliases
 
@@ -33,10 +33,12 @@ def strongest_kept(result: Result) -> str | None:
         return None
     kept = [name for name, ok in verdicts.items() if ok]
     top = [name for name in kept if not any(name in weaker_levels(other) for other in kept)]
-    broken = [name for name, ok in verdicts.items() if ok is False]
-    open_ = [name for name, ok in verdicts.items() if ok is None]
-    if len(kept) == len(verdicts):
-        return f"every level holds, up to {LEVELS[STRONGEST].title} ({STRONGEST})"
+    in_time = [name for name, verdict in result.levels.items() if name not in LEVELS and verdict.order == REALTIME]
+    broken = [name for name in (*verdicts, *in_time) if result.levels[name].ok is False]
+    open_ = [name for name in (*verdicts, *in_time) if result.levels[name].ok is None]
+    if not broken and not open_:
+        also = ", also in real time" if in_time else ""
+        return f"every level holds, up to {LEVELS[STRONGEST].title} ({STRONGEST}){also}"
     levels = "level" if len(top) == 1 else "levels"
     parts = [f"strongest {levels} kept: {', '.join(top)}"] if top else ["no level is kept"] if broken else []
     if broken:

@@ -2,12 +2,13 @@
 
 One process writes it, and holds a lock on it. A line is written by one call, so a process that is killed leaves whole
 lines and at most one torn at the end; the system is asked now and then to bring them to the disk. Whoever reads takes
-only lines that are whole, and of several for one history the last.
+only lines that are whole, and of several for one history the last. A scan that is done sorts the lines: the file must
+not depend on which history was done first.
 """
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Annotated, BinaryIO, Literal
@@ -195,6 +196,26 @@ class Writer:
         """Rewrite the file with one line per history."""
         reader = reader or Reader(self.path)
         write_atomically(os.path.realpath(self.path), (text for text, _ in reader.pairs()), sync=True)
+        self._file.close()
+        self._file = _open_locked(self.path)
+
+    def sort(self, number: Mapping[str, int]) -> None:
+        """Rewrite the file with one line per history, by ``number`` (keys are identities); those without come first."""
+        at, places = 0, dict[str, tuple[int, int, int]]()  # by history: number, offset and length of its last line
+        with open(self.path, "rb") as file:  # noqa: PTH123
+            for text in file:
+                line = parse(text)
+                if line is not None:
+                    name = identity(line.history)
+                    places[name] = number.get(name, -1), at, len(text)
+                at += len(text)
+
+            def lines() -> Iterator[bytes]:
+                for _, offset, length in sorted(places.values()):
+                    file.seek(offset)
+                    yield file.read(length)
+
+            write_atomically(os.path.realpath(self.path), lines(), sync=True)
         self._file.close()
         self._file = _open_locked(self.path)
 

@@ -90,6 +90,7 @@ def run(
     """Check ``tasks`` and write their lines; an answer that comes twice is counted and written once."""
     tally = Tally(len(tasks), sum(task.size + OVERHEAD for task in tasks))
     done = bytearray(len(tasks))
+    latest, sorted_so_far = -1, not writer.known
     watch(tally)
     try:
         for answer in engine.run(Batches(tasks)):
@@ -98,10 +99,12 @@ def run(
             done[answer.number] = 1
             if answer.outcome not in (SAME, SKIPPED):
                 writer.write(encodable(tasks[answer.number].name), answer.payload)
+                sorted_so_far = sorted_so_far and answer.number > latest
+                latest = answer.number
             tally.count(tasks[answer.number], answer)
             watch(tally)
     finally:
         engine.close()
-    if writer.doubled:
-        writer.compact()
+    if writer.doubled or not sorted_so_far:
+        writer.sort({identity(encodable(task.name)): task.number for task in tasks})
     return tally

@@ -16,6 +16,7 @@ import threading
 from importlib import import_module
 from queue import SimpleQueue
 
+from plume_py.base.limits import limit_wall_time
 from plume_py.base.memory import limit_data, own_data
 from plume_py.base.numba_start import load_numba
 from plume_py.scan.settings import ScanTask, Settings, TaskAnswer
@@ -37,6 +38,8 @@ def main() -> None:
     os.dup2(2, 1)  # whatever a library prints must not be taken for an answer
     told = json.loads(sys.stdin.buffer.readline())
     settings = Settings.of(told["settings"])
+    if settings.timeout is not None:  # the parent process watches the clock
+        limit_wall_time()
     tasks = _read_tasks()
     _import_all()
     memory = _Memory(told["memory"])

@@ -86,8 +86,8 @@ class Progress:
 
 
 Told = Callable[[Progress], None]
-# Of the time there is, the share that may be spent on fewer transactions than were asked for; or so many seconds.
-SETTLING_SHARE, SETTLING_SECONDS = 0.25, 5.0
+# The work (see ``Limits``) that may be spent on fewer transactions than were asked for, and the share of a time limit.
+SETTLING_STEPS, SETTLING_SHARE = 500_000_000, 0.25
 
 
 def synthesize(
@@ -199,7 +199,8 @@ class _Search:
     def settle(self) -> None:
         """Look at fewer transactions, until something is found or it takes long."""
         left, asked = self.limits.seconds_left, self.question.scope.txns
-        limits = self.limits.at_most(SETTLING_SECONDS if left is None else left * SETTLING_SHARE)
+        limits = self.limits.of_work(SETTLING_STEPS)
+        limits = limits if left is None else limits.at_most(left * SETTLING_SHARE)
         for txns in range(1, asked):
             self._begin(txns)
             try:

@@ -19,6 +19,8 @@ FALSE: Literal = -1
 
 # Clauses that are added between two looks at the limits.
 CLAUSES = 10_000
+# Steps of work that a clause counts for.
+STEPS_PER_CLAUSE = 200
 
 
 class ChosenOrder(Protocol):
@@ -63,6 +65,7 @@ class Formula:
         self.clauses += 1
         if self.clauses % CLAUSES == 0:
             self._limits.check()
+            self._limits.spend(CLAUSES * STEPS_PER_CLAUSE)
         if FALSE in literals:
             literals = tuple(literal for literal in literals if literal != FALSE) or (FALSE,)
         self._solver.add(literals)

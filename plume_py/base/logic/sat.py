@@ -1,15 +1,17 @@
 """A SAT solver that works in slices, so that limits are looked at while it thinks."""
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plume_py.base.limits import Limits, Progress
 
-# Conflicts that the solver may meet before it is asked whether there is time left.
-SLICE = 2000
-# Where there is a time limit, a slice may take so many seconds, by the pace of those before; the first one is short.
-SLICE_SECONDS, FIRST_PACE = 0.2, 50.0
+# Conflicts that the solver may meet between two looks at the limits: in the first slice, and at most.
+FIRST_SLICE, SLICE = 100, 2000
+# Propagations that a slice should take, about 0.2 s. Slices must not depend on time: the solver's answers depend on
+# where it was stopped and resumed.
+SLICE_PROPAGATIONS = 2_000_000
+# Steps of work (see ``Limits``) that a question, a conflict and a propagation count for.
+STEPS_PER_QUESTION, STEPS_PER_CONFLICT, STEPS_PER_PROPAGATION = 10_000, 1_000, 10
 
 
 class Solver:
@@ -19,7 +21,8 @@ class Solver:
         from pysat.solvers import Cadical195
 
         self._solver: Any = Cadical195()
-        self._pace = FIRST_PACE  # conflicts per second
+        self._slice = FIRST_SLICE
+        self._conflicts = self._propagations = 0  # so far
 
     def add(self, clause: Iterable[int]) -> None:
         """One of its literals must be true."""
@@ -31,28 +34,26 @@ class Solver:
 
     def solve(self, limits: Limits, assumptions: Sequence[int] = (), progress: Progress = str) -> bool:
         """Can all clauses be met, and the assumptions too? LimitError when the limits end it."""
-        while (answer := self._limited(assumptions, self._slice(limits))) is None:
+        while True:
+            answer, propagations = self._limited(limits, assumptions, self._slice)
+            if answer is not None:
+                return answer
+            self._slice = max(1, min(SLICE, self._slice * SLICE_PROPAGATIONS // max(1, propagations)))
             limits.check(progress)
-        return answer
 
-    def attempt(self, assumptions: Sequence[int] = (), slices: int = 1) -> bool | None:
+    def attempt(self, limits: Limits, assumptions: Sequence[int] = (), slices: int = 1) -> bool | None:
         """As ``solve``, but it gives up after so many slices; None if it does."""
-        return self._limited(assumptions, slices * SLICE)
+        return self._limited(limits, assumptions, slices * SLICE)[0]
 
-    def _slice(self, limits: Limits) -> int:
-        """Always the same without a time limit, so that what is found is the same, too."""
-        left = limits.seconds_left
-        if left is None:
-            return SLICE
-        return max(1, min(SLICE, int(self._pace * min(left, SLICE_SECONDS))))
-
-    def _limited(self, assumptions: Sequence[int], conflicts: int) -> bool | None:
-        start = time.monotonic()
+    def _limited(self, limits: Limits, assumptions: Sequence[int], conflicts: int) -> tuple[bool | None, int]:
+        """Return the answer, None after so many ``conflicts``, and how many propagations it took."""
         self._solver.conf_budget(conflicts)
         answer: bool | None = self._solver.solve_limited(assumptions=list(assumptions))
-        if answer is None:
-            self._pace = conflicts / max(time.monotonic() - start, 1e-6)
-        return answer
+        stats = self._solver.accum_stats()
+        met, propagations = stats["conflicts"] - self._conflicts, stats["propagations"] - self._propagations
+        self._conflicts, self._propagations = stats["conflicts"], stats["propagations"]
+        limits.spend(STEPS_PER_QUESTION + STEPS_PER_CONFLICT * met + STEPS_PER_PROPAGATION * propagations)
+        return answer, propagations
 
     def model(self) -> list[int]:
         """The literals that are true, after "yes"; the variable v stands at v - 1."""

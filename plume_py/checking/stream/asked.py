@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 
-from plume_py.levels import WEAK
+from plume_py.levels import GROUPS, WEAK
 from plume_py.levels.orders import NONE, REALTIME, SESSION, Asked, asked, in_lattice_order, unknown_level
 
 WATCHED_ORDERS = (NONE, SESSION, REALTIME)
 
 
 def watched(levels: str | Sequence[str], order: str) -> list[Asked]:
-    """What a user asks for, from weak to strong; all of it in one order."""
-    spelled = [levels] if isinstance(levels, str) else list(levels)
+    """Return what a user asks for, groups such as "weak" included, from weak to strong; all of it in one order."""
+    given = [levels] if isinstance(levels, str) else list(levels)
+    spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
     meant = {spelling: asked(spelling, order) for spelling in spelled}
     wrong = sorted(spelling for spelling, found in meant.items() if found is None or found.level not in WEAK)
     if wrong and meant[wrong[0]] is None:

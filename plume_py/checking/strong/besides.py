@@ -1,7 +1,8 @@
-"""What else breaks the strong levels, besides what was found: looked for in the rest, without the reads behind that.
+"""Find further violations of strong levels: in the remaining history, without the reads behind those found before.
 
-Verdicts have been given by then, and healthy histories never come here; it adds names and counterexamples, and may stop
-at any time.
+Verdicts do not depend on it, and histories that hold never come here; it adds names and counterexamples. It is bounded
+by work, never by time, so that what it finds is the same on every machine; ``complete`` says whether no bound was
+reached.
 """
 
 from collections import Counter, deque
@@ -35,10 +36,9 @@ ENOUGH = 12
 # first or second one, and to find that nothing is would cost as much as the decision.
 FEW_OPERATIONS = 20_000
 ROUNDS_OF_INFERENCE = 3
-# What could take long after all, a search or looking for the healthy part, is given up after so many seconds, and more
-# of them for each operation of the history.
-SECONDS = 5.0
-SECONDS_PER_OPERATION = 50e-6
+# Steps of work (see ``Limits``) that it may take: so many, and more for each operation of the history. Ordinary
+# histories take a tenth of it.
+STEPS, STEPS_PER_OPERATION = 500_000_000, 5_000
 
 
 class Besides:
@@ -51,6 +51,8 @@ class Besides:
         self.turns = _turns(levels)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
+        self.complete = True  # no bound kept it from finding a violation
+        self.stopped = ""  # the limit of time or memory that ended it, if any
 
     def add(self, explained: Explained) -> None:
         """Keep a violation, unless there are enough of its pattern at its level: every broken level has one to show."""
@@ -61,32 +63,35 @@ class Besides:
 
     def search(self, known: list[Explained], limits: Limits, healthy: HealthyPart | None = None) -> None:
         """Look for more, without what was found; where a weak level is broken, in the ``healthy`` part."""
-        limits = self._for_a_while(limits)
+        bounded = limits.of_work(STEPS + STEPS_PER_OPERATION * self.analysis.history.operations)
         try:
-            if healthy is not None:
-                part = healthy(limits)
-                if part is None:
-                    return
-                self.rest = Rest(part)
-            turns = len(self.turns)
-            for done in range(self._rounds()):
-                if done >= turns and self.counts.total() >= ENOUGH:
-                    return
-                self._leave_out(known)
-                limits.check()
-                known = self._next(limits)
-                if not known:
-                    return
-                for each in known:
-                    self.add(each)
-        except LimitError:
-            return
+            self._search(known, bounded, healthy)
+        except LimitError as error:
+            self.complete = False
+            if not bounded.is_spent:
+                self.stopped = str(error)
+
+    def _search(self, known: list[Explained], limits: Limits, healthy: HealthyPart | None) -> None:
+        if healthy is not None:
+            part = healthy(limits)
+            if part is None:
+                return
+            self.rest = Rest(part)
+        turns = len(self.turns)
+        for done in range(self._rounds()):
+            if done >= turns and self.counts.total() >= ENOUGH:
+                break
+            self._leave_out(known)
+            limits.check()
+            known = self._next(limits)
+            if not known:
+                return
+            for each in known:
+                self.add(each)
+        self.complete = False
 
     def _rounds(self) -> int:
         return max(1, min(ROUNDS, OPERATIONS // max(1, self.analysis.history.operations)))
-
-    def _for_a_while(self, limits: Limits) -> Limits:
-        return limits.at_most(SECONDS + SECONDS_PER_OPERATION * self.analysis.history.operations)
 
     def _leave_out(self, known: list[Explained]) -> None:
         if known:
@@ -105,6 +110,9 @@ class Besides:
             if decision.ok is False:
                 self.turns.append(level)
                 return explain(rest, decision, level, limits)
+            if decision.ok is None:
+                self.complete = False
+                limits.check()
             # What a level does not show, no weaker one does.
             if isinstance(level, str) and (decision.ok or few):
                 self.turns = deque(other for other in self.turns if other not in {level, *weaker_levels(level)})

@@ -22,6 +22,8 @@ class StrongVerdicts:
     verdicts: dict[str, LevelVerdict] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    complete: bool = True  # whether every strong pattern that occurs is among ``counts``
+    stopped: str = ""  # the limit of time or memory that ended the explanation, if any
 
 
 def strong_verdicts(analysis: Analysis, levels: list[str], limits: Limits, examples: int) -> StrongVerdicts:
@@ -32,11 +34,14 @@ def strong_verdicts(analysis: Analysis, levels: list[str], limits: Limits, examp
             above = [other for other in decisions if level in weaker_levels(other) and decisions[other].ok]
             decisions[level] = decisions[above[0]] if above else _decide(analysis, level, limits)
     found: list[Explained] = []
+    stopped = ""
     for level in reversed(STRONG):
         # A counterexample of a weaker level speaks for this one, too.
         if level in levels and not any(_counts_against(level, each.violation) for each in found):
-            found += _explained(analysis, decisions[level], level)
+            new, reason = _explained(analysis, decisions[level], level)
+            found, stopped = found + new, stopped or reason
     more = _with_more(analysis, tuple(levels), found, limits, examples)
+    more.stopped = stopped or more.stopped
     return _verdicts({level: decisions[level] for level in levels}, found, more)
 
 
@@ -46,15 +51,17 @@ def _decide(analysis: Analysis, level: str, limits: Limits) -> Decision:
 
 def first_violation(analysis: Analysis, level: str, limits: Limits) -> Violation | None:
     """One violation of PC, PSI, SI or SER, told at a weakest level that it breaks; TCC holds."""
-    found = _explained(analysis, StrongEngine(analysis, level, limits=limits).decide(), level)
+    found, _ = _explained(analysis, StrongEngine(analysis, level, limits=limits).decide(), level)
     return found[0].violation if found else None
 
 
 def declared_verdict(analysis: Analysis, codes: Int8s, limits: Limits, examples: int) -> StrongVerdicts:
     """The verdict on a level per transaction; no read is wrong in itself, and causality has no cycle."""
     decision = StrongEngine(analysis, codes, limits=limits).decide()
-    found = _explained(analysis, decision, codes)
-    return _verdicts({DECLARED: decision}, found, _with_more(analysis, codes, found, limits, examples))
+    found, stopped = _explained(analysis, decision, codes)
+    more = _with_more(analysis, codes, found, limits, examples)
+    more.stopped = stopped or more.stopped
+    return _verdicts({DECLARED: decision}, found, more)
 
 
 def besides_weak(
@@ -74,17 +81,18 @@ def besides_weak(
         level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)), verdict.reason)
         for level, verdict in verdicts.items()
     }
-    return StrongVerdicts(told, more.violations, dict(more.counts))
+    return StrongVerdicts(told, more.violations, dict(more.counts), bool(examples) and more.complete, more.stopped)
 
 
-def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> list[Explained]:
+def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> tuple[list[Explained], str]:
+    """Return the counterexamples of a decision, and the limit that ended the explanation, if any."""
     if decision.ok is not False:
-        return []
+        return [], ""
     try:
         with analysis.timed("explain"):
-            return explain(analysis, decision, level)
-    except LimitError:  # the verdict stands
-        return []
+            return explain(analysis, decision, level), decision.reason
+    except LimitError as error:  # the verdict remains valid
+        return [], str(error)
 
 
 def _with_more(
@@ -107,7 +115,7 @@ def _verdicts(decisions: dict[str, Decision], explained: list[Explained], more: 
         taps = () if decision.ok is not False else _taps(level, violations)
         reason = decision.reason if decision.ok is None else None
         verdicts[level] = LevelVerdict(decision.ok, taps, reason if taps or decision.ok is not False else NOT_EXPLAINED)
-    return StrongVerdicts(verdicts, more.violations, dict(more.counts))
+    return StrongVerdicts(verdicts, more.violations, dict(more.counts), more.complete, more.stopped)
 
 
 def _taps(level: str, violations: list[Violation]) -> tuple[str, ...]:

@@ -11,12 +11,16 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.naming import PatternCounts, name_patterns
 from plume_py.history.model import READ_LIST, Bools
 
+# Steps of work (see ``Limits``) that a round counts for, by operation.
+STEPS_PER_OPERATION = 200
+
 
 def healthy_part(weak: WeakLevels, level: str, named: PatternCounts, limits: Limits) -> Part | None:
     """The history without what breaks ``level`` (RC, RA or TCC), for a start what was ``named``; None: no such part."""
     part = Part(weak.analysis)
     while not weak.holds(level):
         limits.check()
+        limits.spend(STEPS_PER_OPERATION * part.analysis.history.operations)
         gone = _wrong_reads(part.analysis, named)
         if not np.any(gone):
             return None

@@ -53,6 +53,7 @@ class PatternCounts:
     counts: dict[str, int]
     triples: dict[str, list[Triple]]
     exact: bool
+    stopped: str = ""  # the limit of time or memory that kept the patterns from being named, if any
 
 
 def name_patterns(weak: WeakLevels, strongest: str) -> PatternCounts:

@@ -32,6 +32,8 @@ def worth(
     """What the verdicts of ``check`` on ``history`` are worth; None if no level holds of which that can be asked."""
     limits = limits or Limits()
     kept = _kept(verdicts, order)
+    if not kept:  # in real time, the history need not even have times
+        return None
     weak = WeakLevels(Analysis(history, order=order))
     commit_order = _commit_order(weak, kept, limits)
     if commit_order is None:

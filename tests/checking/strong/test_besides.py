@@ -1,6 +1,8 @@
 """Strong patterns beside others: each level names what breaks it, also where something else is wrong already."""
 
 import random
+from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import oracle
@@ -9,7 +11,6 @@ from confirming import ALL, problems
 from small_histories import build
 
 from plume_py import HistoryBuilder, check
-from plume_py.base.limits import Limits
 from plume_py.checking.graph.without import without_operations
 from plume_py.checking.strong import besides
 from plume_py.history.generate import generate
@@ -97,12 +98,35 @@ def test_without_examples_only_the_levels_are_decided(monkeypatch):
     assert check(planted({"lost-update": 1}), "SER", max_examples=0).levels["SER"].taps == ("lost-update",)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1e-9])
-def test_a_limit_of_time_ends_it_and_changes_no_verdict(monkeypatch, seconds):
-    monkeypatch.setattr(besides, "SECONDS", seconds)
-    monkeypatch.setattr(besides.Besides, "_for_a_while", lambda *_: Limits(seconds))
-    result = check(planted({"a": 1, "lost-update": 1}), ALL)
+@pytest.mark.parametrize("steps", [0, 1_000_000, 3_000_000])
+def test_a_bound_on_work_ends_it_and_changes_no_verdict(monkeypatch, steps):
+    """What it did not look at is not claimed to be absent."""
+    history = planted({"a": 1, "lost-update": 1})
+    assert check(history, ALL).levels["SER"].taps == ("a", "lost-update")
+    monkeypatch.setattr(besides, "STEPS", steps)
+    monkeypatch.setattr(besides, "STEPS_PER_OPERATION", 0)
+    result = check(history, ALL)
     assert [level for level in ALL if result.levels[level].ok] == ["CI"]
+    assert not result.counts_exact
+    assert "(at least 1)" in str(result)
+
+
+def test_the_clock_decides_nothing(monkeypatch):
+    """A clock that jumps ahead by a minute whenever it is asked changes nothing but the times that are printed."""
+    calm = [result_of(history) for history in two_broken()]
+    now = count(1e9, 60.0)
+    for name in ("monotonic", "perf_counter", "time"):
+        monkeypatch.setattr(f"time.{name}", lambda: next(now))
+    assert [result_of(history) for history in two_broken()] == calm
+
+
+def two_broken():
+    yield planted({"a": 1, "lost-update": 1, "write-skew": 1, "long-fork": 1})
+    yield generate("SI", seed=1, sessions=5, transactions=30, operations=6, keys=40)
+
+
+def result_of(history):
+    return replace(check(history, ALL), seconds={})
 
 
 def test_verdicts_are_those_of_the_oracle():

@@ -18,7 +18,10 @@ class Core:
 
 @dataclass(frozen=True)
 class Decision:
-    """Does the level hold? ``ok`` is None if a limit was reached, and ``reason`` says which one and how far it came."""
+    """Whether the level holds. ``ok`` is None if a limit was reached; ``reason`` says which one and how far it came.
+
+    If ``ok`` is False, ``reason`` is the limit that was reached before any of the ``cores`` was found, or empty.
+    """
 
     ok: bool | None
     reason: str = ""

@@ -30,6 +30,8 @@ Row = tuple[int, ...]  # (a, b, relation, key, read)
 LARGEST = 2000
 # Cycles whose cores are made: the smallest is taken, and others may be told besides.
 CYCLES = 16
+# Steps of work that the reasons of a row count for, and how many rows are one more step.
+STEPS_PER_ROW, ROWS_PER_STEP = 2_000, 4
 
 
 class Derivation:
@@ -82,7 +84,7 @@ class Reasons:
     """Follows the reasons of inferred rows, each in what was known before its round."""
 
     def __init__(self, derivation: Derivation, limits: Limits) -> None:
-        """At ``limits``, or when it gets too large, the core is the whole history."""
+        """When it gets too large, the core is the whole history; at ``limits`` it ends with a LimitError."""
         self.derivation, self.layout, self.limits = derivation, derivation.layout, limits
         self.given_up = False
         self._used: set[Row] = set()
@@ -93,7 +95,9 @@ class Reasons:
         chosen = set(literals)
         todo = deque(rows)
         while todo and not self.given_up:
-            self.given_up = len(self.transactions) > LARGEST or self.limits.reached()
+            self.given_up = len(self.transactions) > LARGEST
+            self.limits.check()
+            self.limits.spend(STEPS_PER_ROW + len(self.derivation.rows) // ROWS_PER_STEP)
             row = todo.popleft()
             if row in self._used:
                 continue

@@ -1,7 +1,7 @@
 """The decision on PC, PSI, SI, SER and on mixed levels: known edges first, then a search for a commit order."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide.answer import Decision
+from plume_py.checking.strong.decide.answer import Core, Decision
 from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.core import core_of_search, cores_of_known
 from plume_py.checking.strong.decide.inference import Inference
@@ -60,9 +60,7 @@ class StrongEngine:
         self.stats["pairs"] = float(np.sum(sizes * (sizes - 1) // 2))
         self.stats["open_pairs"] = inference.open_pairs()
         if known.contradiction:
-            with self._timed("core"):
-                cores = cores_of_known(layout, known, self.limits)
-            return Decision(False, cores=cores, stats=self._stats())
+            return self._violated(lambda limits: cores_of_known(layout, known, limits))
         return self._search(layout, inference)
 
     def _search(self, layout: Layout, inference: Inference) -> Decision:
@@ -76,9 +74,17 @@ class StrongEngine:
             search.close()
         if outcome.order is not None:
             return Decision(True, order=outcome.order, stats=self._stats())
-        with self._timed("core"):
-            core = core_of_search(layout, inference.known, search.pairs, outcome.cycles, self.limits)
-        return Decision(False, cores=(core,), stats=self._stats())
+        pairs, cycles = search.pairs, outcome.cycles
+        return self._violated(lambda limits: (core_of_search(layout, inference.known, pairs, cycles, limits),))
+
+    def _violated(self, cores: Callable[[Limits], tuple[Core, ...]]) -> Decision:
+        """Return the verdict "violated" with its cores, or with the limit that was reached before they were found."""
+        try:
+            with self._timed("core"):
+                found = cores(self.limits.whole)  # a level's own limit is for the decision
+        except LimitError as error:
+            return Decision(False, str(error), stats=self._stats())
+        return Decision(False, cores=found, stats=self._stats())
 
     def _outcome(self, search: Search) -> OrderOrCycles:
         """What the search finds. Where much is left open, an order for a level with prefixes is easier to find."""

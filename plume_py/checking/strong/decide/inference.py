@@ -24,6 +24,9 @@ from plume_py.levels.table import AT_COMMIT, EVERYTHING, TRANSITIVE, WRITERS
 
 SO, WR, WW, RW = range(4)
 
+# Steps of work that a round counts for, by edge, and entries of clocks that are one step.
+STEPS_PER_EDGE, CLOCKS_PER_STEP = 30, 4
+
 
 @dataclass(frozen=True)
 class CommitGraph:
@@ -137,6 +140,8 @@ class Inference:
                 known.stale = known.rows[stale[0]]
                 return known
             known.graph = commit_graph(layout, known.rows)
+            edges = layout.nodes + len(known.graph.target)
+            self.limits.spend(STEPS_PER_EDGE * edges + layout.history.sessions * edges // CLOCKS_PER_STEP)
             order = known.graph.order()
             if len(order) < layout.nodes:
                 known.acyclic = False

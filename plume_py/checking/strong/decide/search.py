@@ -24,6 +24,9 @@ from plume_py.history.model import Int32s
 # Slices of the solver's work that a smaller core is worth.
 CORE_SLICES = 10
 
+# Steps of work that a round counts for, by edge of its graph.
+STEPS_PER_EDGE = 30
+
 # What is wrong with a guess is looked at up to so many contradictions.
 LOOKED_AT = 2000
 
@@ -55,6 +58,7 @@ class Search:
             self.limits.check(self.progress)
             self.rounds += 1
             candidate = Candidate(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
+            self.limits.spend(STEPS_PER_EDGE * (candidate.graph.nodes + len(candidate.graph.target)))
             order = candidate.guess()
             if order is None:
                 self._add_clauses(list(candidate.cycles()))
@@ -171,7 +175,7 @@ class Search:
             solver = Solver()
             for switch, cycle in switches.items():
                 solver.add([-switch, *(-literal for literal in cycle.literals)])
-            answer = solver.attempt(list(switches), CORE_SLICES)
+            answer = solver.attempt(self.limits.whole, list(switches), CORE_SLICES)
             needed = solver.core() if answer is False else frozenset()
             solver.close()
             if answer is None:  # too hard to do better

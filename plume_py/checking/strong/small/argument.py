@@ -30,6 +30,9 @@ WINDOWS = (50, 100, 200, 400, 800)
 TRIED = 30
 # What the search for a smaller set may cost: the sum of the squares of the sizes tried.
 WORK = 200_000_000
+# Steps of work (see ``Limits``) that a set that is tried counts for, each pair of its transactions, each state of a
+# search, and each order of two writers that is supposed.
+STEPS_PER_SET, STEPS_PER_PAIR, STEPS_PER_STATE, STEPS_PER_TRIAL = 30_000, 100, 5_000, 20_000
 # An argument of more links than this is no explanation.
 LONGEST = 200
 # Sets larger than this are first made smaller by the search, which asks less than an argument in words.
@@ -71,9 +74,12 @@ class Refuter:
         self.limits.check()
         facts = self.facts(transactions)
         self.work -= facts.count**2
+        self.limits.spend(STEPS_PER_SET + STEPS_PER_PAIR * facts.count**2)
         if facts.count > FEW:
             return saturate(facts) is None
-        return search_facts(facts, STATES).ok is False
+        found = search_facts(facts, STATES)
+        self.limits.spend(STEPS_PER_STATE * found.states)
+        return found.ok is False
 
     def smallest(self, transactions: Iterable[int], promising: Callable[[list[int]], bool] | None = None) -> list[int]:
         """As few of them as still contradict the level: parts are left out, halves first, then one by one."""
@@ -188,6 +194,7 @@ class _Trials:
     def _suppose(self, case: Case, x: int, a: int, b: int) -> Proof | None:
         self.budget -= 1
         self.limits.check()
+        self.limits.spend(STEPS_PER_TRIAL + STEPS_PER_PAIR * case.facts.count**2)
         supposed = case.copy()
         supposed.order(x, a, b, None)
         return supposed.contradiction((a, b))
