@@ -50,7 +50,8 @@ HISTORIES = {
     "ra-100k.jsonl": f"--guarantee TCC {LARGEST} --seed 3 --inject k=3,m=2",
 }
 
-_TIMES = re.compile(rb'"seconds":\{[^}]*\}')
+# What is measured: times in results, and the table of the slowest histories at the end of a scan's summary.
+_TIMES = re.compile(rb'"seconds":\{[^}]*\}|\nSlowest\n(?:  .*\n)+')
 
 
 class Setting(NamedTuple):
@@ -71,7 +72,7 @@ def settings(runs: int, small: bool) -> list[Setting]:
     modes = itertools.cycle(("auto", "never", "auto", "always") if small else ("auto", "auto", "always"))
     seeds, processes = itertools.cycle(SEEDS), itertools.cycle(PROCESSES)
     drawn = [(LOADS[run * len(LOADS) // runs], next(modes), next(seeds), next(processes)) for run in range(runs)]
-    cold = {runs // 3, runs - 1}  # one without load, or nearly, and one at the highest
+    cold = {runs // 3, runs - 2}  # one without load, or nearly, and one at the highest
     return [Setting(load, run in cold, mode, seed, count) for run, (load, mode, seed, count) in enumerate(drawn)]
 
 
@@ -118,7 +119,7 @@ class Runs:
             printed = printed.replace(os.fsencode(file), b"RESULTS")
             if results:
                 printed += file.read_bytes()
-            self._compare(name, setting, _TIMES.sub(b'"seconds":{}', printed))
+            self._compare(name, setting, _TIMES.sub(b"", printed))
 
     def _compare(self, name: str, setting: Setting, printed: bytes) -> None:
         self.count[name.split()[0]] += 1
@@ -131,15 +132,16 @@ class Runs:
             )
 
 
-def prepare(folder: Path, more: list[str]) -> list[Path]:
-    """Generate the histories and fill the warm cache; return all files to be checked."""
+def prepare(folder: Path) -> None:
+    """Generate the histories and fill the warm cache, unless an earlier run has left them in ``folder``."""
     histories = folder / "histories"
-    histories.mkdir()
+    histories.mkdir(exist_ok=True)
     for name, arguments in HISTORIES.items():
-        subprocess.run([*PROGRAM, "generate", str(histories / name), *arguments.split(), "-q"], check=True)
-    warm = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "warm")}
-    subprocess.run([*PROGRAM, "warm-up", "-q"], check=True, env=warm)
-    return [*sorted(histories.iterdir()), *(file for one in more for file in sorted(Path(one).iterdir()))]
+        if not (histories / name).exists():
+            subprocess.run([*PROGRAM, "generate", str(histories / name), *arguments.split(), "-q"], check=True)
+    if not (folder / "warm").exists():
+        warm = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "warm")}
+        subprocess.run([*PROGRAM, "warm-up", "-q"], check=True, env=warm)
 
 
 def main() -> int:
@@ -147,45 +149,51 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", help="Folders with more histories.")
     parser.add_argument("--runs", type=int, default=10, help="Rounds, each with its own setting.")
-    parser.add_argument("--minutes", type=float, default=25.0, help="Begin no further round of runs after so long.")
+    parser.add_argument("--minutes", type=float, default=25.0, help="Begin no further round after so long.")
+    parser.add_argument("--work", type=Path, help="Where histories and kernels are kept for the next run.")
     arguments = parser.parse_args()
     os.nice(5)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="isocheck-determinism-") as name:
-        folder = Path(name)
-        files = prepare(folder, arguments.folders)
+        folder = arguments.work or Path(name)
+        prepare(folder)
+        folders = [folder / "histories", *map(Path, arguments.folders)]
+        files = [file for one in folders for file in sorted(one.iterdir())]
         runs, done = Runs(folder), 0
-        small, large = settings(arguments.runs, True), settings(arguments.runs, False)
-        for number, (of_small, of_large) in enumerate(zip(small, large, strict=True)):
+        both = zip(settings(arguments.runs, True), settings(arguments.runs, False), strict=True)
+        for number, (of_small, of_large) in enumerate(both):
             if time.monotonic() - begin > 60 * arguments.minutes:
                 break
-            print(f"round {number}: {of_small}, large ones {of_large}", flush=True)
+            print(f"round {number}, {time.monotonic() - begin:.0f} s: {of_small}, large: {of_large}", flush=True)
             with busy(of_small.load):
                 one_round(runs, files, number, of_small, of_large)
             done += 1
-            print(f"round {done} of {arguments.runs}: {of_small}, {time.monotonic() - begin:.0f} s", flush=True)
     counted = ", ".join(f"{count} of {command}" for command, count in runs.count.items())
     print(f"{len(files)} histories, {done} rounds, runs: {counted}. Different: {len(runs.different)}")
     return 1 if runs.different or done < arguments.runs else 0
 
 
 def one_round(runs: Runs, files: list[Path], number: int, of_small: Setting, of_large: Setting) -> None:
-    """Check and watch small histories in every round, large ones in every third, and scan all in every second."""
-    for file in files:
-        is_small = file.stat().st_size < SMALL
-        if not is_small and number % 3:
-            continue
-        setting = of_small if is_small else of_large
-        # Two histories with an empty cache compile what the others need, too. Eight processes run one history.
-        setting = setting._replace(
-            cold=setting.cold and file.name in ("both.jsonl", "si-20k.jsonl"),
-            processes=setting.processes if file.name in ("both.jsonl", "determinism-g.jsonl.gz") else 1,
-        )
-        runs.run(f"check {file.name}", ["check", str(file), "--format", "json"], setting)
-        if file.suffix == ".jsonl":
-            watch = ["watch", str(file), "--no-follow", "--format", "jsonl", "-q"]
-            runs.run(f"watch {file.name}", watch, setting._replace(cold=False, processes=1))
-    if number % 2 == 0:
+    """Check all small histories; the large ones in every third round; in others watch, or scan all histories.
+
+    Startup takes longer than a small history, so one process checks all of them. One history is enough for an empty
+    cache and for many processes.
+    """
+    small = [file for file in files if file.stat().st_size < SMALL]
+    large = [file for file in files if file not in small]
+    alone = of_small._replace(cold=False, processes=1)
+    runs.run("check small", ["check", *map(str, small), "--format", "jsonl"], alone)
+    (both,) = (file for file in small if file.name == "both.jsonl")
+    runs.run("check both.jsonl", ["check", str(both), "--format", "json"], of_small)
+    if number % 3 == 0:
+        setting = of_large._replace(cold=False, processes=1)
+        runs.run("check large", ["check", *map(str, large), "--format", "jsonl"], setting)
+    if number % 3 == 1:
+        for file in files:
+            if file.suffix == ".jsonl":
+                watch = ["watch", str(file), "--no-follow", "--format", "jsonl", "-q"]
+                runs.run(f"watch {file.name}", watch, alone)
+    if number % 2 == 1:
         folders = dict.fromkeys(str(file.parent) for file in files)
         setting = of_large._replace(cold=False, processes=PROCESSES[number // 2 % 2])
         runs.run("scan", ["scan", *folders], setting, results=True)

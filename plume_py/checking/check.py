@@ -12,7 +12,7 @@ from plume_py.checking.graph.causal import ClockKind
 from plume_py.checking.in_order import Judged, Question, judge
 from plume_py.checking.result import Lane, LevelVerdict, Result, Violation
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
-from plume_py.levels import GROUPS, NAMES
+from plume_py.levels import GROUPS, NAMES, levels_that_see
 from plume_py.levels.orders import (
     DEFAULT_ORDER,
     NONE,
@@ -28,9 +28,10 @@ from plume_py.levels.orders import (
     unknown_level,
 )
 from plume_py.levels.patterns import TAPS
+from plume_py.levels.table import PREFIX, WRITERS
 
-# The levels that databases provide in real time, too; SER implies all others.
-ALSO_IN_REAL_TIME = ("SI", "SER")
+# The levels that databases provide in real time, too: SI and SER, which implies all others.
+ALSO_IN_REAL_TIME = levels_that_see(PREFIX | WRITERS)
 # Transactions of a history of which all are kept beside its counterexamples.
 SEEN_WHOLE = 60
 # A violated level is also judged in weaker orders if the history has at most so many transactions, with so much work

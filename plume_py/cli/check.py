@@ -83,7 +83,8 @@ def _taps(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
 @click.option(
     "--level", "-l", "levels", type=AnyLevelChoice(), multiple=True,
     help="CI RC RA TCC PC PSI SI SER SSER, all, weak, declared, or by its definition UA NLU UpdateSer and more"
-    " (isocheck levels); may be given several times.  [default: all]",
+    " (isocheck levels); may be given several times. With all, StrongSI and SSER are also checked if the history has"
+    " times.  [default: all]",
 )  # fmt: skip
 @click.option(
     "--define", "files", multiple=True, type=click.Path(dir_okay=False),

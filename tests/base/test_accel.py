@@ -400,9 +400,40 @@ def test_the_entry_of_another_kernel_under_its_name_is_not_believed(tmp_path: Pa
 def test_whoever_was_stopped_while_compiling_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits._Clock, "limited", False)
     monkeypatch.setattr(kernel_files, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(kernel_files, "_gave_up", [])
     with kernel_files.turn(str(tmp_path)), kernel_files.turn(str(tmp_path)):
-        pass
+        assert kernel_files._gave_up
+        monkeypatch.setattr(kernel_files, "LONGEST_WAIT", 3600.0)
+        with kernel_files.turn(str(tmp_path)):
+            pass  # once is enough
+
+
+def test_under_a_time_limit_no_other_process_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits._Clock, "limited", False)
+    monkeypatch.setattr(kernel_files.time, "sleep", lambda _: pytest.fail("it waited"))
+    with kernel_files.turn(str(tmp_path)):
+        limits.Limits(3600.0)
+        with kernel_files.turn(str(tmp_path)):
+            pass
+
+
+def test_the_limit_of_a_level_counts_neither_waiting_nor_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    own, wall = [0.0], [0.0]
+    monkeypatch.setattr(limits.time, "thread_time", lambda: own[0])
+    monkeypatch.setattr(limits.time, "monotonic", lambda: wall[0])
+    level = limits.Limits(per_level=60.0).for_level()
+    wall[0] += 1000.0
+    level.check()
+    with limits.uncounted():
+        own[0] += 1000.0
+    own[0] += 59.0
+    level.check()
+    own[0] += 1.0
+    with pytest.raises(LimitError, match="stopped after 60 s of processor time for this level"):
+        level.check()
+    level.whole.check()
 
 
 def test_numba_may_be_told_not_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:

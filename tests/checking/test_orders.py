@@ -272,3 +272,31 @@ def test_who_does_not_count_passes_nothing_on(status, order):
     builder.add("b", [("r", "x", 0), ("w", "x", 2)], status=status, begin=5, end=6)
     builder.add("b", [("r", "x", 0)], end=9)
     assert check(builder.build(), "SER", order=order).ok
+
+
+def planted_stale(seed=3):
+    """SER holds, SSER does not."""
+    return inject(generate("SSER", sessions=3, transactions=10, operations=5, keys=20), {"stale-read": 1}, seed)[0]
+
+
+def test_all_levels_include_real_time_where_there_are_times():
+    result = check(planted_stale())
+    assert result.levels["SER"].ok and result.levels["SSER"].ok is False and result.levels["StrongSI"].ok is False
+    assert list(result.levels) == [*NAMES, "StrongSI", "SSER"]
+    assert str(result).splitlines()[0].endswith("strongest level kept: SER; broken: StrongSI, SSER (G-single-realtime)")
+    holds = check(generate("SSER", sessions=3, transactions=10, operations=5, keys=20))
+    assert holds.ok and str(holds).splitlines()[0].endswith("serializability (SER), also in real time")
+
+
+def test_real_time_is_checked_only_where_it_can_say_more():
+    """What is violated in session order is violated in real time, and named levels or orders are all that counts."""
+    skewed = inject(generate("SSER", sessions=3, transactions=10, operations=5, keys=20), {"write-skew": 1}, 1)[0]
+    assert [name for name in check(skewed).levels if name not in NAMES] == ["StrongSI"]
+    assert list(check(planted_stale(), "SER").levels) == ["SER"]
+    assert set(check(planted_stale(), order="none").levels) == set(NAMES)
+    assert set(check(HistoryBuilder(0).build()).levels) == set(NAMES)
+
+
+def test_without_examples_the_weaker_order_is_still_reported():
+    for examples in (0, 1):
+        assert check(planted_stale(), "SSER", max_examples=examples).levels["SSER"].holds_in == "session"

@@ -138,3 +138,15 @@ def test_the_command_says_it(tmp_path):
     evidence = document["results"][0]["evidence"]
     assert evidence["tried"] == 1 and evidence["noticed"]["RA"] == 1
     assert "evidence" not in CliRunner().invoke(cli, ["check", str(path), "--format", "json"]).output
+
+
+def test_without_times_there_is_no_evidence_in_real_time(tmp_path):
+    """The levels are undecided, and the other history has its result."""
+    for name, times in (("untimed", ""), ("timed", ',"start":1,"end":2')):
+        content = f'{{"initial":0,"sessions":[[{{"ops":[["w","x",1]]{times}}}]]}}'
+        (tmp_path / f"{name}.json").write_text(content)
+    files = [str(tmp_path / f"{name}.json") for name in ("untimed", "timed")]
+    done = CliRunner().invoke(cli, ["check", *files, "--level", "RC", "--evidence", "--order", "realtime"])
+    assert done.exit_code == 3
+    assert "undecided: the history does not say when its transactions began" in done.output
+    assert "2 histories: 1 holds, 1 undecided" in done.output

@@ -392,3 +392,12 @@ def test_modules_in_the_folder_at_hand_are_not_imported(tmp_path):
 def test_help_does_not_import_numpy():
     code = "import sys; from plume_py.cli.scan import command; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_levels_in_real_time_are_checked(tmp_path):
+    """Such a level was left out once, and a history that was not checked at all then counted as holding."""
+    content = '{"sessions":[[{"ops":[["w","x",1]],"start":1,"end":2}],[{"ops":[["r","x",null]],"start":3,"end":4}]]}'
+    (tmp_path / "stale.json").write_text(content)
+    scan(tmp_path, "--level", "SSER", "--results", tmp_path / "r.jsonl", code=1)
+    (result,) = lines(tmp_path / "r.jsonl")
+    assert result["levels"]["SSER"]["ok"] is False

@@ -291,3 +291,13 @@ def test_larger_histories_agree_with_check_however_they_arrive(monkeypatch, comp
                 level: (v.ok, v.taps) for level, v in expected.levels.items()
             }
             assert bool(shown) is (expected.ok is False)
+
+
+@pytest.mark.parametrize("spelling", ["weak", " Weak ", ["weak"], ["weak", "RA"]])
+def test_groups_of_levels_are_watched(spelling):
+    assert Monitor(spelling).levels == list(WEAK)
+
+
+def test_all_levels_cannot_be_watched():
+    with pytest.raises(ValueError, match="cannot watch PC PSI SER SI; use some of CI RC RA TCC"):
+        Monitor("all")
