@@ -7,10 +7,12 @@ from dataclasses import replace
 from itertools import pairwise
 
 from plume_py.base.limits import Limits
+from plume_py.base.text import display
 from plume_py.checking.declared import DECLARED, LevelMap
 from plume_py.checking.graph.causal import ClockKind
 from plume_py.checking.in_order import Judged, Question, judge
 from plume_py.checking.result import Lane, LevelVerdict, Result, Violation
+from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
 from plume_py.levels import GROUPS, NAMES, levels_that_see
 from plume_py.levels.orders import (
@@ -72,11 +74,31 @@ def check(
     >>> check(builder.build(), "RA").levels["RA"].taps
     ('k',)
     """
-    start = time.perf_counter()
     question = Question(
         frozenset(taps), max_examples, clock, progress, assume, level_map, limits if limits is not None else Limits()
     )
     wanted = _wanted(levels, order)
+    if not history.init_guessed:
+        return _checked(history, wanted, question, name)
+    guessed = _checked(history, wanted, replace(question, max_examples=0), name)
+    if guessed.ok is not False:
+        return guessed
+    if not taps:
+        wanted = [level for level in wanted if guessed.levels[level.name].ok is False]
+    ordinary = as_ordinary(history, any(level.name == DECLARED for level in wanted))
+    result = _checked(ordinary, wanted, question, name)
+    label = display(history.txn_label[history.init_txn])
+    return replace(
+        result,
+        levels={level: result.levels.get(level, verdict) for level, verdict in guessed.levels.items()},
+        seconds={**result.seconds, "check": guessed.seconds["check"] + result.seconds["check"]},
+        notes=(*result.notes, f"{label} may have set up the initial state, and is judged like any other transaction"),
+    )
+
+
+def _checked(history: History, wanted: list[Asked], question: Question, name: str) -> Result:
+    """Check a history of which the initial state is certain."""
+    start = time.perf_counter()
     found: dict[str, LevelVerdict] = {}
     parts: list[Judged] = []
 

@@ -21,6 +21,7 @@ from plume_py.checking.parts import Part, build, list_writers, without_values, w
 from plume_py.checking.result import LevelVerdict, Violation
 from plume_py.checking.strong.checks import first_violation
 from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op
 from plume_py.levels import NAMES, floor
 from plume_py.levels.orders import DEFAULT_ORDER, asked
@@ -56,6 +57,7 @@ def minimize(
     limits = limits or Limits()
     meant = asked(level, order)
     level, order = (meant.level, meant.order) if meant is not None else (level, order)
+    history = as_ordinary(history, level == DECLARED)
     result = check(history, level, order=order, max_examples=4, assume=assume, level_map=level_map)
     if not result.violations:
         return None

@@ -61,9 +61,15 @@ def build(history: History, parts: list[Part]) -> History:
     explicit = history.init_txn != NOBODY
     clock = None if history.times is None else history.times.per_second
     implicit = history.initial is not None
-    builder = HistoryBuilder(history.initial_value, declared=not explicit, implicit_initial=implicit, per_second=clock)
+    builder = HistoryBuilder(
+        history.initial_value,
+        declared=not explicit,
+        implicit_initial=implicit,
+        initials=None if history.version_initial is None else history.initial_values,
+        per_second=clock,
+    )
     for part in parts:
         txn = part.txn
         name = txn.id if txn.id != -1 else None  # Plume text calls every aborted transaction -1
         builder.add(part.session, txn.ops, status=txn.status, level=txn.level, id=name, begin=txn.begin, end=txn.end)
-    return builder.build(init_txn="auto" if explicit else "none")
+    return replace(builder.build(init_txn="auto" if explicit else "none"), init_guessed=history.init_guessed)

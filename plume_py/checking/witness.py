@@ -2,7 +2,8 @@
 
 The file is ``{"tool": …, "history": {sizes}, "level": "TCC", "order": […]}``. The order holds every
 transaction that counts, once: the committed ones and those of unknown outcome from which a committed one read; not the
-aborted ones, nor an explicit initial transaction. They go by the ids that reports use (the file's own, or T1, T2, …).
+aborted ones, nor an explicit initial transaction, unless the level holds only if that is an ordinary one. They go by
+the ids that reports use (the file's own, or T1, T2, …).
 
 For declared levels ``"levels"`` has the level of each transaction of the order and, in small histories, ``"sees"`` whom
 each one sees: those at these places of the order, counted from 0.
@@ -22,6 +23,7 @@ from plume_py.checking.strong.decide.columns import Layout
 from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.small.visibility import visibility
 from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST
 from plume_py.levels.orders import DEFAULT_ORDER, Asked, asked
@@ -48,6 +50,21 @@ def write_witness(
     name, order = meant.level, meant.order
     if name not in ORDERED:
         raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")
+    try:
+        document = _document(history, name, order, assume, level_map, limits)
+    except LimitError:
+        raise
+    except IsocheckError:
+        if not history.init_guessed:
+            raise
+        ordinary = as_ordinary(history, name == DECLARED)
+        document = _document(ordinary, name, order, assume, level_map, limits)
+    write_atomically(path, [msgspec.json.encode(document), b"\n"])
+
+
+def _document(
+    history: History, name: str, order: str, assume: str | None, level_map: LevelMap | None, limits: Limits | None
+) -> dict[str, Any]:
     weak = WeakLevels(Analysis(history, order=order))
     more: dict[str, Any] = {}
     if name in WEAK:
@@ -65,7 +82,7 @@ def write_witness(
             more["sees"] = visibility(Layout(weak.analysis, codes), places)
     else:
         places = _order(weak, name, name, limits)
-    document = {
+    return {
         "tool": TOOL,
         "history": {
             "format": history.format,
@@ -78,7 +95,6 @@ def write_witness(
         "order": [history.txn_label[t] for t in places.tolist()],
         **more,
     }
-    write_atomically(path, [msgspec.json.encode(document), b"\n"])
 
 
 def commit_order(history: History, level: str, *, limits: Limits | None = None) -> Int32s:

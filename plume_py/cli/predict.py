@@ -185,13 +185,24 @@ def _observe(
     if path is not None:
         from plume_py.history.load import load
 
-        return path, load(path, format=params["input_format"], init_txn=params["init_txn"]), None
+        return path, _settled(load(path, format=params["input_format"], init_txn=params["init_txn"]), params), None
     from plume_py.predict.store.program import SeededProgram, observed_run
     from plume_py.predict.store.program import program as find
 
     workload = SeededProgram(find(str(program)), params["seed"], params["sessions"], params["transactions"])
     shape = f"{workload.sessions}x{workload.transactions}"
     return f"{program}, seed {workload.seed}, {shape}", observed_run(workload), workload
+
+
+def _settled(history: "History", params: dict[str, Any]) -> "History":
+    """Return the history without the guess that a transaction is initial if the target is violated only by it."""
+    from plume_py.checking.check import check
+    from plume_py.history.init_txn import as_ordinary
+
+    certain = replace(history, init_guessed=False)
+    if not history.init_guessed or check(certain, params["target"], max_examples=0, limits=params["limits"]).ok:
+        return history
+    return as_ordinary(history, declared=True)
 
 
 def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> bool:

@@ -55,6 +55,8 @@ class RawColumns:
     initial: int | None
     initial_declared: bool = False  # the file itself says what its initial state is
     initial_fixed: bool = False  # the format says so, and no transaction sets it up
+    key_initials: dict[int, int] | None = None  # by key: its own initial value, where keys have that
+    initial_seen: bool = False  # the initial value of any other key is the only one that reads show and none wrote
     txn_level: Int8s | None = None
     txn_line: Int32s | None = None
     txn_index: Int64s | None = None
@@ -96,13 +98,51 @@ def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> H
         txn_index=raw.txn_index,
         times=_times(raw),
         format=format_name,
+        version_initial=_own_initials(raw, key_code, version_key, version_value, version_writer, op_version, txn_start),
         warnings=_unread_duplicates(version_second),
     )
     _reject_odd_times(history)
     _reject_mixed_use(history)
     _reject_initial_in_list(history)
     _reject_ambiguous_read(history, version_second)
-    return replace(history, init_txn=find_init_txn(history, init_txn, raw.initial_declared, raw.initial_fixed))
+    found = find_init_txn(history, init_txn, raw.initial_declared, raw.initial_fixed)
+    return replace(history, init_txn=found, init_guessed=init_txn == "auto" and found != NOBODY)
+
+
+def _own_initials(
+    raw: RawColumns,
+    key_code: Int64s,
+    version_key: Int32s,
+    version_value: Int64s,
+    version_writer: Int32s,
+    op_version: Int32s,
+    txn_start: Int64s,
+) -> Bools | None:
+    """Return which versions are initial where each key has an initial value of its own."""
+    given = raw.key_initials
+    if given is None:
+        return None
+    stated = np.array([code in given for code in key_code.tolist()], np.bool_)
+    values = np.array([given.get(code, 0) for code in key_code.tolist()], np.int64)
+    unwritten = version_writer == NOBODY
+    initial: Bools = stated[version_key] & (version_value == values[version_key])
+    twice = np.flatnonzero(initial & ~unwritten & np.isin(np.arange(len(initial)), op_version[raw.op_kind == READ]))
+    if twice.size:
+        v = twice[0]
+        key, value = raw.keys.spell(int(key_code[version_key[v]])), raw.values.spell(int(version_value[v]))
+        raise InputError(
+            f"ambiguous read: value {value!r:.60} of key {key!r:.60} is initial, and a transaction wrote it too",
+            hint="write each value of a key only once",
+        )
+    initial = unwritten & (initial | (version_value == raw.initial))
+    if raw.initial_seen:
+        # Reads of transactions that did not commit are never judged, so they decide nothing here.
+        committed = np.repeat(raw.txn_status == COMMITTED, np.diff(txn_start))
+        seen = np.zeros(len(version_key), np.bool_)
+        seen[op_version[committed & (raw.op_kind == READ)]] = True
+        seen &= unwritten & ~stated[version_key]
+        initial |= seen & (np.bincount(version_key[seen], minlength=len(key_code)) == 1)[version_key]
+    return initial
 
 
 def _starts(owner: Int32s, owners: int) -> Int64s:
@@ -252,8 +292,7 @@ def _reject_mixed_use(history: History) -> None:
     if history.lists is None and not np.any(history.op_kind >= READ_LIST):
         return
     scalar_read = history.op_kind == READ
-    if history.initial is not None:
-        scalar_read &= history.version_value[history.op_version] != history.initial
+    scalar_read &= ~history.initial_versions[history.op_version]
     as_register = np.unique(history.op_key[scalar_read | (history.op_kind == WRITE)])
     as_list = np.unique(history.op_key[history.op_kind >= READ_LIST])
     both = np.intersect1d(as_register, as_list)

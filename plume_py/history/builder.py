@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any
@@ -40,6 +40,8 @@ FLUSH_AT = 200_000
 
 # Streams of the value coder: what operations carry, what lists hold, the initial value.
 _OPS, _ITEMS, _INITIAL = range(3)
+# Of the key coder, beside operations: the keys that have an initial value of their own.
+_INITIAL_KEYS = 1
 
 KINDS = {"r": READ, "w": WRITE, "append": APPEND}
 STATUS = {name: code for code, name in enumerate(STATUS_NAMES)}
@@ -90,13 +92,16 @@ class HistoryBuilder:
         declared: bool = True,
         fixed: bool = False,
         implicit_initial: bool = True,
+        initials: Mapping[Any, Any] | None = None,
         per_second: int | None = None,
     ) -> None:
         """``initial`` is what a read of the initial state shows.
 
         ``declared``: the history says so itself; otherwise it is only its format's custom, and an explicit first
         transaction may take its place. ``fixed``: it is more than a custom, and none ever does. ``implicit_initial``:
-        there is an initial state that nobody wrote. ``per_second``: the ticks of the clock that tells the times.
+        there is an initial state that nobody wrote. ``initials``: by key, the initial value that the key has instead of
+        ``initial``, where keys have initial values of their own; it is read at the end. ``per_second``: the ticks of
+        the clock that tells the times.
         """
         if isinstance(initial, list | tuple) and initial:
             raise InputError("the initial value of a list is the empty list", hint="declare null, [] or nothing")
@@ -104,6 +109,7 @@ class HistoryBuilder:
         self._declared = declared
         self._fixed = fixed
         self._implicit = implicit_initial
+        self._initials = initials
         self._initial = None if isinstance(initial, list | tuple) else initial
         self._sessions: dict[Hashable, int] = {}
         self._txn_session, self._txn_line, self._txn_index = array("i"), array("i"), array("q")
@@ -115,7 +121,7 @@ class HistoryBuilder:
         self._ops = 0
         self._lengths = array("q")
         self._kinds: list[Int8s] = []
-        self._keys = AtomCoder("key")
+        self._keys = AtomCoder("key", streams=2)
         self._values = AtomCoder("value", streams=3)
         self._list_ops: list[Int64s] = []
         self._list_lengths: list[Int64s] = []
@@ -206,11 +212,12 @@ class HistoryBuilder:
     def columns(self) -> RawColumns:
         """The raw columns (what a reader returns); the builder is spent afterwards."""
         self._flush()
-        (keys,), key_atoms = self._keys.finish()
+        self._keys.encode(list(self._initials or ()), _INITIAL_KEYS)
+        (keys, initial_keys), key_atoms = self._keys.finish()
         if None in (key_atoms.table or ()) or (key_atoms.table is None and bool(np.any(keys == NULL))):
             raise InputError("a key must be an integer or a string, not null")
-        self._values.encode([self._initial], _INITIAL)
-        (values, items, (initial,)), value_atoms = self._values.finish()
+        self._values.encode([self._initial, *(self._initials or {}).values()], _INITIAL)
+        (values, items, (initial, *initials)), value_atoms = self._values.finish()
         txns = len(self._lengths)
         return RawColumns(
             op_kind=joined(self._kinds, np.uint8),
@@ -225,6 +232,7 @@ class HistoryBuilder:
             initial=int(initial) if self._implicit else None,
             initial_declared=self._declared,
             initial_fixed=self._fixed,
+            key_initials=None if self._initials is None else dict(zip(initial_keys.tolist(), initials, strict=True)),
             txn_level=np.array(self._txn_level, np.uint8) if any(self._txn_level) else None,
             txn_line=np.array(self._txn_line, np.int32) if any(self._txn_line) else None,
             txn_index=np.array(self._txn_index, np.int64) if self._txn_index else None,

@@ -1,12 +1,18 @@
-"""Does the history carry a transaction that sets up its initial state?
+"""Find the transaction that sets up the initial state of a history.
 
 Some collectors record one: a first transaction, alone in its session, that writes every key once and reads nothing.
-It then IS the initial state, before everything else. It is a transaction like any other, however, if a read saw the
-format's own initial value (0, null), which shows that the database began without it, or if the file itself declares an
-initial value and this transaction writes another. Jepsen's formats have an initial state of their own, nil, which no
-transaction ever sets up: there a first transaction that writes every key is a client's, unless the user says otherwise.
+The choice ``auto`` takes it as the initial state, before everything else, except in these cases:
+
+- A read saw the format's own initial value (0, null), so the database began without this transaction.
+- The file declares an initial value, and this transaction writes another.
+- The format has an initial state of its own that no transaction sets up (Jepsen: nil).
+
+A client's transaction can look the same, so ``auto`` is a guess, and a level that is violated only by this guess holds.
+A history that satisfies a level under the guess also satisfies it with an ordinary first transaction: put that
+transaction first in the commit order. So ``check`` decides a level that is violated again, without the guess.
 """
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +20,7 @@ import numpy as np
 from plume_py.base.errors import InputError
 from plume_py.history.model import COMMITTED, NOBODY, READ_LIST, History
 from plume_py.history.times import NO_TIME
+from plume_py.levels import CODES, WEAKEST
 
 InitTxn = Literal["auto", "first", "none"]
 
@@ -31,6 +38,20 @@ def find_init_txn(history: History, choice: InitTxn, declared: bool, fixed: bool
     if problem or (choice == "auto" and (_implicit_initial_read(history) or (declared and _writes_other(history)))):
         return NOBODY
     return 0
+
+
+def as_ordinary(history: History, declared: bool = False) -> History:
+    """Return ``history`` without the guess that its first transaction is initial.
+
+    ``declared``: every transaction needs a level. The first one reads nothing, so any level gives the same verdict.
+    """
+    if not history.init_guessed:
+        return history
+    level = history.txn_level
+    if declared:
+        level = np.zeros(history.transactions, np.uint8) if level is None else level.copy()
+        level[history.init_txn] = level[history.init_txn] or CODES[WEAKEST]
+    return replace(history, init_txn=NOBODY, init_guessed=False, txn_level=level)
 
 
 def _problem(history: History) -> str:
@@ -55,9 +76,7 @@ def _problem(history: History) -> str:
 
 def _implicit_initial_read(history: History) -> bool:
     """Did a committed transaction read the format's initial value of a key to which nobody wrote that value?"""
-    if history.initial is None:
-        return False
-    initial = (history.version_value == history.initial) & (history.version_writer == NOBODY)
+    initial = history.initial_versions
     if not np.any(initial):
         return False
     reads = np.flatnonzero((history.op_kind & 1) == 0)

@@ -108,6 +108,8 @@ class History:
     times: Times | None = None  # when they began and ended, where that is known
     txn_node: tuple[str, ...] | None = None  # where they ran, for those who write it on; "" where that is not known
     init_txn: int = NOBODY  # an explicit transaction that sets up the initial state
+    init_guessed: bool = False  # nothing but its look says so: see ``history.init_txn``
+    version_initial: Bools | None = None  # the initial versions, where each key has an initial value of its own
     format: str = "code"
     warnings: tuple[str, ...] = field(default=())
 
@@ -138,6 +140,22 @@ class History:
     def value(self, version: int) -> Atom:
         """The spelling of a version's value."""
         return self.values.spell(int(self.version_value[version]))
+
+    @property
+    def initial_versions(self) -> Bools:
+        """The versions that no transaction wrote and that are the initial ones of their keys."""
+        if self.version_initial is not None:
+            return self.version_initial
+        if self.initial is None:
+            return np.zeros(len(self.version_value), np.bool_)
+        initial: Bools = (self.version_value == self.initial) & (self.version_writer == NOBODY)
+        return initial
+
+    @property
+    def initial_values(self) -> dict[Atom, Atom]:
+        """The initial values of keys that have one of their own."""
+        own = np.flatnonzero(self.version_initial) if self.version_initial is not None else ()
+        return {self.key(int(self.version_key[v])): self.value(int(v)) for v in own}
 
     @property
     def initial_value(self) -> Atom:

@@ -89,12 +89,9 @@ def stats(history: History) -> Stats:
 
 
 def _initial_reads(history: History) -> int:
-    written_by = history.version_writer
-    initial = (written_by == history.init_txn) if history.init_txn != NOBODY else written_by == NOBODY
-    if history.init_txn == NOBODY:
-        initial = (
-            initial & (history.version_value == history.initial) if history.initial is not None else initial & False
-        )
+    initial = history.initial_versions
+    if history.init_txn != NOBODY:
+        initial = history.version_writer == history.init_txn
     return int(np.count_nonzero(initial[history.op_version[(history.op_kind & 1) == 0]]))
 
 

@@ -11,6 +11,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.logic import TRUE, Formula
 from plume_py.checking.result import NOT_EXPLAINED
+from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History
 from plume_py.levels.orders import TIMED
 from plume_py.synth.concrete import ConcreteView
@@ -68,7 +69,10 @@ def judge(
     if found.order in TIMED and history.times is None:
         return Judgement(found.name, found.form, found.order, None, why=NO_TIMES)
     try:
-        return _judged(found, given(history), limits, explain)
+        judged = _judged(found, given(history), limits, explain)
+        if judged.ok is False and history.init_guessed:
+            return _judged(found, given(as_ordinary(history, declared=True)), limits, explain)
+        return judged
     except LimitError as error:
         return Judgement(found.name, found.form, found.order, None, why=str(error))
 

@@ -31,6 +31,7 @@ class HistoryFacts:
         for t, txn in enumerate(self.txns):
             self.called.setdefault(txn.id, []).append(t)
         self.initial = history.initial_value
+        self.initials = history.initial_values
         self.wrote = [{op.key: op.value for op in txn.ops if op.kind != "r"} for txn in self.txns]  # the last value
         self.writer = {(op.key, op.value): t for t, op in self._ops("w", "append")}
         self.live = self._live()
@@ -72,6 +73,8 @@ class HistoryFacts:
         t = self.writer.get((x, value))
         if t is not None:
             return START if t == self.history.init_txn else t
+        if x in self.initials:
+            return START if value == self.initials[x] else None
         return START if self.history.initial is not None and value == self.initial else None
 
     def _judge(self, t: int) -> None:

@@ -6,6 +6,7 @@ import msgspec
 
 from plume_py.base.text import display, key_text, txn_text
 from plume_py.history.atoms import Atom
+from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History
 from plume_py.levels import LEVELS, weaker_levels
 from plume_py.levels.orders import WEAKER, level_of
@@ -60,6 +61,7 @@ def verify_entry(history: History, entry: HistoryClaim) -> list[str]:
 
 def judge_entry(history: History, entry: HistoryClaim) -> Verdict:
     """The same, with what is wrong apart from what is too large to tell."""
+    history = as_ordinary(history)  # a violation only by the guess that a transaction is initial is none
     facts: dict[str, HistoryFacts] = {}
     verdict = Verdict()
     for number, claim in enumerate(entry.violations, 1):

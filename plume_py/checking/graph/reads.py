@@ -124,8 +124,7 @@ def version_sources(history: History) -> Int32s:
     gone[~nobody] = history.txn_status[source[~nobody]] == ABORTED
     source[gone] = reads_kernels.ABORTED
     source[nobody] = reads_kernels.THIN_AIR
-    if history.initial is not None:
-        source[nobody & (history.version_value == history.initial)] = INITIAL
+    source[history.initial_versions] = INITIAL
     if history.init_txn != NOBODY:
         source[history.version_writer == history.init_txn] = INITIAL
     return source

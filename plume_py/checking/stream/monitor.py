@@ -28,7 +28,7 @@ from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
 from plume_py.history.atoms import Atom
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.model import COMMITTED, WRITE, History, Int32s
+from plume_py.history.model import History, Int32s
 from plume_py.history.times import NO_TIME
 from plume_py.levels import DEFAULT, RUNNABLE, WEAK
 from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, Asked
@@ -360,23 +360,10 @@ class Monitor:
     def _assumed_wrongly(self) -> bool:
         """Was something taken for granted that only the end of the history can tell?
 
-        That nobody writes the initial value of a key after it was read, and that there is no explicit initial
-        transaction, unless told so.
+        It is taken for granted that no transaction writes the initial value of a key after a read of it, and that there
+        is no explicit initial transaction, which only ``first`` demands: ``auto`` never violates more than ``none``.
         """
-        return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._record.init_txn == "first" or self._may_have_init()
-
-    def _may_have_init(self) -> bool:
-        """Could the first transaction be an initial one? (A quick look; ``find_init_txn`` has the last word.)"""
-        m = self._state
-        if self._record.init_txn == "none" or m.n[tables.TXNS] < 2 or m.n[tables.IMPLICIT_READS]:
-            return False
-        ops = range(int(m.txn[0, tables.FIRST_OP]), int(m.txn[1, tables.FIRST_OP]))
-        return (
-            int(m.txn[0, tables.STATUS]) == COMMITTED
-            and int(m.lists[m.session[0], tables.LENGTH]) == 1
-            and all(m.op_kind[o] & 3 == WRITE for o in ops)
-            and len(ops) > 0
-        )
+        return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._record.init_txn == "first"
 
     def _compare(self, result: Result) -> None:
         """Two engines judged the same history: if they differ, neither is to be believed."""

@@ -19,6 +19,7 @@ from plume_py.checking.parts import Part, build, without_values, written_by_othe
 from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.worth.versions import Versions
+from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, READ, READ_LIST, History, Op
 from plume_py.levels import LEVELS, NAMES, floor, weaker_levels
 
@@ -106,7 +107,7 @@ def _window(versions: Versions, stale: Stale) -> History:
             ops[at] = Op("r", ops[at].key, stale.value)  # type: ignore[arg-type]
         kept = without_values(tuple(ops), written_by_others(history, t, present))
         parts.append(Part(int(history.txn_session[t]), txn._replace(ops=tuple(kept))))
-    return build(history, parts)
+    return as_ordinary(build(history, parts))
 
 
 def _between(versions: Versions, stale: Stale, most: int) -> Iterator[int]:

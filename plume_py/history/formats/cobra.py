@@ -1,7 +1,8 @@
 """Cobra logs: a folder of *.log, one session each, in the order of the numbers in their names.
 
-The value of an operation is its write id, as Cobra makes those unique; the hash of the value itself is ignored. The
-write ids 0xbebeebee and 0xdeadbeef both stand for the initial state, shown as 0. A transaction that ends with 'A' is
+The value of an operation is its write id, as Cobra makes those unique, and the hash of the written value is ignored.
+The write id 0xabddefee is shared by many writes. Its values are pairs, shown as ``0xabddefee:HASH``. The write ids
+0xbebeebee and 0xdeadbeef both stand for the initial state, shown as 0. A transaction that ends with 'A' is
 aborted; one that has no end, because the log stops or the next transaction begins, is unknown. Keys are 64-bit hashes,
 spelled without a sign. Logs may have a timestamp behind each 'S', 'C' and 'A', of a clock whose unit nobody names.
 """
@@ -17,7 +18,7 @@ from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atoms
 from plume_py.history.formats import cobra_kernels as kernels
 from plume_py.history.formats.log_folder import display, log_names, open_log
-from plume_py.history.model import Int8s, Int32s, Int64s, Labels
+from plume_py.history.model import Bools, Int8s, Int32s, Int64s, Labels
 from plume_py.history.source import Source
 from plume_py.history.times import NO_TIME, Times
 
@@ -111,11 +112,11 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
     lengths = [len(log.ids) for log in logs]
     firsts = np.concatenate(([0], np.cumsum(lengths)))
     keys = np.concatenate([log.keys for log in logs])
-    values = np.concatenate([log.values for log in logs])
-    initial = _settle_initial(values)
+    kinds = np.concatenate([log.kinds for log in logs])
+    values, initial, value_atoms = _values(np.concatenate([log.values for log in logs]), kinds >= kernels.UNIVERSAL)
     ids = np.concatenate([log.ids for log in logs])
     return RawColumns(
-        op_kind=np.concatenate([log.kinds for log in logs]),
+        op_kind=kinds & np.uint8(1),
         op_key=keys,
         op_value=values,
         op_txn=np.concatenate([log.txns + np.int32(first) for log, first in zip(logs, firsts, strict=False)]),
@@ -125,11 +126,31 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
         times=Times(np.concatenate([log.begin for log in logs]), np.concatenate([log.end for log in logs])),
         initial=initial,
         keys=_atoms(keys),
-        values=_atoms(values),
+        values=value_atoms,
         # an id that stands twice names nobody
         txn_label=Labels(ids, prefix="T") if len(np.unique(ids)) == len(ids) else Labels(prefix="T"),
         session_label=Labels(tuple(names)),
     )
+
+
+def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
+    """Return the codes of the values, the code of the initial value, and the spelling of all codes.
+
+    ``values`` holds hashes where ``universal`` is set, and elsewhere write ids, which are their own codes unless there
+    are hashes: a hash may be equal to an id.
+    """
+    ids = values[~universal]
+    initial = _settle_initial(ids)
+    if len(ids) == len(values):
+        return ids, initial, _atoms(ids)
+    distinct, hashes = np.union1d(ids, [initial]), np.unique(values[universal])
+    spelling = _atoms(ids)
+    codes = np.empty(len(values), np.int64)
+    codes[~universal] = np.searchsorted(distinct, ids)
+    codes[universal] = len(distinct) + np.searchsorted(hashes, values[universal])
+    pairs = (f"0x{kernels.UNIVERSAL_WRITE:x}:{value}" for value in hashes.astype(np.uint64).tolist())
+    table = (*map(spelling.spell, distinct.tolist()), *pairs)
+    return codes, int(np.searchsorted(distinct, initial)), Atoms(table)
 
 
 def _settle_initial(values: Int64s) -> int:

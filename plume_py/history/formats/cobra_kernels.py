@@ -14,6 +14,9 @@ STAMP = 8
 # Write ids of the initial state: written by the initial transaction, or by nobody.
 INITIAL_WRITE, NULL_WRITE = 0xBEBEEBEE, 0xDEADBEEF
 
+# The write id that many writes share: their value hash tells them apart. UNIVERSAL marks them in ``kinds``.
+UNIVERSAL_WRITE, UNIVERSAL = 0xABDDEFEE, 4
+
 COMMITTED, ABORTED, UNKNOWN = 0, 1, 2
 
 
@@ -78,6 +81,9 @@ def parse(buf, stamp, no_time, kinds, keys, values, txns, txn_ids, txn_status, t
             kinds[count] = 1 if mark == 87 else 0
             keys[count] = load_number(buf, first + 8)
             values[count] = INITIAL_WRITE if write_id == NULL_WRITE else write_id
+            if write_id == UNIVERSAL_WRITE:
+                kinds[count] |= UNIVERSAL
+                values[count] = load_number(buf, first + 16)
             txns[count] = txn_count - 1
             count += 1
         last = mark

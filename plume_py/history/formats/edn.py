@@ -14,7 +14,7 @@ from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import edn_columns
 from plume_py.history.formats import edn_kernels as kernels
-from plume_py.history.formats.edn_atoms import MARK_IN_JSON
+from plume_py.history.formats.edn_atoms import MARKED
 from plume_py.history.formats.jepsen import Pairing
 from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
 from plume_py.history.formats.json_common import no_collector
@@ -35,10 +35,12 @@ PROBLEMS = {
     kernels.AFTER_END: ("something follows the vector of operations", "put all operations inside the vector"),
     kernels.COLLECTION_KEY: ("a collection as the key of a map", "use keywords, strings, symbols or numbers as keys"),
     kernels.BAD_BYTE: ("a character that EDN does not know", "is this EDN? `isocheck formats` lists what can be read"),
-    kernels.BAD_NUMBER: ("a malformed number", "write it like 12, -3, 1.5, 2e9, 7N or 1/2"),
+    kernels.BAD_NUMBER: ("a malformed number", "write it like 12, -3, 1.5, 2e9, 7N, 1/2, 0x1f or 16r1f"),
     kernels.BAD_KEYWORD: ("a malformed keyword", "a keyword is one colon and a name"),
     kernels.BAD_ESCAPE: ("an unknown escape in a string", r"EDN has \t \r \n \b \f \\ \" and \uXXXX"),
     kernels.BAD_CHARACTER: ("an unknown character name", r"a character is written \a, \newline or \u0041"),
+    kernels.SAME_KEY: ("a key that its map has already", "give every key of a map once"),
+    kernels.TOO_MANY_KEYS: (f"a map with more than {kernels.MAX_KEYS} keys", "is this an operation?"),
     kernels.BAD_DISPATCH: ("an unknown use of #", "EDN has sets #{...}, tags #name and #_"),
 }
 
@@ -75,7 +77,7 @@ DIALECT = Dialect(
     msgspec.json.Decoder(list[tuple[EdnKind, Key, Value]] | None),
     ":",
     "{:type :ok, :process 0, :f :txn, :value [[:w :x 1] [:r :y nil]]}",
-    lambda value: MARK_IN_JSON in value,
+    MARKED.search,
 )
 
 

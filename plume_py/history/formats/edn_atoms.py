@@ -1,31 +1,50 @@
 r"""Keys and values of Jepsen histories that are neither integers nor plain strings, as strings.
 
-The model knows integers and strings only. A keyword, a float, a boolean, a ratio and a vector become the text that EDN
-has for them: ``:x``, ``1.5``, ``true``, ``1/2``, ``[1 "a"]``. A string stays as it is, unless that would make it look
-like one of those: then it keeps its quotes (the string ``"1.5"`` is ``"1.5"`` with quotes, the float is ``1.5``
-without), and so does a string that looks like such a string. So no two atoms share a text, and every text stands for
-exactly one atom: ``written`` finds it again. Symbols and characters, which no workload uses, count as strings.
+The model knows integers and strings only. A keyword, a float, a boolean, a ratio, a character and a vector become the
+text that EDN has for them: ``:x``, ``1.5``, ``true``, ``1/2``, ``\a``, ``[1 "a"]``; a symbol gets a quote, ``'x``.
+A string stays as it is, unless that would make it look like one of those: then it keeps its quotes (the string
+``"1.5"`` is ``"1.5"`` with quotes, the float is ``1.5`` without), and so does a string that looks like such a string.
+So no two atoms share a text, and every text stands for exactly one atom: ``written`` finds it again.
+
+Numbers are equal if Clojure's ``=`` says so: ``0x10``, ``020`` and ``16r10`` are 16, ``4/2`` is 2, ``1.0M`` is ``1M``.
 """
 
 import re
+from decimal import Decimal
+from math import gcd
 
 import msgspec
 
+from plume_py.history.formats.edn_kernels import MAX_TEXT
+
 # The kernel puts this before a string that may look like something else; ``Pairing`` looks at no other strings.
 MARK = "\0"
-MARK_IN_JSON = b'"\\u0000'
+# The kernel puts this before the text of a number that JSON does not have, of a character and of a symbol.
+EXACT = "\x7f"
+MARKED = re.compile(rb'"(?:\\u0000|\x7f)')
 
 # What the kernel makes of a set: an object with this one key, which no map can have (the string is marked).
 SET = "#{}"
 
-_KEYWORD = r":(?!:)[A-Za-z0-9.*!_?$%&=<>/|+\-:#'\u0080-\U0010ffff]+"
+# What a symbol or a keyword consists of, and how a symbol begins.
+_IN_NAME = r"[A-Za-z0-9.*!_?$%&=<>/|+\-:#'\u0080-\U0010ffff]"
+_SYMBOL = rf"(?:[A-Za-z.*!_?$%&=<>/|\u0080-\U0010ffff]|[+-](?![0-9])){_IN_NAME}*"
+_KEYWORD = rf":(?!:){_IN_NAME}+"
 _FLOAT = r"-?[0-9]+(?:\.[0-9]+(?:e[+-][0-9]+)?|e[+-][0-9]+)"
-_EXACT = r"-?[0-9]+(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)M|-?[0-9]+/[0-9]+|-?0[xX][0-9a-fA-F]+"
+_EXACT = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?M|-?[0-9]+/[0-9]+"
 _SPECIAL = r"true|false|##[A-Za-z-]+"
+_CHARACTER = r"\\(?:[a-z]{3,}|u[0-9a-f]{4}|[^\x00-\x20,\x7f])"
 _STRING = r'"(?:[^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])*"'
-_SCALAR = re.compile(rf"{_KEYWORD}|{_FLOAT}|{_EXACT}|{_SPECIAL}")
-_TOKEN = re.compile(rf"{_STRING}|{_KEYWORD}|{_EXACT}|{_FLOAT}|{_SPECIAL}|nil|-?[0-9]+|\[|\]")
+_SCALAR = re.compile(rf"{_KEYWORD}|{_FLOAT}|{_EXACT}|{_SPECIAL}|{_CHARACTER}|'(?!(?:nil|true|false)\Z){_SYMBOL}")
+_TOKEN = re.compile(
+    rf"{_STRING}|\[|\]|(?:{_KEYWORD}|{_EXACT}|{_FLOAT}|{_SPECIAL}|nil|-?[0-9]+|{_CHARACTER}|{_SYMBOL})(?=[ \]]|\Z)"
+)
 _A_FLOAT = re.compile(_FLOAT)
+_AN_EXACT = re.compile(_EXACT)
+
+# Characters that have a name.
+_NAMES = {"\n": "newline", " ": "space", "\t": "tab", "\r": "return", "\f": "formfeed", "\b": "backspace"}
+_NAMED = {name: character for character, name in _NAMES.items()}
 
 
 def text_of(atom: object, *, marked: bool) -> int | str | None:
@@ -33,6 +52,9 @@ def text_of(atom: object, *, marked: bool) -> int | str | None:
     if isinstance(atom, str):
         if not marked:
             return _quoted_if_odd(atom)
+        if atom.startswith(EXACT):
+            exact = _exact(atom[1:])
+            return f"'{exact}" if isinstance(exact, str) and _is_symbol(atom[1:]) else exact
         return _quoted_if_odd(atom[1:]) if atom.startswith(MARK) else atom
     if atom is None or type(atom) is int:
         return atom
@@ -43,6 +65,8 @@ def text_of(atom: object, *, marked: bool) -> int | str | None:
 
 def written(text: str) -> str:
     """The EDN that is read as ``text``: a keyword, a number, …, or a string."""
+    if text[:1] == "'" and _is_odd(text):
+        return text[1:]
     return text if _is_odd(text) else msgspec.json.encode(string_of(text)).decode()
 
 
@@ -70,7 +94,60 @@ def _is_odd(text: str) -> bool:
 
 
 def _is_canonical(token: str) -> bool:
+    if token[:1] == "\\":
+        inner = token[1:]
+        character = _NAMED.get(inner) if inner[0] != "u" or len(inner) == 1 else chr(int(inner[1:], 16))
+        return _character(inner if len(inner) == 1 else character or "") == token
+    if _AN_EXACT.fullmatch(token):
+        by_zero = "/" in token and not token.split("/")[1].strip("0")
+        return len(token) <= MAX_TEXT and not by_zero and _exact(token) == token
     return _A_FLOAT.fullmatch(token) is None or _float(float(token)) == token
+
+
+def _is_symbol(token: str) -> bool:
+    """Is a marked text that of a symbol?"""
+    return token[0] != "\\" and not token.lstrip("+-")[:1].isdecimal()
+
+
+def _exact(token: str) -> int | str:
+    """The integer or the text that stands for a number that JSON does not have, a character or a symbol."""
+    if token[0] == "\\":
+        return _character(token[1:])
+    if _is_symbol(token):
+        return token
+    sign, digits = ("-", token[1:]) if token[0] == "-" else ("", token.removeprefix("+"))
+    if "/" in digits:
+        above, below = map(int, digits.split("/"))
+        common = gcd(above, below)
+        return int(f"{sign}{above // common}") if below == common else f"{sign}{above // common}/{below // common}"
+    if digits[-1] == "M":
+        return _decimal(sign, digits[:-1])
+    base, _, digits = digits.replace("R", "r").rpartition("r")
+    return int(sign + digits, int(base)) if base else int(sign + digits, 16 if digits[1:2] in ("x", "X") else 8)
+
+
+def _decimal(sign: str, digits: str) -> str:
+    """An exact decimal number without zeros that do not count."""
+    try:
+        number = Decimal(digits).as_tuple()
+    except ArithmeticError:  # an exponent of 18 digits
+        return f"{sign}{digits}M"
+    text = "".join(map(str, number.digits))
+    short = text.rstrip("0")
+    if not short:
+        return "0M"
+    exponent = int(number.exponent) + len(text) - len(short)
+    if 0 < exponent < 20:
+        short, exponent = short + "0" * exponent, 0
+    return f"{sign}{Decimal((0, tuple(map(int, short)), exponent))}M"
+
+
+def _character(character: str) -> str:
+    r"""A character as EDN has it: ``\a``, by its name, or by its number."""
+    if character in _NAMES:
+        return f"\\{_NAMES[character]}"
+    plain = len(character) == 1 and character > " " and character not in ",\x7f"
+    return f"\\{character}" if plain else "".join(f"\\u{ord(one):04x}" for one in character)
 
 
 def _is_vector(text: str) -> bool:
@@ -103,6 +180,8 @@ def _edn(form: object, marked: bool) -> str:
     if isinstance(form, float):
         return _float(form)
     if isinstance(form, str):
+        if marked and form.startswith(EXACT):
+            return str(_exact(form[1:]))
         if marked and not form.startswith(MARK) and _SCALAR.fullmatch(form):
             return form
         return msgspec.json.encode(form.removeprefix(MARK) if marked else form).decode()

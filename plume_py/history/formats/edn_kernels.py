@@ -11,6 +11,7 @@ import numpy as np
 # What ``transduce`` may object to; the texts are in ``edn.PROBLEMS``. CUT_OFF: the form goes on after the block.
 FINE, CUT_OFF, UNCLOSED, UNCLOSED_STRING, STRAY_CLOSE, MISMATCHED, ODD_MAP, DANGLING, TOO_DEEP = range(9)
 AFTER_END, COLLECTION_KEY, BAD_BYTE, BAD_NUMBER, BAD_KEYWORD, BAD_ESCAPE, BAD_CHARACTER, BAD_DISPATCH = range(9, 17)
+SAME_KEY, TOO_MANY_KEYS = 17, 18
 
 # Classes of bytes; those from SYMBOL on are what symbols, keywords and numbers consist of.
 UNKNOWN, SPACE, NEWLINE, COMMENT, OPEN, CLOSE, QUOTE, BACKSLASH = range(8)
@@ -19,6 +20,16 @@ SYMBOL, DIGIT, SIGN, COLON, HASH, APOSTROPHE = range(8, 14)
 # Kinds of frames: a closing bracket, or these. TAG and DISCARD wait for the form that they apply to.
 ROOT, TAG, DISCARD, MAP, SET, VECTOR, LIST = 0, 1, 2, 125, 126, 93, 41
 MAX_DEPTH = 64
+
+# Keys of a map that are compared; an operation has no more.
+MAX_KEYS = 64
+
+# Before the text of a number that JSON does not have, of a character and of a symbol; see ``edn_atoms``.
+EXACT = 127
+# Digits of a number that is kept as text, at most.
+MAX_TEXT = 4000
+# The largest number that is converted here.
+LARGEST = 2**63 - 1
 
 # Before the first form; forms without an enclosure; after the enclosure. In between: its closing bracket.
 NOTHING_YET, BARE, CLOSED = 0, 1, 2
@@ -52,15 +63,15 @@ def skip_digits(buf, at, end):
 def classify_number(buf, at, end):
     """What the number ``buf[at:end]`` (without sign) is, and the end of what JSON shall keep of it."""
     i = skip_digits(buf, at, end)
-    zero = buf[at] == 48
-    if zero and i - at == 1 and i < end and buf[i] in (88, 120):  # 0x1f, as in #object[...]
-        return AS_TEXT if all_hex(buf, i + 1, end) else NO_NUMBER, end
-    if zero and i - at > 1:
+    if buf[at] == 48 and i - at > 1:
         return NO_NUMBER, end
     if i + 1 == end and buf[i] == 78:  # N
         return INTEGER, i
     if i + 1 < end and buf[i] == 47:  # a ratio
-        return AS_TEXT if skip_digits(buf, i + 1, end) == end else NO_NUMBER, end
+        is_zero = True
+        for digit in buf[i + 1 : end]:
+            is_zero = is_zero and digit == 48
+        return AS_TEXT if skip_digits(buf, i + 1, end) == end and not is_zero else NO_NUMBER, end
     kind = INTEGER
     if i < end and buf[i] == 46:
         kind = DECIMAL if i + 1 < end and 48 <= buf[i + 1] <= 57 else NO_NUMBER
@@ -70,8 +81,31 @@ def classify_number(buf, at, end):
         kind = DECIMAL if kind != NO_NUMBER and i < end and 48 <= buf[i] <= 57 else NO_NUMBER
         i = skip_digits(buf, i, end)
     if i + 1 == end and buf[i] == 77:  # M: more digits than a float has may matter
-        return (AS_TEXT, end) if kind == DECIMAL else (kind, i)
+        return AS_TEXT if kind != NO_NUMBER else NO_NUMBER, end
     return kind if i == end else NO_NUMBER, end
+
+
+def digit_value(byte):
+    """What a digit counts in a base of up to 36; 36 for other bytes."""
+    if 48 <= byte <= 57:
+        return int(byte) - 48
+    if 65 <= byte <= 90:
+        return int(byte) - 55
+    return int(byte) - 87 if 97 <= byte <= 122 else 36
+
+
+def radix(buf, at, end):
+    """The base of the integer ``buf[at:end]`` (without sign) and the span of its digits; base 10 if it names none."""
+    i = skip_digits(buf, at, end)
+    if buf[at] == 48 and end - at > 1:
+        stop = end - 1 if buf[end - 1] == 78 else end  # N
+        if buf[at + 1] in (88, 120):
+            return 16, at + 2, stop
+        if i == stop and i - at > 1:
+            return 8, at + 1, stop
+    elif i < end and buf[i] in (82, 114) and i - at <= 2:
+        return int(buf[at]) - 48 if i - at == 1 else 10 * int(buf[at]) + int(buf[at + 1]) - 528, i + 1, end
+    return 10, at, end
 
 
 def put_byte(byte, out, pos):
@@ -105,12 +139,12 @@ def put_quoted(buf, at, end, out, pos):
 
 
 def looks_odd(buf, at, stop):
-    """May the string whose content begins at ``at`` look like a keyword, number, boolean, vector or set?"""
+    """May the string whose content begins at ``at`` look like an atom of another kind, a vector or a set?"""
     if at + 5 < stop and buf[at] in (102, 116):
         end = at + (5 if buf[at] == 102 else 4)
         return buf[end] == 34 and fold(buf, at, end) in (NAME_TRUE, NAME_FALSE)
-    # : [ # - digits, and the escapes, which may hide these; the mark itself
-    return at < stop and (buf[at] in (0, 35, 45, 58, 91, 92) or 48 <= buf[at] <= 57)
+    # : [ # - ' digits, and the escapes, which may hide these; the marks themselves
+    return at < stop and (buf[at] in (0, 35, 39, 45, 58, 91, 92, EXACT) or 48 <= buf[at] <= 57)
 
 
 def put_string(buf, at, stop, out, pos):
@@ -168,15 +202,20 @@ def named_character(buf, at, end):
 
 
 def put_character(buf, at, end, out, pos):
-    r"""The character ``buf[at:end]`` (without its backslash) as a JSON string; the place after it, or -1."""
+    r"""The character ``buf[at:end]`` (without its backslash) as a marked JSON string; the place after it, or -1.
+
+    Behind the mark there are a backslash and the character itself, whatever its name.
+    """
     first = buf[at]
     size = end - at
+    for i, part in enumerate((34, EXACT, 92, 92)):
+        out[pos + i] = part
+    pos += 4
     if size > 1 and first >= 0xC0:
-        one = size == (2 if first < 0xE0 else 3 if first < 0xF0 else 4)
-        return put_quoted(buf, at, end, out, pos) if one else -1
-    out[pos] = 34
-    pos += 1
-    if size == 1:
+        if size != (2 if first < 0xE0 else 3 if first < 0xF0 else 4):
+            return -1
+        pos = put_copy(buf, at, end, out, pos)
+    elif size == 1:
         pos = put_byte(first, out, pos)
     elif size == 5 and first == 117 and all_hex(buf, at + 1, end):
         out[pos] = 92
@@ -190,20 +229,63 @@ def put_character(buf, at, end, out, pos):
     return pos + 1
 
 
+def put_exact(buf, at, end, out, pos):
+    """A token as a marked JSON string; no byte of it needs an escape."""
+    out[pos] = 34
+    out[pos + 1] = EXACT
+    pos = put_copy(buf, at, end, out, pos + 2)
+    out[pos] = 34
+    return pos + 1
+
+
+def put_radix(buf, at, end, out, pos):
+    """The integer ``buf[at:end]``, hexadecimal, octal or with its base; the place after it, or -1 if malformed."""
+    signed = 1 if buf[at] == 43 or buf[at] == 45 else 0
+    base, first, stop = radix(buf, at + signed, end)
+    if not 2 <= base <= 36 or first == stop:
+        return -1
+    number = 0
+    for i in range(first, stop):
+        digit = digit_value(buf[i])
+        if digit >= base:
+            return -1
+        number = number * base + digit if 0 <= number <= (LARGEST - digit) // base else -1
+    if number < 0:
+        return put_exact(buf, at, stop, out, pos) if end - at <= MAX_TEXT else -1
+    if number and buf[at] == 45:
+        out[pos] = 45
+        pos += 1
+    size, above = 1, number // 10
+    while above:
+        size += 1
+        above //= 10
+    for i in range(pos + size - 1, pos - 1, -1):
+        out[i] = 48 + number % 10
+        number //= 10
+    return pos + size
+
+
 def put_number(buf, at, end, is_key, out, pos):
     """The number ``buf[at:end]`` as JSON has it; the place after it, or -1."""
     signed = 1 if buf[at] == 43 or buf[at] == 45 else 0
+    if radix(buf, at + signed, end)[0] != 10:
+        if not is_key:
+            return put_radix(buf, at, end, out, pos)
+        out[pos] = 34
+        pos = put_radix(buf, at, end, out, pos + 1)
+        out[pos] = 34
+        return pos + 1 if pos >= 0 else -1
     kind, keep = classify_number(buf, at + signed, end)
     if kind == NO_NUMBER:
         return -1
     at += 1 if buf[at] == 43 else 0
-    if is_key or kind == AS_TEXT:
-        return put_quoted(buf, at, keep, out, pos)
-    return put_copy(buf, at, keep, out, pos)
+    if kind == AS_TEXT:
+        return put_exact(buf, at, keep, out, pos) if keep - at <= MAX_TEXT else -1
+    return put_quoted(buf, at, keep, out, pos) if is_key else put_copy(buf, at, keep, out, pos)
 
 
 def put_symbol(buf, at, end, is_key, out, pos):
-    """A symbol: null, true, false, or a string."""
+    """A symbol: null, true, false, or a marked string."""
     name = -1 if is_key else fold(buf, at, end)
     if name == NAME_NIL:
         for i, letter in enumerate((110, 117, 108, 108)):
@@ -211,7 +293,20 @@ def put_symbol(buf, at, end, is_key, out, pos):
         return pos + 4
     if name in (NAME_TRUE, NAME_FALSE):
         return put_copy(buf, at, end, out, pos)
-    return put_quoted(buf, at, end, out, pos)
+    return put_exact(buf, at, end, out, pos)
+
+
+def is_same_key(out, keys, count, begin, end):
+    """Is ``out[begin:end]`` one of the first ``count`` keys of a map, whose spans are in ``keys``?"""
+    for k in range(count):
+        at = int(keys[k, 0])
+        if int(keys[k, 1]) - at == end - begin:
+            i = begin
+            while i < end and out[i] == out[at + i - begin]:
+                i += 1
+            if i == end:
+                return True
+    return False
 
 
 def put_token(buf, at, end, kind, after, is_key, out, pos):
@@ -258,6 +353,8 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
     frames = np.zeros(MAX_DEPTH + 1, np.int64)
     counts = np.zeros(MAX_DEPTH + 1, np.int64)  # forms so far; of a TAG: 1 if it tags the key of a map
     marks = np.zeros(MAX_DEPTH + 1, np.int64)  # where in ``out`` a discarded form begins
+    keys = np.zeros((MAX_DEPTH + 1, MAX_KEYS, 2), np.int64)  # where in ``out`` the keys of a map are
+    begin, before = start, 0
     at, pos, end, depth, records, record_line, problem = start, 0, 0, 0, 0, line, FINE
     done, done_pos, done_line, done_mode = start, 0, line, mode
     while at < stop:
@@ -334,6 +431,7 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
                 at += 2 if is_set else 1
                 continue
             begin = at
+            before = pos
             whole = False
             if kind == DIGIT and not is_key and (byte != 48 or after != DIGIT):
                 # Nearly all of a history is plain integers and keywords: copy those here, without a call.
@@ -385,6 +483,16 @@ def transduce(buf, start, stop, last, classes, out, lines, line, mode):
             pos = int(marks[depth])
             depth -= 1
             continue
+        if frames[depth] == MAP and counts[depth] & 1 == 0:
+            known = int(counts[depth]) >> 1
+            if is_same_key(out, keys[depth], min(known, MAX_KEYS), before, pos):
+                problem, at = SAME_KEY, begin
+            elif known < MAX_KEYS:
+                keys[depth, known, 0], keys[depth, known, 1] = before, pos
+            elif depth == 1:
+                problem, at = TOO_MANY_KEYS, begin
+            if problem != FINE:
+                break
         counts[depth] += 1
         if depth == 0:
             out[pos] = 10

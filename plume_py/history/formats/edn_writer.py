@@ -10,7 +10,6 @@ from plume_py.history.formats.render import (
     Rendered,
     Spelling,
     are_numbered,
-    initial_versions,
     lost_names,
     lost_nodes,
     render,
@@ -68,7 +67,7 @@ def spell(atom: Atom) -> bytes:
 
 def _lost(history: History) -> Bools:
     """The operations that cannot be told from reads that saw nothing: nil, in transactions that did not commit."""
-    nil = initial_versions(history) | (history.version_value == history.values.code_of(None))
+    nil = history.initial_versions | (history.version_value == history.values.code_of(None))
     failed = np.repeat(history.txn_status != COMMITTED, np.diff(history.txn_start))
     lost: Bools = failed & (history.op_kind == READ) & nil[history.op_version]
     return lost

@@ -32,7 +32,7 @@ DIALECT = Dialect(
     msgspec.json.Decoder(list[tuple[Literal["r", "w", "append"], Key, Value]] | None),
     "",
     '{"type": "ok", "process": 0, "f": "txn", "value": [["w", "x", 1], ["r", "y", null]]}',
-    re.compile(rb'"(?:[0-9#:\[\\-]|true"|false")').search,
+    re.compile(rb'"(?:[0-9#:\x27\[\\-]|true"|false")').search,
 )
 
 _array = msgspec.json.Decoder(list[ElleOperation])

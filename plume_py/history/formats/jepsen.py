@@ -18,6 +18,7 @@ import numpy as np
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
+from plume_py.history.formats.edn_atoms import EXACT
 from plume_py.history.formats.jepsen_values import Dialect, JepsenOperation, JepsenValues, NotTransactionalError, Ops
 from plume_py.history.model import Int64s
 from plume_py.history.times import NO_TIME, Times
@@ -195,7 +196,7 @@ class Pairing:
 
     def _not_transactional(self, operations: Iterable[JepsenOperation], line: int) -> InputError:
         clients = (op for op in operations if op.process is None or type(op.process) is int)
-        names = list(dict.fromkeys(str(op.f) for op in clients if op.f is not None))
+        names = list(dict.fromkeys(str(op.f).removeprefix(EXACT) for op in clients if op.f is not None))
         return self._values.not_transactional(names, line)
 
     def _no_clients(self) -> InputError:

@@ -12,7 +12,7 @@ import msgspec
 
 from plume_py.base.errors import InputError
 from plume_py.base.text import display
-from plume_py.history.formats.edn_atoms import MARK, SET, text_of
+from plume_py.history.formats.edn_atoms import EXACT, MARK, SET, text_of
 
 Key = int | str
 Value = int | str | None | list[int | str]
@@ -230,4 +230,4 @@ def spell(value: object, mark: str) -> str:
         return f"{{{', '.join(f'{spell(k, mark)} {spell(v, mark)}' for k, v in value.items())}}}"
     if isinstance(value, bool) or value is None:
         return {None: "nil", True: "true", False: "false"}[value]
-    return str(value).removeprefix(MARK)
+    return str(value).removeprefix(MARK).removeprefix(EXACT)

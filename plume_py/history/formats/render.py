@@ -118,7 +118,7 @@ def _blocks(txn_start: Int64s) -> Iterator[tuple[int, int]]:
 
 def _spelled_values(history: History, spelling: Spelling) -> list[bytes]:
     """Every version's value, then every list, then what has not been read yet."""
-    is_initial = initial_versions(history)
+    is_initial = history.initial_versions
     spell = history.values.spell
     values = [
         spelling.initial if initial else spelling.value(spell(code))
@@ -145,14 +145,6 @@ def _value_pieces(history: History) -> Int32s:
     pieces = history.op_version.copy()
     pieces[history.lists.ops] = len(history.version_value) + np.arange(len(history.lists.ops), dtype=np.int32)
     return pieces
-
-
-def initial_versions(history: History) -> Bools:
-    """Which versions stand for the initial state."""
-    if history.initial is None:
-        return np.zeros(len(history.version_value), np.bool_)
-    initial: Bools = (history.version_value == history.initial) & (history.version_writer == NOBODY)
-    return initial
 
 
 def integer(atom: Atom, what: str, target: str) -> int:
@@ -198,7 +190,7 @@ def require_initial(
     ``lost_ops`` are the operations that it loses; ``hollow``: it keeps transactions without operations; ``fixed``: no
     transaction sets up its initial state.
     """
-    reads_initial = initial_versions(history)
+    reads_initial = history.initial_versions
     for initial in initials:
         code = history.values.code_of(initial)
         if code is None or code == history.initial:
@@ -206,7 +198,7 @@ def require_initial(
         same = history.version_value == code
         if np.any(same & list_elements(history)):
             raise ConversionError(f"in {target} {initial!r} is the initial value; here it is an element of a list")
-        if np.any(same & (history.version_writer == NOBODY)):
+        if np.any(same & (history.version_writer == NOBODY) & ~reads_initial):
             raise ConversionError(f"in {target} a read of {initial!r} sees the initial state; here it is thin air")
         clash = np.intersect1d(history.version_key[same], history.version_key[reads_initial])
         if clash.size:

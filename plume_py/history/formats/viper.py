@@ -3,7 +3,11 @@
 The fourth field of an operation means different things: IsoVista writes whether the transaction succeeded, Viper's own
 benchmarks mark a dead read with it and put a previous value there in a write. So only a write with the literal
 ``false`` says something certain: its transaction aborted. On reads the field is ignored, hence a transaction that only
-reads always counts as committed. Ranges and deletes have no counterpart here and are turned down.
+reads always counts as committed. The reader rejects ranges and deletes.
+
+Each key has an initial value of its own. A transaction with ``"isInitial": true`` states it for the keys that it writes
+or reads, also by one range; it is the initial state and no transaction of the history. The initial value of any other
+key is the only one that reads show and no transaction wrote. Without such a value, these reads are thin-air reads.
 
 Transactions carry no line numbers, because "line 3" would not say of which file.
 """
@@ -25,13 +29,15 @@ from plume_py.history.source import Source
 HINT = 'a line is {"value": [["r", key, value, flag], ["w", key, value, flag]]}'
 LOGS = r"J[0-9]+\.log"
 
-INITIAL_VALUE = 0
+# How Viper writes that a key has no value.
+NO_VALUE = 0
 
 
 class ViperLine(msgspec.Struct, gc=False):
     """A transaction; unknown fields are ignored."""
 
     value: list[list[Any]]
+    isInitial: bool | None = None  # noqa: N815
 
 
 _decoder = msgspec.json.Decoder(ViperLine)
@@ -40,12 +46,15 @@ _decoder = msgspec.json.Decoder(ViperLine)
 def read(source: Source) -> RawColumns:
     """The raw columns of a folder of Viper logs."""
     folder, names = _find_logs(source)
-    builder = HistoryBuilder(INITIAL_VALUE, declared=False)
+    initials: dict[Atom, Atom] = {}
+    builder = HistoryBuilder(None, declared=False, initials=initials)
     with no_collector():
         for name in names:
             with open_log(folder, name) as log:
-                _read_log(log, builder, display(name).removesuffix(".log"))
-        return builder.columns()
+                _read_log(log, builder, initials, display(name).removesuffix(".log"))
+        columns = builder.columns()
+    columns.initial_seen, columns.initial_fixed = True, bool(initials)
+    return columns
 
 
 def _find_logs(source: Source) -> tuple[str, list[str]]:
@@ -60,14 +69,44 @@ def _find_logs(source: Source) -> tuple[str, list[str]]:
     raise InputError("no J*.log in this folder", hint="a Viper history is a folder of J*.log")
 
 
-def _read_log(log: Source, builder: HistoryBuilder, session: str) -> None:
+def _read_log(log: Source, builder: HistoryBuilder, initials: dict[Atom, Atom], session: str) -> None:
     builder.session(session)
+    begun = False
     for number, line in numbered_lines(log):
-        if line.strip():
-            txn = _decode(line, number)
-            ops = [_operation(op, number) for op in txn.value]
-            aborted = any(op[0] == "w" and len(op) > 3 and op[3] is False for op in txn.value)
-            builder.add(session, ops, status="aborted" if aborted else "committed")
+        if not line.strip():
+            continue
+        txn = _decode(line, number)
+        aborted = any(op[:1] == ["w"] and len(op) > 3 and op[3] is False for op in txn.value)
+        if txn.isInitial and not aborted:
+            if begun:
+                hint = "begin the log with it"
+                raise InputError("an initial transaction behind another one", where=f"line {number}", hint=hint)
+            _take_initial(txn, number, initials)
+            continue
+        begun = True
+        ops = [_operation(op, number) for op in txn.value]
+        builder.add(session, ops, status="aborted" if aborted else "committed")
+
+
+def _take_initial(txn: ViperLine, number: int, initials: dict[Atom, Atom]) -> None:
+    """Note the initial values that an initial transaction writes or reads."""
+    own: dict[Atom, Atom] = {}
+    for op in txn.value:
+        if op[:1] == ["range"]:
+            items = op[3] if len(op) > 3 and isinstance(op[3], list) else None
+            if items is None or not all(isinstance(item, dict) and {"id", "val"} <= item.keys() for item in items):
+                hint = '["range", from, to, [{"id": key, "val": value}]] shows what there is'
+                raise InputError(f"not a range: {op!r:.60}", where=f"line {number}", hint=hint)
+            shown = [["r", item["id"], item["val"]] for item in items]
+        else:
+            shown = [op]
+        own.update((key, value) for _, key, value in (_operation(one, number) for one in shown))
+    for key in own.keys() & initials.keys():
+        if own[key] != initials[key]:
+            raise InputError(
+                f"a second initial value of key {key!r:.60}", where=f"line {number}", hint="give each key one"
+            )
+    initials.update(own)
 
 
 def _decode(line: str, number: int) -> ViperLine:
@@ -92,4 +131,4 @@ def _operation(op: list[Any], number: int) -> tuple[str, Atom, Atom]:
         raise InputError(f"not an operation: {op!r:.60}", where=where, hint=HINT)
     if kind == "w" and op[2] is None:
         raise InputError("a write without a value", where=where, hint=HINT)
-    return kind, op[1], INITIAL_VALUE if op[2] is None else op[2]
+    return kind, op[1], NO_VALUE if op[2] is None else op[2]
