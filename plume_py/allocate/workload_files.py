@@ -12,6 +12,7 @@ from typing import Any
 from plume_py.allocate.workload import KINDS, Access, Instance, Program, Workload
 from plume_py.base.errors import InputError
 from plume_py.base.files import write_atomically
+from plume_py.base.json_names import reject_same_names
 from plume_py.base.text import nearest, shorten
 from plume_py.levels import RUNNABLE, parse_level
 from plume_py.levels.orders import unknown_level
@@ -37,7 +38,9 @@ LONG_NAMES = {
 def load_workload(path: str | Path) -> Workload:
     """Read a JSON file of either kind; templates come back as programs without instances."""
     try:
-        data = json.loads(Path(path).read_bytes(), object_pairs_hook=_once)
+        content = Path(path).read_bytes()
+        data = json.loads(content)
+        reject_same_names(content)
         return parse_workload(data, str(path))
     except InputError as error:
         raise error.in_source(str(path)) from None
@@ -51,16 +54,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or str(error)
     return "not JSON: nested too deeply" if isinstance(error, RecursionError) else f"not JSON: {error}"
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no field is given twice: one of the two would be lost."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"the field {shorten(twice)!r} is given twice", hint="leave one out")
-    return found
 
 
 def _only(entry: dict[str, Any], known: tuple[str, ...], where: str) -> None:

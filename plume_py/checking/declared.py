@@ -1,7 +1,5 @@
 """A level per transaction: what each carries in its file, what a mapping says, and what is assumed for the rest."""
 
-import json
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import reject_same_names
 from plume_py.base.text import display
 from plume_py.history.model import History, Int8s
 from plume_py.levels import CODES, NAMES, RUNNABLE, parse_level
@@ -33,7 +32,7 @@ def read_level_map(path: str) -> LevelMap:
     try:
         content = Path(path).read_bytes()
         document = msgspec.json.decode(content, type=dict[str, dict[str, str]])
-        json.loads(content, object_pairs_hook=_once)
+        reject_same_names(content)
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}").in_source(path) from None
     except InputError as error:
@@ -47,13 +46,6 @@ def read_level_map(path: str) -> LevelMap:
     for part, levels in document.items():
         parts[part] = {name: _level(spelled, f"{part}.{name}", path) for name, spelled in levels.items()}
     return LevelMap(**parts)
-
-
-def _once(pairs: list[tuple[str, object]]) -> None:
-    """Of two levels for one name neither is right."""
-    twice = [name for name, times in Counter(name for name, _ in pairs).items() if times > 1]
-    if twice:
-        raise InputError(f"mapping to levels: '{display(twice[0])}' stands there twice", hint="leave one")
 
 
 _FORM = 'use {"transactions": {"ID": "LEVEL"}, "sessions": {"NAME": "LEVEL"}}'

@@ -90,6 +90,8 @@ def _read(file: str) -> "WitnessClaim | list[HistoryClaim]":
         return read_claim(sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes())
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}").in_source(file) from None
+    except InputError as error:
+        raise error.in_source(file) from None
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"neither a witness nor a report: {error}", hint="use a file of check --witness, or --format json or jsonl"

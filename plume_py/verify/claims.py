@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from plume_py.base.json_names import reject_same_names
 from plume_py.history.atoms import Atom
 
 Id = str | int
@@ -75,7 +76,10 @@ def read_claim(data: bytes) -> WitnessClaim | list[HistoryClaim]:
     try:
         document = msgspec.json.decode(data)
     except msgspec.DecodeError:
-        return [msgspec.json.decode(line, type=HistoryClaim) for line in data.splitlines() if line.strip()]
+        claims = [msgspec.json.decode(line, type=HistoryClaim) for line in data.split(b"\n") if line.strip()]
+        reject_same_names(data, lines=True)
+        return claims
+    reject_same_names(data)
     if not isinstance(document, dict):
         raise ValueError("a JSON object is expected")
     if "order" in document:

@@ -91,7 +91,7 @@ def test_a_cell_may_be_spelled_in_two_ways() -> None:
         ),
         ('{"templates": [{"name": "A", "params": [], "session": "s", "operations": []}]}', "unknown field 'session'"),
         ('{"templates": [{"name": "A", "operations": []}], "sessions": [["A"]]}', "`sessions` is for templates"),
-        ('{"templates": [{"name": "A", "name": "B", "operations": []}]}', "the field 'name' is given twice"),
+        ('{"templates": [{"name": "A", "name": "B", "operations": []}]}', "'name' is given twice in one object"),
         ('{"templates": [{"name": "A", "isolationlevel": "SER", "operations": []}]}', "did you mean isolationLevel"),
     ],
 )

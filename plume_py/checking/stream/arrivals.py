@@ -12,12 +12,13 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import given, reject_same_names
 from plume_py.checking.stream.follow import Piece
 from plume_py.history.atoms import Atom
 from plume_py.history.detect import detect
 from plume_py.history.formats import text_kernels as kernels
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import Operation, hint
+from plume_py.history.formats.json_native import COMMITTED, Operation, hint
 from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
 from plume_py.history.intern import SECRET
@@ -37,7 +38,7 @@ class Arrival(msgspec.Struct, gc=False):
 
     session: int | str
     ops: Sequence[Operation]
-    status: Literal["committed", "aborted", "unknown"] = "committed"
+    status: Literal["committed", "aborted", "unknown"] = COMMITTED  # type: ignore[assignment]
     level: str | None = None
     id: int | str | None = None
     start: int | None = None
@@ -136,6 +137,11 @@ class JsonLines:
         if len(batch) != text.count(b"\n") or not text.endswith(b"\n"):
             yield from _checked(_one_by_one(text, line, self._decoder))
             return
+        try:
+            reject_same_names(text, 2 * len(batch) + given(batch, _OPTIONAL), first_line=line, lines=True)
+        except InputError:
+            yield from _checked(_one_by_one(text, line, self._decoder))
+            return
         if self._decoder is _seconds_lines:
             _count_microseconds(batch)
         for number, arrival in enumerate(batch, line):
@@ -201,10 +207,15 @@ _lines = msgspec.json.Decoder(Arrival)
 _seconds_lines: "msgspec.json.Decoder[Any]" = msgspec.json.Decoder(SecondsArrival)
 _headers = msgspec.json.Decoder(Header)
 
+# What fields are that a transaction does not give.
+_OPTIONAL: dict[str, object] = {**dict.fromkeys(("level", "id", "start", "end")), "status": COMMITTED}
+
 
 def _located(decoder: "msgspec.json.Decoder[Any]", text: bytes, line: int) -> Any:
     try:
-        return decode(decoder, text, hint=hint)
+        decoded = decode(decoder, text, hint=hint)
+        reject_same_names(text, names=1, first_line=line)
+        return decoded
     except InputError as error:
         inside = f", {error.where}" if error.where and not error.where.startswith("line") else ""
         error.where = f"line {line}{inside}"

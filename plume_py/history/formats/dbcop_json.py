@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import DbcopTxn, Operation, to_columns
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.source import Source
+from plume_py.history.source import Buffer, Source
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 Variable = Natural | str
@@ -50,6 +51,13 @@ class DbcopDocument(msgspec.Struct, gc=False):
     data: Sessions
 
 
+class DbcopOutline(msgspec.Struct, gc=False):
+    """The wrapper, its data not decoded."""
+
+    data: msgspec.Raw
+
+
+_outline = msgspec.json.Decoder(DbcopOutline)
 _decoder: "msgspec.json.Decoder[DbcopDocument | Sessions]" = msgspec.json.Decoder(DbcopDocument | Sessions)
 
 
@@ -58,6 +66,7 @@ def read(source: Source) -> RawColumns:
     content = source.content()
     with no_collector():
         document = decode(_decoder, content, hint=HINT)
+        _reject_same_names(content, document)
         sessions, path = (document.data, "data") if isinstance(document, DbcopDocument) else (document, "")
         txns = [
             DbcopTxn(s, _operations(txn.events, f"{path}[{s}][{t}]"), txn.committed)
@@ -65,6 +74,27 @@ def read(source: Source) -> RawColumns:
             for t, txn in enumerate(session)
         ]
         return to_columns(len(sessions), txns)
+
+
+def _reject_same_names(content: Buffer, document: DbcopDocument | Sessions) -> None:
+    """Count the names in the sessions, and parse the wrapper around them again, which is small."""
+    sessions = document.data if isinstance(document, DbcopDocument) else document
+    names = sum(2 + sum(map(_names, txn.events)) for session in sessions for txn in session)
+    if isinstance(document, DbcopDocument):
+        data = bytes(_outline.decode(content).data)
+        try:
+            reject_same_names(bytes(content).replace(data, b"[]", 1))
+            reject_same_names(data, names)
+            return
+        except InputError:  # the position is that in the whole file
+            pass
+    reject_same_names(content, names)
+
+
+def _names(event: Triple | Tagged) -> int:
+    if isinstance(event, Tagged):
+        return sum(2 + (inner.version is not None) for inner in (event.read, event.write) if inner is not None)
+    return 0
 
 
 def _operations(events: list[Triple | Tagged], where: str) -> list[Operation]:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from plume_py.base import accel
+from plume_py.base.json_names import given, reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import elle_json_kernels as kernels
 from plume_py.history.formats.jepsen import Pairing
@@ -25,7 +26,15 @@ class ElleOperation(msgspec.Struct, gc=False):
     value: msgspec.Raw = ABSENT
     index: Any = None
     time: Any = None
+    error: msgspec.Raw = ABSENT
 
+
+# What fields are that an operation does not give.
+OPTIONAL: dict[str, object] = {
+    **dict.fromkeys(("process", "f", "index", "time")),
+    **dict.fromkeys(("value", "error"), ABSENT),
+    "type": "",
+}
 
 DIALECT = Dialect(
     msgspec.json.Decoder(ElleOperation),
@@ -47,7 +56,8 @@ def read(source: Source) -> RawColumns:
             _read_array(source.content(), pairing)
         else:
             for text, lines in _blocks(source):
-                pairing.add_lines(text, lines)
+                names = pairing.add_lines(text, lines, OPTIONAL)
+                reject_same_names(text, names, line_numbers=lines, lines=True)
         return pairing.columns(enclosed=enclosed)
 
 
@@ -57,7 +67,9 @@ def _read_array(content: Buffer, pairing: Pairing) -> None:
     accel.prepare(2 * len(content), kernels)
     lines = np.empty(len(operations), np.int32)
     kernels.object_lines(accel.byte_buffer(content, kernels), lines)
+    names = given(operations, OPTIONAL)
     pairing.add(operations, lines.tolist())
+    reject_same_names(content, names)
 
 
 def _blocks(source: Source) -> Iterator[tuple[bytes, list[int]]]:

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import given
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.edn_atoms import EXACT
@@ -56,15 +57,20 @@ class Pairing:
         self._clients = 0
         self._others = 0
 
-    def add_lines(self, text: bytes, lines: Sequence[int]) -> None:
-        """Add the operations of ``text``, one JSON object per line, which stand on ``lines`` of the file."""
+    def add_lines(self, text: bytes, lines: Sequence[int], fields: dict[str, object] | None = None) -> int:
+        """Add the operations of ``text``, one JSON object per line, which stand on ``lines`` of the file.
+
+        Returns how many of ``fields`` they give: see ``json_names.given``.
+        """
         try:
             operations = self._dialect.operation.decode_lines(text)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             raise self._bad_line(text, lines) from None
         if len(operations) != len(lines):
             raise InputError("an operation that goes on after its line", hint="write each operation on one line")
+        names = given(operations, fields or {})
         self.add(operations, lines)
+        return names
 
     def add(self, operations: Sequence[JepsenOperation], lines: Sequence[int]) -> None:
         """Add operations, which stand on ``lines`` of the file."""

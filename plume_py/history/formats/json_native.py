@@ -5,11 +5,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import given, reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import native_columns
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Buffer, Source
+
+# Transactions whose fields are counted together.
+COUNTED = 1 << 12
 
 Key = int | str
 Value = int | str | None | list[int | str | None]
@@ -29,15 +33,32 @@ def hint(path: str) -> str:
 Ticks = Annotated[int, msgspec.Meta(gt=0)]
 
 
+# Equal to what a file gives, but another object: so it shows which fields are given.
+COMMITTED = str(b"committed", "ascii")
+ABSENT = msgspec.Raw(b"null")
+
+
 class NativeTxn(msgspec.Struct, gc=False):
-    """A transaction of the native formats."""
+    """A transaction of the native formats; the last fields are read only to be counted."""
 
     ops: list[Operation]
-    status: Literal["committed", "aborted", "unknown"] = "committed"
+    status: Literal["committed", "aborted", "unknown"] = COMMITTED  # type: ignore[assignment]
     level: str | None = None
     id: int | str | None = None
     start: int | None = None
     end: int | None = None
+    node: msgspec.Raw = ABSENT
+    isolation: msgspec.Raw = ABSENT
+    during: msgspec.Raw = ABSENT
+    sql: msgspec.Raw = ABSENT
+
+
+# The fields that a transaction may have, and what they are if it has not.
+OPTIONAL: dict[str, object] = {
+    **dict.fromkeys(("level", "id", "start", "end")),
+    "status": COMMITTED,
+    **dict.fromkeys(("node", "isolation", "during", "sql"), ABSENT),
+}
 
 
 class NativeDocument(msgspec.Struct, gc=False):
@@ -84,6 +105,7 @@ def _read_at_once(content: Buffer) -> RawColumns | None:
         outline = _outline.decode(head + b"]}")
     except msgspec.DecodeError:
         return None
+    reject_same_names(head + b"]}", names=1)
     initial = native_columns.code_of(outline.initial)
     found = None if initial is None else native_columns.read_sessions(content, len(head), initial)
     if found is None:
@@ -100,16 +122,23 @@ def _read_one_by_one(content: Buffer) -> RawColumns:
     with no_collector():
         outline = decode(_outline, content, hint=hint)
         builder = begin(outline.initial, outline.ticks_per_second)
+        names = 1 + (outline.initial is not msgspec.UNSET) + (outline.ticks_per_second is not None)
+        txns: list[NativeTxn] = []
         for s, session in enumerate(outline.sessions):
             builder.session(s)
             for i, text in enumerate(session):
                 txn = _decoded(text, content)
+                txns.append(txn)
+                if len(txns) == COUNTED:
+                    names += COUNTED + given(txns, OPTIONAL)
+                    txns.clear()
                 try:
                     builder.add(s, txn.ops, status=txn.status, level=txn.level, id=txn.id, begin=txn.start, end=txn.end)
                 except InputError as error:
                     error.where = error.where or f"sessions[{s}][{i}]"
                     raise
             session.clear()  # let go of the text as its columns are made
+        reject_same_names(content, names + len(txns) + given(txns, OPTIONAL))
         return builder.columns()
 
 

@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import given, reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import native_columns
 from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.json_native import NativeTxn, Ticks, Value, begin, hint
+from plume_py.history.formats.json_native import OPTIONAL, NativeTxn, Ticks, Value, begin, hint
 from plume_py.history.formats.jsonl_pending import pending_lines
 from plume_py.history.source import Source
 
@@ -111,6 +112,7 @@ def _add_pending(builder: HistoryBuilder, lines: bytes, decoder: LineDecoder) ->
     try:
         for line in lines.splitlines():
             txn = decode(decoder, line, hint=hint)
+            reject_same_names(line)
             if txn.id not in known:
                 _count_microseconds([txn], decoder)
                 builder.add(txn.session, txn.ops, status="unknown", level=txn.level, id=txn.id, begin=txn.start)
@@ -136,6 +138,7 @@ def _read_header(chunk: bytes, line: int) -> tuple[int, int, Header | None]:
         text = chunk[start:end].strip(b"\xef\xbb\xbf \t\r\n")
         if text:
             header: Header = _located(lambda text=text: decode(_header, text, hint=hint), line)
+            reject_same_names(text, names=1, first_line=line)
             if header.ops is None:
                 return end, line + 1, header
             return start, line, Header(header.initial)
@@ -156,6 +159,7 @@ def _add(builder: HistoryBuilder, body: bytes, line: int, decoder: LineDecoder) 
     numbers = _numbers(body, line) if blank_lines else range(line, line + len(txns))
     if len(numbers) != len(txns):
         raise InputError("a transaction that goes on after its line", hint="write each transaction on one line")
+    reject_same_names(body, 2 * len(txns) + given(txns, OPTIONAL), first_line=line, lines=True)
     _count_microseconds(txns, decoder)
     for number, txn in zip(numbers, txns, strict=True):
         try:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from plume_py.base.errors import InputError
+from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.atoms import Atom
 from plume_py.history.builder import HistoryBuilder
@@ -111,7 +112,10 @@ def _take_initial(txn: ViperLine, number: int, initials: dict[Atom, Atom]) -> No
 
 def _decode(line: str, number: int) -> ViperLine:
     try:
-        return decode(_decoder, line.encode(), first_line=number, hint=HINT)
+        txn = decode(_decoder, line.encode(), first_line=number, hint=HINT)
+        if line.count(":") > 1 + (txn.isInitial is not None):
+            reject_same_names(line.encode(), first_line=number)
+        return txn
     except InputError as error:
         if not error.where.startswith("line "):
             error.where = ", ".join(part for part in (f"line {number}", error.where) if part)

@@ -219,7 +219,7 @@ def test_a_levels_file_in_another_encoding_is_bad_input(tmp_path):
 def test_a_levels_file_that_says_two_things_is_bad_input(tmp_path):
     path = tmp_path / "levels.json"
     path.write_text('{"transactions": {"T1": "RC", "T1": "SI"}}')
-    with pytest.raises(InputError, match="stands there twice"):
+    with pytest.raises(InputError, match="given twice in one object"):
         read_level_map(str(path))
 
 
