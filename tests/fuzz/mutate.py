@@ -90,6 +90,7 @@ WORDS = (
     *(b"w r append read write ok info fail invoke committed aborted unknown".split()),
     *(b"sessions ops status initial level id".split()),
     *(b":f :value :type :process :txn nil #{} #inst -1 0 1e9 NaN 0x10 true false null".split()),
+    *(b"16r1F 017 08 1/2 4/2 1/0 1.50M 0x \\a \\newline \\u0041 sym 'x isInitial range".split()),
     *(b"SELECT UPDATE INSERT DELETE WHERE FROM SET VALUES AND OR NOT BEGIN COMMIT ROLLBACK IF THEN ELSE END".split()),
     *(b"; ( ) , = <> <= + - * / % ' -- /* */ :x @x $1 ? NULL DEFAULT PRIMARY KEY CHECK REFERENCES".split()),
 )

@@ -36,8 +36,9 @@ def histories() -> dict[str, bytes]:
         "elle-json": b"[" + invoke + b",\n" + ok + b"]",
         "awdit": b"w 0 1\nr 1 0\n-----\nr 0 1\n=====\nw 1 2\n",
         "isopredict": b"WRITE KEY[x] Txn(1, 0)\nREAD KEY[x] Txn(2, 1) From(1, 0)\nREAD KEY[y] Txn(2, 0) From(0, 0)\n",
-        "cobra": begin + b"W" + struct.pack(">3q", 7, -5, 9) + b"R" + struct.pack(">4q", 1, 7, -5, 9) + end,
-        "viper": b'{"value":[["w",5,1,true],["r",6,0,false]]}\n{"value":[["r",5,1],["w",6,2,false]]}\n',
+        "cobra": begin + b"W" + struct.pack(">3q", 7, -5, 9) + b"R" + struct.pack(">4q", 1, 0xABDDEFEE, -5, 9) + end,
+        "viper": b'{"value":[["w",5,1,true],["range",0,9,[{"id":7,"val":3}]]],"isInitial":true}\n'
+        b'{"value":[["w",5,2,true],["r",6,8,false]]}\n{"value":[["r",7,3],["w",6,2,false]]}\n',
     }
 
 

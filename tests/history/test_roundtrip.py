@@ -13,7 +13,7 @@ from plume_py import load
 from plume_py.base.errors import ConversionError, InputError
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.registry import FORMATS
-from plume_py.history.formats.render import initial_versions, session_numbers
+from plume_py.history.formats.render import session_numbers
 from plume_py.history.model import NOBODY, READ, READ_LIST, History
 from plume_py.history.times import NO_TIME
 from plume_py.levels import NAMES
@@ -115,7 +115,7 @@ Model = list[list[tuple[str, str | None, list[tuple]]]]
 
 def model(history: History) -> Model:
     """Sessions of (status, level, operations); a read of the initial state says so instead of its value."""
-    initial = initial_versions(history)
+    initial = history.initial_versions
 
     def spelled(o: int) -> tuple:
         op = history.op(o)
