@@ -31,13 +31,13 @@ def holding(history, **how):
 def with_first(rng):
     """A random history that begins with a transaction that writes every key, some of them serial, others not."""
     keys, value, state, written = "xyz"[: rng.randint(1, 3)], 0, {}, {}
-    places = [0, *(rng.randrange(1, 4) for _ in range(rng.randint(1, 4)))]
+    places = [0, *(rng.randrange(1, 4) for _ in range(rng.randint(2, 5)))]
     rng.shuffle(places)
-    wild = rng.choice((0, 0.3))
+    wild = rng.choice((0, 0.7))
     sessions = [[], [], [], []]
     for s in places:
         ops = []
-        for x in keys if s == 0 else rng.choices(keys, k=rng.randint(1, 2)):
+        for x in keys if s == 0 else rng.choices(keys, k=rng.randint(1, 3)):
             if s == 0 or rng.random() < 0.5 or x not in state:
                 value += 1
                 ops.append(("w", x, value))

@@ -162,7 +162,7 @@ def test_any_block_size_gives_the_same(compiled):
 
 
 def test_error_in_a_later_block():
-    text = "{:a 1}\n" * 100 + "  {:a é 01}"
+    text = "{:a 1}\n" * 100 + "  {:a é 08}"
     for block in (5, 30, 1000):
         with pytest.raises(InputError) as error:
             to_json(text, block)
@@ -197,12 +197,12 @@ def as_json(value):
     if isinstance(value, edn_format.Keyword):
         return f":{value.name}"
     if isinstance(value, edn_format.Symbol):
-        return value.name
+        return EXACT + value.name
     if isinstance(value, dict | edn_format.ImmutableDict):
         return {str(as_json(key)): as_json(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | edn_format.ImmutableList):
         return [as_json(inner) for inner in value]
-    if isinstance(value, str) and (value in ("true", "false") or value[:1] in tuple("\0:[#-\\0123456789")):
+    if isinstance(value, str) and (value in ("true", "false") or value[:1] in tuple("\0\x7f:'[#-\\0123456789")):
         return MARK + value
     return value
 

@@ -77,4 +77,4 @@ def test_large_texts_in_pieces(monkeypatch):
     text = json.dumps([{"name": i, "note": "a: b"} for i in range(40)]).encode()
     reject_same_names(text, 80)
     with pytest.raises(InputError, match="'name' is given twice"):
-        reject_same_names(text.replace(b"note", b"name"), 80)
+        reject_same_names(text.replace(b"note", b"name"), 40)
