@@ -1,16 +1,16 @@
 """``auto`` takes a first transaction as the initial state, and never violates more than ``none``."""
 
 import random
+from pathlib import Path
 
 import oracle
 import pytest
-from click.testing import CliRunner
 
-from plume_py import HistoryBuilder, Monitor, check
+from plume_py import HistoryBuilder, Monitor, check, load
 from plume_py.checking.minimize import minimize
-from plume_py.cli.main import main
+from plume_py.checking.witness import write_witness
 from plume_py.synth.judge import judge
-from plume_py.verify import judge_entry, read_claim
+from plume_py.verify import judge_entry, read_claim, verify_witness
 
 FALSE_ALARM = [[[("w", "x", 1)]], [[("w", "x", 2)], [("r", "x", 1)]]]
 LEVELS = ("CI", "RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
@@ -110,7 +110,7 @@ def test_a_monitor_agrees(choice, holds):
 def test_a_witness_is_verified(tmp_path):
     path, order = tmp_path / "h.json", str(tmp_path / "order.json")
     path.write_text('{"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["w","x",2]]},{"ops":[["r","x",1]]}]]}')
-    run = CliRunner().invoke
-    assert run(main, ["check", str(path), "--level", "SER", "--witness", order]).exit_code == 0
-    assert run(main, ["verify", str(path), order]).exit_code == 0
-    assert run(main, ["verify", str(path), order, "--init-txn", "first"]).exit_code == 1
+    write_witness(load(path), "SER", order)
+    witness = read_claim(Path(order).read_bytes())
+    assert verify_witness(load(path), witness) == []
+    assert verify_witness(load(path, init_txn="first"), witness)

@@ -12,7 +12,7 @@ import numpy as np
 
 from plume_py.base import accel
 from plume_py.base.errors import InputError
-from plume_py.base.json_names import given, reject_same_names
+from plume_py.base.json_names import reject_same_names
 from plume_py.checking.stream.follow import Piece
 from plume_py.history.atoms import Atom
 from plume_py.history.detect import detect
@@ -138,7 +138,7 @@ class JsonLines:
             yield from _checked(_one_by_one(text, line, self._decoder))
             return
         try:
-            reject_same_names(text, 2 * len(batch) + given(batch, _OPTIONAL), first_line=line, lines=True)
+            reject_same_names(text, 2 * len(batch), (batch, _OPTIONAL), first_line=line, lines=True)
         except InputError:
             yield from _checked(_one_by_one(text, line, self._decoder))
             return

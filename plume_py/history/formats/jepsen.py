@@ -68,7 +68,7 @@ class Pairing:
             raise self._bad_line(text, lines) from None
         if len(operations) != len(lines):
             raise InputError("an operation that goes on after its line", hint="write each operation on one line")
-        names = given(operations, fields or {})
+        names = 0 if fields is None else given(operations, fields)
         self.add(operations, lines)
         return names
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from plume_py.base.errors import InputError
-from plume_py.base.json_names import given, reject_same_names
+from plume_py.base.json_names import given, most_names, reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import native_columns
@@ -124,11 +124,13 @@ def _read_one_by_one(content: Buffer) -> RawColumns:
         builder = begin(outline.initial, outline.ticks_per_second)
         names = 1 + (outline.initial is not msgspec.UNSET) + (outline.ticks_per_second is not None)
         txns: list[NativeTxn] = []
+        counts = most_names(content) > names + sum(map(len, outline.sessions))
         for s, session in enumerate(outline.sessions):
             builder.session(s)
             for i, text in enumerate(session):
                 txn = _decoded(text, content)
-                txns.append(txn)
+                if counts:
+                    txns.append(txn)
                 if len(txns) == COUNTED:
                     names += COUNTED + given(txns, OPTIONAL)
                     txns.clear()
@@ -138,7 +140,8 @@ def _read_one_by_one(content: Buffer) -> RawColumns:
                     error.where = error.where or f"sessions[{s}][{i}]"
                     raise
             session.clear()  # let go of the text as its columns are made
-        reject_same_names(content, names + len(txns) + given(txns, OPTIONAL))
+        if counts:
+            reject_same_names(content, names + len(txns), (txns, OPTIONAL))
         return builder.columns()
 
 

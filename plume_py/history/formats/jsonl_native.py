@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from plume_py.base.errors import InputError
-from plume_py.base.json_names import given, reject_same_names
+from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats import native_columns
@@ -159,7 +159,7 @@ def _add(builder: HistoryBuilder, body: bytes, line: int, decoder: LineDecoder) 
     numbers = _numbers(body, line) if blank_lines else range(line, line + len(txns))
     if len(numbers) != len(txns):
         raise InputError("a transaction that goes on after its line", hint="write each transaction on one line")
-    reject_same_names(body, 2 * len(txns) + given(txns, OPTIONAL), first_line=line, lines=True)
+    reject_same_names(body, 2 * len(txns), (txns, OPTIONAL), first_line=line, lines=True)
     _count_microseconds(txns, decoder)
     for number, txn in zip(numbers, txns, strict=True):
         try:
