@@ -98,6 +98,104 @@ def test_what_failed_or_was_rolled_back_is_left_out(tmp_path) -> None:
     )
 
 
+READ = ["SELECT v FROM t WHERE id = 1", "SELECT v FROM t WHERE id = 2"]
+READER = [
+    "-- transaction: read_t(p1 INT, p2 INT)",
+    "SELECT v FROM t WHERE id = :p1;",
+    "SELECT v FROM t WHERE id = :p2;",
+]
+LOST = (1, "FATAL", "terminating connection due to administrator command")
+FAILED = [
+    *statements(1, "SELECT v / 0 FROM t"),
+    (1, "ERROR", "division by zero"),
+    (1, "STATEMENT", "SELECT v / 0 FROM t"),
+]
+CONFLICT = (1, "ERROR", "could not serialize access due to read/write dependencies among transactions")
+ENDS = {
+    "rolled back": (statements(1, "ROLLBACK"), True),
+    "closed": ([], True),
+    "closed, and its number given to another": (statements(1, "BEGIN", "COMMIT"), True),
+    "lost": ([LOST], True),
+    "an error": ([*FAILED, *statements(1, "ROLLBACK")], True),
+    "an error in any language": (
+        [FAILED[0], (1, "ERROR", "Teilung durch 0"), *statements(1, "COMMIT")],
+        True,
+    ),
+    "an error of a statement that the log does not have": ([(1, "ERROR", "x"), (1, "STATEMENT", "FROB")], True),
+    "a serialization failure": ([FAILED[0], CONFLICT, FAILED[2], *statements(1, "ROLLBACK")], False),
+    "a serialization failure at the end": ([*statements(1, "COMMIT"), CONFLICT, (1, "STATEMENT", "COMMIT")], False),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("writes", [False, True])
+def test_who_only_read_counts_as_committed(end, writes, tmp_path) -> None:
+    """The application has the answers. A transaction that wrote has left nothing, and a conflict takes answers back."""
+    more, counts = ENDS[end]
+    write = statements(1, "UPDATE t SET v = 0 WHERE id = 1") if writes else []
+    other = statements(2, "DELETE FROM t WHERE id = 3")
+    path = log(tmp_path, *statements(2, TABLES), *statements(1, "BEGIN", *READ), *write, *more, *other)
+    found, summary = listing(path)
+    assert ({*READER} <= {*found} and len(found) == 5) if counts and not writes else len(found) == 2
+    assert ("1 of which only read and did not commit" in summary) == (counts and not writes)
+
+
+def test_an_error_is_that_of_the_statement_it_names(tmp_path) -> None:
+    """A statement that cannot be parsed is not logged; the one before it has not failed."""
+    lines = [*statements(1, TABLES, "UPDATE t SET v = 1 WHERE id = 2"), (1, "ERROR", "x"), (1, "STATEMENT", "FROB")]
+    lines += [
+        *statements(1, "BEGIN", "DELETE FROM t WHERE id = 3", "COMMIT"),
+        (1, "ERROR", "x"),
+        (1, "STATEMENT", "FROB"),
+    ]
+    assert listing(log(tmp_path, *lines))[1] == "2 transactions of 2 programs"
+    assert "1 failed" in listing(log(tmp_path, *lines[:-1], (1, "STATEMENT", "COMMIT")))[1]
+
+
+def test_savepoints(tmp_path) -> None:
+    """What was written after a savepoint that is gone back to is undone; what was read was read."""
+    insert = "INSERT INTO t (id, v) VALUES (1, 2)"
+    caught = [*statements(1, insert), (1, "ERROR", "duplicate key"), (1, "STATEMENT", insert)]
+    lines = [
+        *statements(1, TABLES, "BEGIN", "SAVEPOINT sa_savepoint_1", READ[0], "UPDATE t SET v = 3 WHERE id = 4"),
+        *statements(1, "ROLLBACK TO SAVEPOINT sa_savepoint_1", "DELETE FROM t WHERE id = 5", "COMMIT"),
+        *statements(1, "BEGIN", 'SAVEPOINT "_pg3_1"', *[]),
+        *caught,
+        *statements(1, 'ROLLBACK TO "_pg3_1"', 'RELEASE "_pg3_1"', "DELETE FROM t WHERE id = 5", "COMMIT"),
+    ]
+    assert listing(log(tmp_path, *lines))[0] == [
+        "-- transaction: delete_t(p1 INT, p2 INT)",
+        "SELECT v FROM t WHERE id = :p1;",
+        "SELECT * FROM t;",
+        "DELETE FROM t WHERE id = :p2;",
+        "-- transaction: delete_t_2(p1 INT)",
+        "SELECT * FROM t;",
+        "DELETE FROM t WHERE id = :p1;",
+    ]
+
+
+def test_other_ways_to_log(tmp_path) -> None:
+    """By duration, after the end; by PREPARE and EXECUTE; by a cursor of the server."""
+    lines = [
+        *statements(1, TABLES),
+        (1, "LOG", "duration: 0.071 ms  execute <unnamed>: UPDATE t SET v = $1 WHERE id = $2"),
+        (1, "DETAIL", "parameters: $1 = '3', $2 = '4'"),
+        (1, "ERROR", "syntax error"),
+        *statements(1, "PREPARE s (int, text) AS DELETE FROM t WHERE id = $1 AND name = $2", "EXECUTE s(7, 'a, b')"),
+        (1, "DETAIL", "prepare: PREPARE s (int, text) AS DELETE FROM t WHERE id = $1 AND name = $2"),
+        *statements(1, "BEGIN", 'DECLARE "c 1" NO SCROLL CURSOR WITHOUT HOLD FOR SELECT v FROM t WHERE id = 1'),
+        *statements(1, 'FETCH FORWARD 5 FROM "c 1"', 'CLOSE "c 1"', "ROLLBACK"),
+    ]
+    assert listing(log(tmp_path, *lines))[0] == [
+        "-- transaction: update_t(p1 INT, p2 INT)",
+        "UPDATE t SET v = :p1 WHERE id = :p2;",
+        "-- transaction: delete_t(p1 INT, p2 TEXT)",
+        "DELETE FROM t WHERE id = :p1 AND name = :p2;",
+        "-- transaction: read_t(p1 INT)",
+        "SELECT v FROM t WHERE id = :p1;",
+    ]
+
+
 def test_several_statements_in_one_are_one_transaction(tmp_path) -> None:
     both = "UPDATE t SET name = 'a;b' WHERE id = 1; /* ; */ DELETE FROM t WHERE id = 2 -- ;"
     found, _ = listing(log(tmp_path, *statements(1, TABLES, both)))
@@ -153,7 +251,8 @@ BAD = {
     "an open quote": ([f"{SAYS}UPDATE t SET v = 'a", f"{SAYS}COMMIT"], "line 1: a quote"),
     "no values": ([f"{RUNS}UPDATE t SET v = $1", f"{SAYS}COMMIT"], r"line 1: no value of \$1"),
     "cut values": ([f"{RUNS}UPDATE t SET v = $1", "x [1] DETAIL:  parameters: $1 = 'ab..."], "line 2: cannot read"),
-    "to savepoint": ([f"{SAYS}BEGIN; SAVEPOINT a; ROLLBACK TO a; COMMIT"], "line 1: ROLLBACK TO a is not"),
+    "to savepoint": ([f"{SAYS}BEGIN; SAVEPOINT a; ROLLBACK TO b; COMMIT"], "line 1: ROLLBACK TO b is not"),
+    "chain": ([f"{SAYS}BEGIN", f"{SAYS}ROLLBACK AND CHAIN"], "line 2: ROLLBACK AND CHAIN is not"),
     "no SQL": ([f"{SAYS}FROBNICATE t", f"{SAYS}COMMIT"], "line 1: "),
     "no table": (["", f"{SAYS}UPDATE u SET v = 1 WHERE id = 2"], "line 2: no table u"),
 }

@@ -112,6 +112,8 @@ def _summary(log: Log, schema: str | None) -> str:
     if log.schema and schema is not None:
         left.append(f"{_several(len(log.schema), 'statement')} about tables, which --schema has")
     told = f"{_several(counts['committed'], 'transaction')} of {_several(len(log.programs), 'program')}"
+    if counts["only read"]:
+        told += f", {counts['only read']:,} of which only read and did not commit"
     return told + (f"; left out: {', '.join(left)}" if left else "")
 
 

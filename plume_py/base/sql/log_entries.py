@@ -23,6 +23,7 @@ _SEVERITY = re.compile(
 _SESSION = re.compile(r"(?<![\w.])([0-9a-f]{6,16}\.[0-9a-f]{1,8})(?![\w.])")
 _PROCESS = re.compile(r"\[(\d{1,10})(?:-\d{1,10})?\]|(?<![\w.:+-])(\d{1,10})(?![\w.:+-])")
 _CSV_FIELDS = 14  # up to the message; more are there
+_CSV_QUERY = 19  # the statement that an error is about
 
 
 class Entry(NamedTuple):
@@ -108,6 +109,8 @@ def _of_csv(file: TextIO) -> Iterator[Entry]:
                 yield Entry(begin, row[5], row[11], row[13])
                 if len(row) > _CSV_FIELDS and row[14]:
                     yield Entry(begin, row[5], "DETAIL", row[14])
+                if len(row) > _CSV_QUERY and row[_CSV_QUERY]:
+                    yield Entry(begin, row[5], "STATEMENT", row[_CSV_QUERY])
             begin = reader.line_num + 1
     except csv.Error as error:
         raise InputError(f"not csvlog: {error}", where=f"line {begin}", hint=HINT) from None

@@ -1,7 +1,11 @@
 """Transaction programs from a log of statements: grouped by session, without their values, each program once.
 
 Which values are the same is guessed: two places of a program have one parameter if they had the same value in every
-run that was seen. A transaction that failed or rolled back has left nothing, and is left out.
+run of the log.
+
+A transaction that wrote and did not commit is left out: it left nothing behind. A transaction that only read counts as
+committed however it ended, because the application may use what it read. The exception is a serialization failure or a
+deadlock: then the database rejects the reads, and the application has to run the transaction again.
 """
 
 import re
@@ -19,17 +23,32 @@ MOST_STATEMENTS = 1000  # of one transaction
 MOST_SESSIONS = 100_000  # that are open at once
 LONGEST_BLOCK = 6  # statements that may be repeated, as for each line of an order
 
-_LOGGED = re.compile(r"(?:statement|execute (?!fetch from )[^:]{0,200}): (.*)", re.DOTALL)
+_LOGGED = re.compile(
+    r"(?P<after>duration: [\d.]{1,20} ms  )?(?:statement|execute (?!fetch from )[^:]{0,200}): (?P<text>.*)", re.DOTALL
+)
 _GIVEN = re.compile(r"[Pp]arameters: (.*)", re.DOTALL)
+_PREPARED = re.compile(r"prepare: PREPARE\s.*?\sAS\s(.*)", re.DOTALL | re.IGNORECASE)
+_EXECUTE = re.compile(r'EXECUTE\s+(?:\w+|"[^"]*")\s*(?:\((.*)\))?\s*;?\s*', re.DOTALL | re.IGNORECASE)
+_TWO_PHASES = re.compile(r"PREPARE\s+TRANSACTION\b", re.IGNORECASE)
+_PREPARE = re.compile(r"\s*PREPARE\s+(?!TRANSACTION\b)", re.IGNORECASE)
+_CURSOR = re.compile(r'DECLARE\s+(?:\w+|"[^"]*")\s[^;]*?\bFOR\s+(?=SELECT\b|WITH\b|VALUES\b)', re.IGNORECASE)
 _ENDS = ("ERROR", "FATAL", "PANIC")
+_ABOUT_ERROR = ("DETAIL", "HINT", "CONTEXT", "QUERY", "LOCATION")
+# After these the application must not use what it read. In a log of another language they count as other errors do.
+_REJECTED = re.compile(
+    r"could not serialize access|deadlock detected|canceling statement due to conflict with recovery"
+)
 # About the session or the server, not about rows.
 _ASIDE = {
     "SET", "RESET", "SHOW", "DISCARD", "DEALLOCATE", "LISTEN", "UNLISTEN", "NOTIFY", "ANALYZE", "VACUUM", "CHECKPOINT",
-    "REINDEX", "COMMENT", "GRANT", "REVOKE", "SAVEPOINT", "RELEASE",
+    "REINDEX", "COMMENT", "GRANT", "REVOKE", "FETCH", "MOVE", "CLOSE", "CLUSTER",
 }  # fmt: skip
+_READS = ("SELECT", "WITH", "VALUES", "TABLE")
+_DATA_WORD = re.compile(r"(?<!FOR )(?<!FOR NO KEY )\b(?:INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+_SAVEPOINT = re.compile(r'(SAVEPOINT|RELEASE|ROLLBACK|ABORT)\b(?:.*\bTO\b)?(?:\s+SAVEPOINT\b)?\s+(\w+|"[^"]*")', re.I)
 _OF_SERVER = re.compile(r"(?:CREATE|ALTER|DROP)\s+(?:SYSTEM|ROLE|USER|DATABASE|EXTENSION|SCHEMA)\b", re.IGNORECASE)
 _SCHEMA = re.compile(r"(?:CREATE|ALTER|DROP)\b", re.IGNORECASE)
-_SOURCE = re.compile(r'\b(?:FROM|JOIN)\s+("?[\w.]+"?)', re.IGNORECASE)
+_SOURCE = re.compile(r'\b(?:FROM|JOIN|USING)\s+("?[\w.]+"?)', re.IGNORECASE)
 _OF_SYSTEM = re.compile(r'"?(?:pg_catalog\.|information_schema\.|pg_)', re.IGNORECASE)
 _NOTHING = re.compile(
     r"SELECT\s+(?:1|(?:pg_catalog\.)?(?:version|current_schema|current_database|set_config|pg_\w+)\s*\([^()]*\))",
@@ -53,13 +72,30 @@ class _Logged:
     def word(self) -> str:
         return self.text[:40].split(" ")[0].upper()
 
+    @property
+    def only_reads(self) -> bool:
+        """Is it a query without a part that writes?"""
+        return self.word in _READS and _DATA_WORD.search(self.text) is None
+
 
 @dataclass
 class _Session:
     pending: list[_Logged] = field(default_factory=list)  # it is not known yet whether these have failed
+    raw: str = ""  # the text of the pending statement
+    succeeded: bool = False  # the pending statement was logged after its end, with its duration
+    error: str | None = None  # an error whose statement is not known yet
     done: list[_Logged] = field(default_factory=list)  # of the transaction that is under way
     is_open: bool = False  # after BEGIN
     failed: bool = False
+    rejected: bool = False  # by a serialization failure or a deadlock
+    savepoints: list[tuple[str, int]] = field(default_factory=list)  # names, and how much was done before them
+
+    def end(self) -> list[_Logged]:
+        """End the transaction and return what it did."""
+        done = self.done
+        self.done, self.savepoints = [], []
+        self.is_open = self.failed = self.rejected = False
+        return done
 
 
 @dataclass
@@ -117,8 +153,10 @@ class _Reading:
                     error if error.where else InputError(error.problem, where=f"line {entry.line}", hint=error.hint)
                 ) from None
         for session in self.sessions.values():
+            self._resolve(session)
             self._settle(session)
-            self.counts["not ended"] += session.is_open
+            if session.is_open:
+                self._abandon(session, "not ended")
         if not self.programs:
             raise InputError("no transaction that has committed", hint=HINT)
         programs = list(self.programs.values())
@@ -127,20 +165,33 @@ class _Reading:
 
     def _take(self, entry: Entry) -> None:
         session = self.sessions.get(entry.session)
+        if session is not None and session.error is not None:
+            if entry.severity in _ABOUT_ERROR:
+                return
+            self._resolve(session, entry.message if entry.severity == "STATEMENT" else None)
         if entry.severity in _ENDS:
-            if session is not None:
-                self._fail(session, gone=entry.severity != "ERROR")
+            if session is not None and entry.severity == "ERROR":
+                session.error = entry.message
+            elif session is not None:
+                self._lose(session)
         elif entry.severity == "DETAIL":
-            given = _GIVEN.fullmatch(entry.message)
-            if given is not None and session is not None and session.pending:
+            if session is None or not session.pending:
+                return
+            if given := _GIVEN.fullmatch(entry.message):
                 session.pending = [_filled(stmt, given_values(given[1])) for stmt in session.pending]
+            elif prepared := _PREPARED.fullmatch(entry.message):
+                session.pending = [_prepared(stmt, prepared[1]) for stmt in session.pending]
         elif entry.severity == "LOG" and (logged := _LOGGED.fullmatch(entry.message)):
             if session is None:
                 if len(self.sessions) == MOST_SESSIONS:
                     raise InputError(f"more than {MOST_SESSIONS:,} sessions", hint="take a part of the log")
                 session = self.sessions[entry.session] = _Session()
             self._settle(session)
-            session.pending = [_Logged(entry.line, Shape((logged[1],), ()))]
+            if _PREPARE.match(logged["text"]):  # its EXECUTE tells what it was
+                self.counts["left aside"] += 1
+                return
+            session.pending = [_Logged(entry.line, Shape((logged["text"],), ()))]
+            session.raw, session.succeeded = logged["text"], logged["after"] is not None
 
     def _settle(self, session: _Session) -> None:
         """What was logged last has not failed. Several statements in one are a transaction, without BEGIN, too."""
@@ -154,50 +205,90 @@ class _Reading:
     def _execute(self, session: _Session, stmt: _Logged) -> None:
         word, text = stmt.word, stmt.text
         if word == "BEGIN" or text[:17].upper() == "START TRANSACTION":
-            self.counts["not ended"] += session.is_open
-            if session.is_open:
-                session.done, session.failed = [], False
+            if session.is_open:  # another session with the number of one whose connection was closed
+                self._abandon(session, "not ended")
             session.is_open = True
-        elif word in ("COMMIT", "END") and "CHAIN" not in text.upper():
+        elif (word in ("COMMIT", "END") and "CHAIN" not in text.upper()) or _TWO_PHASES.match(text):
             self._commit(session)
-        elif word in ("ROLLBACK", "ABORT") and " TO " not in f"{text.upper()} ":
-            self.counts["rolled back"] += session.is_open and not session.failed
-            self.counts["failed"] += session.failed
-            session.is_open, session.failed, session.done = False, False, []
+        elif word in ("SAVEPOINT", "RELEASE") or (word in ("ROLLBACK", "ABORT") and " TO " in f"{text.upper()} "):
+            self._savepoint(session, stmt)
+        elif word in ("ROLLBACK", "ABORT") and "CHAIN" not in text.upper():
+            if session.is_open:
+                self._abandon(session, "failed" if session.failed else "rolled back")
         elif word in ("COMMIT", "END", "ROLLBACK", "ABORT"):
-            if not session.failed:
-                raise InputError(f"{text[:40]} is not understood", where=f"line {stmt.line}", hint=_AGAIN)
+            raise InputError(f"{text[:40]} is not understood", where=f"line {stmt.line}", hint=_AGAIN)
         elif word in _ASIDE or _OF_SERVER.match(text) or _is_about_system(text):
             self.counts["left aside"] += 1
         elif _SCHEMA.match(text):
             self.schema.setdefault(_whole(stmt), stmt.line)
         else:
-            if len(session.done) == MOST_STATEMENTS:
+            if len(session.done) >= MOST_STATEMENTS:
                 raise InputError(f"a transaction of more than {MOST_STATEMENTS} statements", where=f"line {stmt.line}")
             session.done.append(stmt)
 
-    def _fail(self, session: _Session, gone: bool) -> None:
-        """The statement that was logged last has failed, and with it its transaction."""
-        if session.is_open and not gone:
-            ended = any(part.word in ("COMMIT", "END") for stmt in session.pending for part in _parts(stmt))
-            session.failed = True
-            session.pending = []
-            if ended:
-                self._commit(session)
+    def _savepoint(self, session: _Session, stmt: _Logged) -> None:
+        """Set, release or go back to a savepoint; what was written since is undone, what was read was read."""
+        self.counts["left aside"] += 1
+        found = _SAVEPOINT.match(stmt.text)
+        name = found[2].strip('"').lower() if found is not None else ""
+        if stmt.word == "SAVEPOINT":
+            session.savepoints.append((name, len(session.done)))
             return
-        self.counts["failed"] += bool(session.pending or session.done or session.is_open)
-        session.pending, session.done, session.is_open, session.failed = [], [], False, False
+        place = next((i for i, (known, _) in reversed([*enumerate(session.savepoints)]) if known == name), None)
+        if stmt.word == "RELEASE":
+            del session.savepoints[len(session.savepoints) if place is None else place :]
+            return
+        if place is None:
+            raise InputError(f"{stmt.text[:40]} is not understood", where=f"line {stmt.line}", hint=_AGAIN)
+        begin = session.savepoints[place][1]
+        del session.savepoints[place + 1 :]
+        session.done[begin:] = [read for done in session.done[begin:] for read in _undone(done)]
+        session.failed = session.rejected = False
+
+    def _lose(self, session: _Session) -> None:
+        """End a session whose connection is lost; its last statement was executed, as far as the log tells."""
+        self._settle(session)
+        if session.is_open:
+            self._abandon(session, "failed")
+
+    def _resolve(self, session: _Session, statement: str | None = None) -> None:
+        """Take an error as that of its statement: of the pending one, or of one that was not logged before."""
+        message, session.error = session.error, None
+        if message is None:
+            return
+        if session.succeeded or (statement is not None and statement.split() != session.raw.split()):
+            self._settle(session)
+        parts = [part for stmt in session.pending for part in _parts(stmt)]
+        session.pending = []
+        if not session.is_open:
+            self.counts["failed"] += bool(parts)
+            return
+        session.failed = True
+        session.rejected = session.rejected or _REJECTED.search(message) is not None
+        if session.savepoints:  # the transaction may go back to one and go on, and knows that this has failed
+            session.done += [read for part in parts if _WRITES.match(part.text) for read in _undone(part)]
+        if any(part.word in ("COMMIT", "END") for part in parts):
+            self._abandon(session, "failed")
 
     def _commit(self, session: _Session) -> None:
-        done, failed = session.done, session.failed
-        session.is_open, session.failed, session.done = False, False, []
-        if failed:
-            self.counts["failed"] += 1
-        elif done:
+        if session.failed:
+            self._abandon(session, "failed")
+        elif done := session.end():
+            self.counts["committed"] += 1
             self._keep(_folded(done) if self.fold else done)
 
+    def _abandon(self, session: _Session, how: str) -> None:
+        """End a transaction that did not commit: if it only read, it counts as committed."""
+        rejected = session.rejected
+        done = session.end()
+        if done and not rejected and all(stmt.only_reads for stmt in done):
+            self.counts["committed"] += 1
+            self.counts["only read"] += 1
+            self._keep(_folded(done) if self.fold else done)
+        else:
+            self.counts[how] += 1
+
     def _keep(self, done: Sequence[_Logged]) -> None:
-        self.counts["committed"] += 1
         key = tuple(stmt.shape.pieces for stmt in done)
         values = list(chain.from_iterable(stmt.shape.values for stmt in done))
         program = self.programs.get(key)
@@ -214,6 +305,33 @@ class _Reading:
 
 
 _AGAIN = "leave it out of the log, and write the transaction by hand: see docs/sql.md"
+
+
+def _undone(stmt: _Logged) -> list[_Logged]:
+    """Return what a statement has read, if its writes are undone: a query itself, of a change all of its tables."""
+    if stmt.only_reads or _WRITES.match(stmt.text) is None:
+        return [stmt]
+    names = [match[2] for match in _WRITES.finditer(stmt.text)]
+    names += [name for name in _SOURCE.findall(stmt.text) if not _OF_SYSTEM.match(name)]
+    tables = dict.fromkeys(name.replace('"', "").split(".")[-1] for name in names)
+    return [_Logged(stmt.line, Shape((f"SELECT * FROM {name}",), ())) for name in tables]  # noqa: S608 - not sent
+
+
+def _prepared(stmt: _Logged, text: str) -> _Logged:
+    """The statement that an EXECUTE of SQL runs, with its arguments."""
+    called = _EXECUTE.fullmatch(stmt.shape.pieces[0])
+    if called is None:
+        return stmt
+    given: dict[int, str | None] = {}
+    for number, part in enumerate(re.findall(r"(?:'(?:[^']|'')*+'|[^',])++", called[1] or ""), 1):
+        value = part.strip()
+        if value.upper() == "NULL":
+            given[number] = None
+        elif found := re.fullmatch(r"[+-]?[\d.]+|'(?:[^']|'')*+'", value):
+            given[number] = found[0][1:-1].replace("''", "'") if value[0] == "'" else value
+        else:
+            raise InputError(f"cannot read the argument {value[:40]!r}", where=f"line {stmt.line}", hint=_AGAIN)
+    return _filled(_Logged(stmt.line, Shape((text,), ())), given)
 
 
 def _filled(stmt: _Logged, given: dict[int, str | None]) -> _Logged:
@@ -233,6 +351,7 @@ def _parts(stmt: _Logged) -> Iterator[_Logged]:
         if place:
             values.append(next(left))
             pieces.append("")
+        piece = _CURSOR.sub("", piece) if place == 0 else piece
         first, *others = piece.split(";")
         pieces[-1] += first
         for other in others:
