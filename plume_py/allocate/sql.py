@@ -45,6 +45,7 @@ from plume_py.base.sql.names import resolve
 
 # The cell that says whether a row is there.
 ROW = "(row)"
+_WHOLE = re.compile(r"-?[1-9]\d*|0")
 _LITERAL = re.compile(r"-?\d+|'(?:[^']|'')*'")
 
 
@@ -112,7 +113,7 @@ def _doubtful(texts: set[str]) -> set[str]:
 
 def _loosely(text: str) -> str:
     letters = unicodedata.normalize("NFKD", text.strip("'").strip().casefold())
-    plain = "".join(c for c in letters if not unicodedata.combining(c))
+    plain = "".join(c for c in letters if c.isalnum())  # '{A0}' and 'a0' may be one UUID
     return plain.lstrip("0") or "0"
 
 
@@ -368,13 +369,21 @@ class _Translation:
         if not table.primary_key:
             return (EVERY,)
         fixed = dict(a.equal)
-        return tuple(self._value(fixed.get(column), a.table.lower()) for column in table.primary_key)
+        kinds = {column.name: column.type for column in table.columns}
+        return tuple(self._value(fixed.get(name), a.table.lower(), kinds[name]) for name in table.primary_key)
 
-    def _value(self, text: str | None, table: str) -> str:
+    def _value(self, text: str | None, table: str, kind: str) -> str:
+        """``kind`` is the type of the column: a text for a number may be converted, and a number for a text may mean
+        several rows, as 7 for '7' and '07' in MySQL."""
         if text is None:
             return EVERY
         if _LITERAL.fullmatch(text):
-            if text in self.whole.doubtful:
+            is_text = text[0] == "'"
+            if kind == "text" and not is_text:
+                return EVERY
+            if is_text and kind == "int" and _WHOLE.fullmatch(text[1:-1]):
+                text = text[1:-1]
+            elif text in self.whole.doubtful or is_text != (kind == "text"):
                 self.params[text] = None
             return text
         if text.startswith(f"{access.GENERATED} "):

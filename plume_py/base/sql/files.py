@@ -13,6 +13,7 @@ from typing import Any
 from plume_py.base.errors import InputError
 from plume_py.base.sql import procedures
 from plume_py.base.sql.blocks import Blocks
+from plume_py.base.sql.casts import without_casts
 from plume_py.base.sql.flow import ended
 from plume_py.base.sql.model import Assertion, Condition, File, Param, SqlTransaction
 from plume_py.base.sql.schema import Schema
@@ -120,6 +121,7 @@ def _statements(section: _Section) -> list[tuple[str, int]]:
     """The statements of a section with their lines, split at semicolons."""
     text, first = _body(section)
     text, _ = one_spelling(text, first, ())
+    text, _ = without_casts(text, first, ())
     found, current = [], list[Any]()
     for token in [*tokens(text, first), None]:
         if token is None or token.text == ";":
@@ -168,7 +170,7 @@ def _transaction(section: _Section, any_query: bool) -> SqlTransaction:
     text = wrapped.body if wrapped is not None else text
     text, names = one_spelling(text, first, tuple(param.name for param in listed))
     types = {param.name: param for param in listed}
-    params = tuple(types.get(name, Param(name, "int")) for name in names)
+    text, params = without_casts(text, first, [types.get(name, Param(name, "int")) for name in names])
     blocks = Blocks(text, first, any_query)
     body = ended(blocks.whole())
     colons = frozenset(found.lower() for found in _PLACEHOLDER.findall(text))

@@ -178,10 +178,11 @@ class End(Statement):
 
 @dataclass(frozen=True)
 class Param:
-    """An argument; ``type`` as of a column."""
+    """An argument; ``type`` as of a column, ``declared`` the type as written, in one spelling; empty without one."""
 
     name: str
     type: str
+    declared: str = ""
 
 
 @dataclass(frozen=True)

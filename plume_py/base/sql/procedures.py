@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from plume_py.base.sql.model import Param
 from plume_py.base.sql.schema import type_of
-from plume_py.base.sql.syntax import wrong
+from plume_py.base.sql.syntax import canonical_type, wrong
 
 _CREATE = r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:PROCEDURE|FUNCTION)\b"
 BEGINS = re.compile(_CREATE, re.IGNORECASE)
@@ -82,8 +82,9 @@ def arguments(text: str, line: int) -> tuple[Param, ...]:
         name = words[0].strip('`"') if words else ""
         if not name.isidentifier():
             raise wrong(f"{part.strip()!r:.60} is no argument", line, "write name or name TYPE")
-        kind = type_of(" ".join(words[1:]), line) if len(words) > 1 else "int"
-        found.append(Param(name.lower(), kind))
+        declared = " ".join(words[1:])
+        kind = type_of(declared, line) if declared else "int"
+        found.append(Param(name.lower(), kind, canonical_type(declared) if declared else ""))
     return tuple(found)
 
 

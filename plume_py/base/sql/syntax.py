@@ -146,6 +146,15 @@ def data_type(name: str, line: int) -> str:
         return str(engine().exp.DataType.build(name, dialect=DIALECT).this.name)
 
 
+def canonical_type(name: str) -> str:
+    """Return a type in one spelling, as INT for integer; as it is written if it is not known."""
+    try:
+        with parsing():
+            return str(engine().exp.DataType.build(name, dialect=DIALECT, udt=True).sql(dialect="").upper())
+    except InputError:
+        return " ".join(name.upper().split())
+
+
 def _checked(tree: Any, line: int) -> Any:
     """The tree, unless something in it is nested too deeply, as in 1 + 1 + 1 + … (looked at without recursion)."""
     level, depth = [tree], 0
