@@ -36,6 +36,9 @@ class Drawing:
 
 def open_workload(source: str, schema: str | None = None) -> Workload:
     """A built-in benchmark, a JSON file, or SQL with its schema."""
+    if source.lower() not in BENCHMARKS and not Path(source).exists():
+        hint = f"give a file, or an example: {', '.join(BENCHMARKS)}"
+        raise InputError("no such file, and no example of this name", hint=hint).in_source(source)
     if source.lower() in BENCHMARKS and not Path(source).exists():
         return Workload([], [], list(BENCHMARKS[source.lower()]), source)
     if Path(source).suffix.lower() == ".sql":
@@ -51,6 +54,14 @@ def open_log(path: str, schema: str | None = None) -> "tuple[Workload, LogFile]"
 
     programs, log = load_sql_log(path, schema)
     return Workload([], [], programs, path), log
+
+
+def of_sql(path: str, log: str | None, exclude: Sequence[str]) -> Workload:
+    """The transactions of a SQL file, or of a log with its tables, without some."""
+    from plume_py.allocate.sql import load_sql, load_sql_log
+
+    programs = load_sql(path) if log is None else load_sql_log(log, path)[0]
+    return Workload([], [], [program for program in programs if program.name not in exclude], path)
 
 
 def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -> tuple[Space, list[str], Workload]:
@@ -107,7 +118,7 @@ def _notes(programs: Sequence[Program]) -> list[str]:
     for program in programs:
         for note in program.notes:
             about.setdefault(note, []).append(program.name)
-    return [f"{', '.join(names)}: {note}" for note, names in about.items()]
+    return [note if note.startswith("schema: ") else f"{', '.join(names)}: {note}" for note, names in about.items()]
 
 
 def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mapping[str, float], limits: Limits) -> None:

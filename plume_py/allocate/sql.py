@@ -53,7 +53,8 @@ def load_sql(path: str, schema: str | None = None) -> list[Program]:
     """The programs of a file; the tables may be in another one."""
     file = load(path, any_query=True)
     if schema is not None:
-        file = replace(file, tables=(*load(schema).tables, *file.tables))
+        base = load(schema, functions=False)
+        file = replace(file, tables=(*base.tables, *file.tables), notes=(*base.notes, *file.notes))
     if not file.transactions:
         raise InputError(
             "no transactions", hint="begin each with a line `-- transaction: name(argument, …)`"
@@ -83,7 +84,9 @@ def programs(file: File) -> list[Program]:
     doubtful = _doubtful({text for a in found for _, text in a.equal})
     come, go = _come(found, file), _go(found, file)
     whole = _Whole(file, come, come | go, go, replaced, doubtful)
-    return [_Translation(whole, transaction).program() for transaction in file.transactions]
+    made = [_Translation(whole, transaction).program() for transaction in file.transactions]
+    # what was ignored in the schema is a note on every program
+    return [replace(program, notes=(*program.notes, *(f"schema: {note}" for note in file.notes))) for program in made]
 
 
 def _come(accesses: Sequence[access.TableAccess], file: File) -> set[str]:

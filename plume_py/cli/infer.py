@@ -8,6 +8,7 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
+from plume_py.base.text import nearest, one_line
 from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
 from plume_py.cli.workload_options import log_option, log_text
 
@@ -23,6 +24,7 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 @click.argument("app", metavar="APP")
 @click.option("--store", type=click.Choice(STORES), help="Whose levels [default: postgresql, or those of --run].")
 @click.option("--txn", "names", metavar="NAME", multiple=True, help="Only this transaction. Repeatable.")
+@click.option("--exclude", metavar="NAME", multiple=True, help="Leave out this transaction. Repeatable.")
 @click.option(
     "--rows",
     type=click.IntRange(1, 12),
@@ -66,6 +68,7 @@ def command(
     clients: int,
     partners: bool,
     log: str | None,
+    exclude: tuple[str, ...],
     **params: Any,
 ) -> None:
     """Find the weakest isolation level of each transaction of APP that keeps its invariant.
@@ -92,12 +95,13 @@ def command(
     params["limits"] = Limits(params["timeout"])
     with params["limits"].enforced():
         program, programs = _program(app, log, style == "text")
+        program = _without(program, exclude)
         require_dialect(program, params["store"])
         result = _infer(program, **params)
         together = _together(result, partners, params)
     extra: dict[str, Any] = {}
     if style == "text":
-        from plume_py.infer.report import text, together_text
+        from plume_py.infer.report import serializable_text, text, together_text
         from plume_py.infer.together import mixes_serializable
 
         if programs:
@@ -105,6 +109,10 @@ def command(
         click.echo(text(result, examples=not brief))
         if together is not None and (partners or together.raised or mixes_serializable(result)):
             click.echo(together_text(result, together, not brief))
+        if not params["serializability"]:
+            needed = _serializable(app, log, exclude, params["store"], params["limits"])
+            for line in serializable_text(result, needed):
+                click.echo(line)
     if folder:
         _draw(result, folder, formats)
     code = _exit_code(result)
@@ -128,6 +136,38 @@ def _program(app: str, log: str | None, numbered: bool) -> tuple[Any, str]:
         return load(app), ""
     program, found = load_with_log(app, log)
     return program, log_text(found) if numbered else "\n".join(found.listing)
+
+
+def _without(program: Any, exclude: tuple[str, ...]) -> Any:
+    """The program without the transactions that --exclude names."""
+    known = [txn.name for txn in program.transactions]
+    for name in exclude:
+        if name not in known:
+            raise IsocheckError(
+                one_line(f"--exclude: {program.name} has no transaction {name}; {nearest(name, known)}")
+            )
+    if exclude and {*known} <= {*exclude}:
+        raise IsocheckError("--exclude leaves out every transaction; keep one")
+    return replace(program, transactions=tuple(txn for txn in program.transactions if txn.name not in exclude))
+
+
+def _serializable(
+    app: str, log: str | None, exclude: tuple[str, ...], store: str, limits: Any
+) -> dict[str, str] | None:
+    """The levels that keep serializability, of statements in SQL; None if they are not known."""
+    from plume_py.allocate.driver import answer_allocation, of_sql
+    from plume_py.infer.language.load import BUILT_IN
+
+    if app in BUILT_IN or app.endswith(".py"):
+        return None
+    catalogue = store if store in ("postgresql", "mysql") else "mixiso"
+    try:
+        workload = of_sql(app, log, exclude)
+        answer = answer_allocation(workload, catalogue=catalogue, explain=False, limits=limits)
+    except IsocheckError:
+        return None
+    spelled = answer.catalogue.levels
+    return {name: spelled.get(level, level) for name, level in zip(answer.space.groups, answer.levels, strict=True)}
 
 
 def _store(store: str | None, server: str | None) -> str:

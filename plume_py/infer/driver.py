@@ -81,6 +81,13 @@ class InferenceResult:
     others: list[TransactionVerdict] = field(default_factory=list)  # not asked for, but partners of those that were
     proves: bool = False  # was a proof asked for?
     settled: dict[str, LevelAnswer] = field(default_factory=dict)  # with partners at their own levels (``together``)
+    alone: tuple[str, ...] = ()  # transactions that violate the invariant when they run alone
+
+    @property
+    def judged(self) -> ir.Application:
+        """The program without the transactions that violate the invariant alone."""
+        kept = tuple(txn for txn in self.program.transactions if txn.name not in self.alone)
+        return replace(self.program, transactions=kept)
 
     def headline(self, txn: TransactionVerdict) -> LevelAnswer | None:
         """The answer to act on."""
@@ -114,7 +121,8 @@ def infer(
 ) -> InferenceResult:
     """The weakest level of each transaction (of those named, or of all).
 
-    ``with_others``: those that were not named are looked at, too, since they are partners of the others.
+    ``with_others``: those that were not named are also looked at, since they are partners of the others. A transaction
+    that violates the invariant alone is no partner: it would make each of the others look unsafe at every level.
     """
     engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
     if (engine == "z3" or options.prove) and not has_solver():
@@ -122,21 +130,38 @@ def infer(
     begin = monotonic()
     rows = options.rows or (rows_for(program) if engine == "z3" else EXPLORED)
     options = replace(options, rows=rows)
-    search = SymbolicSearch(program, options) if engine == "z3" else _Explicit(program, options)
-    found = []
+    alone = _violations_alone(_search(engine, program, options), program, store, options)
+    result = InferenceResult(program, store, [], rows, options.steps, engine, proves=options.prove, alone=tuple(alone))
+    judged = result.judged
+    search = _search(engine, judged, options) if alone else _search(engine, program, options)
     for txn in program.transactions:
-        if names and txn.name not in names and not with_others:
+        is_asked = not names or txn.name in names
+        if not is_asked and not with_others:
             continue
         verdicts = []
         for level in store.levels:
             progress(f"{txn.name} at {level.name}")
-            verdicts.append(_verdict(search, program, txn.name, level, options))
-        found.append(TransactionVerdict(txn.name, verdicts))
-    asked = [txn for txn in found if not names or txn.name in names]
-    others = [txn for txn in found if txn not in asked]
-    return InferenceResult(
-        program, store, asked, rows, options.steps, engine, monotonic() - begin, others, options.prove
-    )
+            if txn.name in alone:
+                verdicts.append(LevelAnswer(level, VIOLATED, alone[txn.name].examples))
+            else:
+                verdicts.append(_verdict(search, judged, txn.name, level, options))
+        (result.transactions if is_asked else result.others).append(TransactionVerdict(txn.name, verdicts))
+    result.seconds = monotonic() - begin
+    return result
+
+
+def _search(engine: str, program: ir.Application, options: InferOptions) -> "SymbolicSearch | _Explicit":
+    return SymbolicSearch(program, options) if engine == "z3" else _Explicit(program, options)
+
+
+def _violations_alone(
+    search: "SymbolicSearch | _Explicit", program: ir.Application, store: StoreModel, options: InferOptions
+) -> dict[str, LevelAnswer]:
+    """Return the transactions that violate the invariant when they run alone, with examples."""
+    serial = next((level for level in store.levels if level.is_serial), ALONE)
+    unproved = replace(options, prove=False)
+    answers = {txn.name: _verdict(search, program, txn.name, serial, unproved) for txn in program.transactions}
+    return {name: verdict for name, verdict in answers.items() if verdict.answer == VIOLATED}
 
 
 def _verdict(

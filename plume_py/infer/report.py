@@ -38,10 +38,18 @@ def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[st
         names = ", ".join(clause.name for clause in result.program.enforced)
         yield from wrapped("  the database itself enforces: ", display(names, 400), "    ")
     width = max((len(display(txn.name)) for txn in result.transactions), default=0)
-    for txn in result.transactions:
+    for note in result.program.notes:
+        yield from wrapped("  note: ", display(note, 400), "        ", 100)
+    # what the invariant is violated by anyway comes first: the answers for the others do not include it
+    transactions = sorted(result.transactions, key=lambda txn: txn.name not in result.alone)
+    for number, txn in enumerate(transactions):
+        if number and txn.name not in result.alone and transactions[number - 1].name in result.alone:
+            yield from _about_alone(result)
         yield from _summary(result, txn, width, style)
+    if transactions and transactions[-1].name in result.alone:
+        yield from _about_alone(result)
     if examples:
-        for txn in result.transactions:
+        for txn in transactions:
             # What breaks alone breaks in the same way at every level.
             alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.examples]
             for verdict in alone or txn.levels:
@@ -58,7 +66,13 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
     name = f"  {display(txn.name):<{width}}  "
     if weakest is None:
         none = "no level keeps the invariant" if _always_violated(txn) else "undecided"
+        if txn.name in result.alone:
+            none += (
+                f": it violates {', '.join(display(clause) for clause in txn.levels[-1].examples)} when it runs alone"
+            )
         yield name + style(none, fg="red", bold=True)
+        if txn.name in result.alone:
+            return
     else:
         said = result.store.says.get(weakest.level.name, weakest.level.name)
         label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
@@ -75,6 +89,35 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
         else:
             colon = ":" if verdict.answer == UNDECIDED else ""
             yield from wrapped(f"{lead}{answer}{colon}", f" {detail}" if detail else "", " " * (width + 12), 100)
+
+
+def _about_alone(result: InferenceResult) -> Iterator[str]:
+    """What to do about transactions that violate the invariant alone."""
+    several = len(result.alone) > 1
+    yield from wrapped(
+        "  note: ",
+        f"no isolation level helps {'these transactions' if several else 'this transaction'}. If callers never pass"
+        " such arguments, state what they promise: `-- assume: CONDITION` below `-- transaction: NAME(…)`. If a transaction"
+        " only fills the tables, leave it out with --exclude NAME. The other transactions are judged without"
+        f" {'them' if several else 'it'}, so run this again afterwards.",
+        "        ",
+        100,
+    )
+
+
+def serializable_text(result: InferenceResult, levels: dict[str, str] | None) -> list[str]:
+    """Say that the levels are for the invariant only; ``levels`` is what serializability needs, if that is known."""
+    found = {txn.name: result.headline(txn) for txn in (*result.transactions, *result.others)}
+    weaker = [name for name, verdict in found.items() if verdict is not None and not verdict.level.is_serial]
+    if not weaker:
+        return []
+    said = "These levels keep the invariant and nothing else: runs may still differ from every serial run. "
+    if levels is None:
+        said += "For levels that keep serializability, use --serializability."
+    else:
+        listed = ", ".join(f"{display(name)} {result.store.says.get(level, level)}" for name, level in levels.items())
+        said += f"For serializability, `isocheck allocate` finds {listed}."
+    return ["", *wrapped("", said, "  ", 100)]
 
 
 def _standing(result: InferenceResult, txn: TransactionVerdict, headline: LevelAnswer) -> str:
@@ -204,6 +247,7 @@ def data(result: InferenceResult) -> dict[str, Any]:
         "invariant": [clause.name for clause in result.program.invariant],
         "enforced": [clause.name for clause in result.program.enforced],
         "engine": result.engine,
+        "alone": list(result.alone),
         "bounds": {"rows": result.rows, "steps": result.steps},
         "transactions": [_transaction_data(result, txn) for txn in result.transactions],
         "seconds": round(result.seconds, 3),

@@ -101,7 +101,7 @@ def _settled(
     if found.level == level:
         return by_itself if by_itself.answer == PROVED else found
     try:
-        return proved(found, result.program, name, options)
+        return proved(found, result.judged, name, options)
     except LimitError:
         return found
 
@@ -131,5 +131,5 @@ def _with_partners(
 ) -> dict[str, LevelAnswer]:
     all_serial = all(level.is_serial for level in levels.values())
     mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
-    search = SymbolicSearch(result.program, options, mixed)
+    search = SymbolicSearch(result.judged, options, mixed)
     return {name: search.verdict(name, level) for name, level in mixed.items()}

@@ -96,6 +96,7 @@ class _Accesses:
         if table is None:
             hint = "give its CREATE TABLE, here or with --schema"
             raise wrong(f"no table {name:.60}", self.line, hint)
+        require_seen(table, self.line, writes=False)
         return table
 
     # -- reading --
@@ -165,6 +166,7 @@ class _Accesses:
 
     def change(self, stmt: Change) -> Iterator[TableAccess]:
         """INSERT, UPDATE, DELETE."""
+        require_seen(self.table(stmt.table), self.line, writes=True)
         if isinstance(stmt, Insert):
             yield from self.insert(stmt)
         elif isinstance(stmt, Update):
@@ -246,6 +248,7 @@ class _Accesses:
             for key in child.foreign_keys:
                 if key.table != table.name or event not in key.cascades or child.name in seen:
                     continue
+                require_seen(child, self.line, writes=True)
                 deletes = event == "ON DELETE" and "ON DELETE CASCADE" in key.cascades
                 columns = child.names if deletes else key.columns
                 kind = DELETE if deletes else UPDATE
@@ -333,6 +336,14 @@ class _Accesses:
         if not unknown and len(row) != len(names):
             hint = f"the columns are {', '.join(names)}"
             raise wrong(f"INSERT has {len(row)} values for {len(names)} columns", self.line, hint)  # noqa: S608 - no SQL
+
+
+def require_seen(table: SqlTable, line: int, writes: bool) -> None:
+    """An error if an access starts something that reads and writes beside the transaction."""
+    unseen = table.unseen
+    if unseen is not None and (writes or unseen.of_reads):
+        said = f"{unseen.what} on {table.name} (line {unseen.line} of the schema) is not supported"
+        raise wrong(said, line, "leave it out, and write what it does into the transaction")
 
 
 def _tables(origin: Any) -> list[Any]:

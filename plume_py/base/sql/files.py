@@ -14,6 +14,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.sql import procedures
 from plume_py.base.sql.blocks import Blocks
 from plume_py.base.sql.casts import without_casts
+from plume_py.base.sql.dumps import undumped
 from plume_py.base.sql.flow import ended
 from plume_py.base.sql.model import Assertion, Condition, File, Param, SqlTransaction
 from plume_py.base.sql.schema import Schema
@@ -30,8 +31,11 @@ _PLACEHOLDER = re.compile(r":([A-Za-z_]\w*)")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*(?::(?!=)\s*(.*))?$", re.DOTALL)
 
 
-def load(path: str, any_query: bool = False) -> File:
-    """Read a file; ``any_query`` lets through what only an analysis of conflicts can use (see statements.select)."""
+def load(path: str, any_query: bool = False, functions: bool = True) -> File:
+    """Read a file; ``any_query`` lets through what only an analysis of conflicts can use (see statements.select).
+
+    ``functions``: the functions and procedures that the file creates are transactions; those of a dump are not.
+    """
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -39,7 +43,7 @@ def load(path: str, any_query: bool = False) -> File:
     if len(data) > MAX_BYTES:
         raise InputError(f"larger than {MAX_BYTES} bytes, which no program is").in_source(path)
     try:
-        return parse(data.decode("utf-8-sig"), Path(path).stem, any_query)
+        return parse(data.decode("utf-8-sig"), Path(path).stem, any_query, functions)
     except UnicodeDecodeError:
         raise InputError("not a text file in UTF-8").in_source(path) from None
     except InputError as error:
@@ -57,9 +61,9 @@ class _Section:
     assume: list[tuple[int, str]] = field(default_factory=list)
 
 
-def parse(text: str, name: str = "app", any_query: bool = False) -> File:
+def parse(text: str, name: str = "app", any_query: bool = False, functions: bool = True) -> File:
     """The content of a file."""
-    sections = _sections(own_delimiters(text))
+    sections = _sections(own_delimiters(undumped(text, functions)))
     schema, rows = Schema(), []
     for section in sections:
         for part, line in _statements(section) if section.kind == "schema" else ():
@@ -76,7 +80,8 @@ def parse(text: str, name: str = "app", any_query: bool = False) -> File:
         ("invariant", [(a.name, a.condition.line) for a in invariants]),
     ):
         _distinct(what, names)
-    return File(name, tuple(tables), tuple(transactions), tuple(invariants), tuple(rows))
+    parts = tuple(tables), tuple(transactions), tuple(invariants), tuple(rows)
+    return File(name, *parts, schema.notes(), frozenset(schema.enums))
 
 
 def _distinct(what: str, names: list[tuple[str, int]]) -> None:

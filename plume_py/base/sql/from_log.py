@@ -44,7 +44,7 @@ def load_log(path: str, schema: str | None, any_query: bool = False, fold: bool 
         raise InputError(f"programs of more than {MAX_BYTES} bytes", hint="take a part of the log").in_source(path)
     with _in_log(path, places):
         file = parse(text, Path(path).stem, any_query)
-    base = load(schema, any_query) if schema is not None else _tables(log, path)
+    base = load(schema, any_query, functions=False) if schema is not None else _tables(log, path)
     both = replace(base, transactions=(*base.transactions, *file.transactions), name=file.name)
     return LogFile(both, path, tuple(line for _, line in written[:-1]), _summary(log, schema), places)
 

@@ -22,6 +22,8 @@ _PART = re.compile(
 _KEPT_AFTER = re.compile(
     r"\b(?:LIMIT|OFFSET|FIRST|NEXT|INTERVAL|BY|SELECT|DATE|TIMESTAMP|TIMESTAMPTZ|TIME)\s*+$", re.IGNORECASE
 )
+# A minus that belongs to the number after it, as psycopg 2 writes negative values.
+_SIGN = re.compile(r"(?:[=<>(,+*/-]|\b(?:AND|OR|NOT|WHERE|THEN|ELSE|WHEN|BETWEEN|RETURN))\s*+(-\s*+)$", re.IGNORECASE)
 _GIVEN = re.compile(r"\$(\d{1,5}) = (NULL|'(?:[^']|'')*+')(?:, |$)")
 _WHOLE = re.compile(r"-?\d{1,30}")
 _DECIMAL = re.compile(r"-?\d{1,30}\.\d{1,30}")
@@ -62,6 +64,8 @@ def shape(text: str, given: dict[int, str | None]) -> Shape:
         elif value is None or (kind != "parameter" and _KEPT_AFTER.search(pieces[-1])):
             pieces[-1] += "NULL" if kind == "parameter" else written
         else:
+            if kind == "number" and (sign := _SIGN.search(pieces[-1])):
+                pieces[-1], value = pieces[-1][: sign.start(1)], f"-{value}"
             values.append(value)
             pieces.append("")
     pieces[-1] += text[at:]

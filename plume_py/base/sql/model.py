@@ -38,6 +38,15 @@ class ForeignKey:
 
 
 @dataclass(frozen=True)
+class Unseen:
+    """A trigger, a rule or a policy: it reads and writes beside the statements of a transaction."""
+
+    what: str
+    line: int
+    of_reads: bool  # reads of the table start it, not only writes
+
+
+@dataclass(frozen=True)
 class SqlTable:
     """CREATE TABLE."""
 
@@ -48,6 +57,7 @@ class SqlTable:
     foreign_keys: tuple[ForeignKey, ...]
     checks: tuple[Condition, ...]
     line: int
+    unseen: "Unseen | None" = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -215,6 +225,8 @@ class File:
     transactions: tuple[SqlTransaction, ...]
     invariants: tuple[Assertion, ...]
     rows: tuple[Insert, ...] = ()  # INSERT statements beside the tables: what the database holds at first
+    notes: tuple[str, ...] = ()  # what was ignored in the schema
+    enums: frozenset[str] = frozenset()  # types whose values are a list of texts
 
     def table(self, name: str) -> SqlTable | None:
         """The table of this name, in any case."""

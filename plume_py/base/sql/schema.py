@@ -1,12 +1,13 @@
 """Tables: columns, primary key, foreign keys, UNIQUE and CHECK; by CREATE TABLE, ALTER TABLE and CREATE INDEX."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable
-from plume_py.base.sql.syntax import data_type, engine, statement, wrong
+from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable, Unseen
+from plume_py.base.sql.syntax import condition, data_type, engine, statement, wrong
 from plume_py.base.text import nearest
 
 _NUMBERS = re.compile(
@@ -14,14 +15,50 @@ _NUMBERS = re.compile(
 )
 _TIMES = re.compile(r"DATE\w*|TIME\w*|TIMESTAMP\w*|INTERVAL|SMALLDATETIME")
 _SERIAL = re.compile(r"(BIG|SMALL)?SERIAL")
+_NAME = r'(?:[\w]+\.|"[^"]+"\.|`[^`]+`\.)*["`]?([\w]+)["`]?'
 # Statements beside the tables that say nothing about rows.
 _NO_ROWS = re.compile(
-    r"DROP\s|SET\s|USE\s|COMMENT\s|GRANT\s|REVOKE\s|ANALYZE\b|VACUUM\b|(UN)?LOCK\s+TABLES?\b|\\|BEGIN\b|COMMIT\b|"
-    r"START\s+TRANSACTION|SELECT\s+(pg_catalog\.)?(setval|set_config)\s*\(|"
-    r"(CREATE|ALTER)\s+(OR\s+REPLACE\s+)?(TEMP(ORARY)?\s+)?(SEQUENCE|EXTENSION|DATABASE|SCHEMA|TYPE|DOMAIN|ROLE|USER|COLLATION)\b|"
-    r"ALTER\s+(INDEX|SEQUENCE|DATABASE|SCHEMA|TYPE)\b",
+    r"DROP\s|SET\s|USE\s|COMMENT\s|GRANT\s|REVOKE\s|ANALYZE\b|VACUUM\b|(UN)?LOCK\s+TABLES?\b|BEGIN\b|COMMIT\b|"
+    r"START\s+TRANSACTION|SELECT\s+(pg_catalog\.)?(setval|set_config)\s*\(|SECURITY\s+LABEL\b|REFRESH\s|DO\s+NOTHING\b|"
+    r"(CREATE|ALTER)\s+(OR\s+REPLACE\s+)?((TEMP(ORARY)?|UNLOGGED|TRUSTED|PROCEDURAL|DEFINER\s*=\s*\S+)\s+)*"
+    r"(SEQUENCE|EXTENSION|DATABASE|SCHEMA|TYPE|DOMAIN|ROLE|USER|COLLATION|STATISTICS|LANGUAGE|PUBLICATION|SUBSCRIPTION|"
+    r"SERVER|FOREIGN\s+DATA\s+WRAPPER|TEXT\s+SEARCH|ACCESS\s+METHOD|EVENT)\b|"
+    r"ALTER\s+(INDEX|SEQUENCE|DATABASE|SCHEMA|TYPE|DEFAULT\s+PRIVILEGES|VIEW|MATERIALIZED\s+VIEW|FUNCTION|PROCEDURE|"
+    r"AGGREGATE|OPERATOR|TRIGGER|POLICY|EVENT\s+TRIGGER|LARGE\s+OBJECT)\b|CREATE\s+INDEX\b",
     re.IGNORECASE,
 )
+_ENUM = re.compile(rf"CREATE\s+TYPE\s+{_NAME}\s+AS\s+ENUM\b", re.IGNORECASE)
+_VIEW = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:(?:ALGORITHM|DEFINER)\s*=\s*\S+\s+|SQL\s+SECURITY\s+\w+\s+|MATERIALIZED\s+|RECURSIVE\s+)*"
+    rf"VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}|CREATE\s+(?:OR\s+REPLACE\s+)?RULE\s+\"_RETURN\"\s.*?\bTO\s+{_NAME}",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNSEEN = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:CONSTRAINT\s+)?(TRIGGER|RULE|POLICY)\s+(\S+)"
+    rf".*?\s(?:ON|TO)\s+(?:ONLY\s+)?{_NAME}(?=[^\w.]|$)",
+    re.IGNORECASE | re.DOTALL,
+)
+_RULE = re.compile(rf"CREATE\s+(?:OR\s+REPLACE\s+)?RULE\s+(\S+)\s+AS\s+ON\s+(\w+)\s+TO\s+{_NAME}", re.IGNORECASE)
+_ALTER = re.compile(rf"ALTER\s+TABLE\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?{_NAME}\s+(.*)", re.IGNORECASE | re.DOTALL)
+# Changes of a table that say nothing about its rows.
+_SAME_ROWS = re.compile(
+    r"OWNER\s|SET\s|RESET\s|CLUSTER\s|REPLICA\s|(ENABLE|DISABLE|FORCE|NO\s+FORCE)\s|VALIDATE\s|"
+    r"(ENGINE|AUTO_INCREMENT|COMMENT)\b|(DEFAULT\s+)?(CHARSET|CHARACTER\s+SET)\b|CONVERT\s+TO\b|ADD\s+(KEY|INDEX)\b[^,]*\Z|"
+    r"ALTER\s+(COLUMN\s+)?\S+\s+(SET\s+(STATISTICS|STORAGE|COMPRESSION|\()|RESET\b)|ADD\s+CONSTRAINT\s+\S+\s+EXCLUDE\b",
+    re.IGNORECASE,
+)
+_OF_COLUMN = re.compile(
+    r"ALTER\s+(?:COLUMN\s+)?[\"`]?(\w+)[\"`]?\s+(SET\s+DEFAULT\s+(.*)|DROP\s+DEFAULT|(?:SET|DROP)\s+NOT\s+NULL|"
+    r"ADD\s+GENERATED\b.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+_MODIFY = re.compile(r"MODIFY\s+(?:COLUMN\s+)?[\"`]?(\w+)[\"`]?\s[^,]*\bAUTO_INCREMENT\b[^,]*", re.IGNORECASE)
+_PARTITIONED = re.compile(r"\)\s*PARTITION\s+BY\s+(LINEAR\s+)?(RANGE|LIST|HASH|KEY)\b.*", re.IGNORECASE | re.DOTALL)
+_PARTITION = re.compile(rf"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+{_NAME}\s+PARTITION\s+OF\s+{_NAME}", re.IGNORECASE)
+_ATTACH = re.compile(rf"ATTACH\s+PARTITION\s+{_NAME}", re.IGNORECASE)
+_KIND = re.compile(r"(?:(?:CREATE|ALTER)\s+(?:DEFAULT\s+)?)?\w+", re.IGNORECASE)
+# Types that the parser does not know; of either only equality is known.
+_BITS = re.compile(r"\bbit\s+varying\b(?:\s*\(\d+\))?|(?<!')\"char\"", re.IGNORECASE)
 _MYSQL = re.compile(
     r"\bAUTO_INCREMENT\b|\bENGINE\s*=|[,(]\s*(UNIQUE\s+|FULLTEXT\s+|SPATIAL\s+)?(KEY|INDEX)\b|\bUNSIGNED\b|\bENUM\s*\(",
     re.IGNORECASE,
@@ -45,23 +82,47 @@ class Schema:
 
     def __init__(self) -> None:
         self.made: dict[str, _Making] = {}
+        self.parts: dict[str, str] = {}  # partition -> its table
+        self.unseen: list[tuple[str, Unseen]] = []
+        self.enums: set[str] = set()
+        self.ignored: Counter[str] = Counter()
+        self.told: list[str] = []
 
     def tables(self) -> list[SqlTable]:
         """What there is now."""
-        return [made.table() for made in self.made.values()]
+        for part, whole in self.parts.items():
+            self.known(whole, 1)
+            self.told.append(f"the partition {part} is read as a part of {whole}")
+        unseen = {self.parts.get(name, name): item for name, item in sorted(self.unseen, key=lambda u: u[1].of_reads)}
+        self.told += [f"{item.what} matters only where {name} is accessed" for name, item in unseen.items()]
+        return [
+            replace(made.table(), unseen=unseen.get(name)) for name, made in self.made.items() if name not in self.parts
+        ]
+
+    def notes(self) -> tuple[str, ...]:
+        """What was ignored."""
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in sorted(self.ignored.items()))
+        made = [note for table in self.made.values() for note in table.told]
+        return (*([f"statements that do not change rows are ignored: {kinds}"] if kinds else []), *self.told, *made)
 
     def take(self, text: str, line: int) -> None:
         """CREATE TABLE, ALTER TABLE, CREATE INDEX, or a statement that says nothing about rows."""
         exp = engine().exp
-        if _NO_ROWS.match(text):
-            if text[:4].upper() == "DROP" and any(word.strip('";,').lower() in self.made for word in text.split()):
-                raise wrong("DROP of a table that was created above", line, "leave out both")
+        if self.is_beside(text, line):
             return
+        text = _BITS.sub("text", _PARTITIONED.sub(")", text))
+        text = (
+            re.sub(r"(\sON\s+)ONLY\b", r"\1", text, count=1, flags=re.IGNORECASE) if "INDEX" in text.upper() else text
+        )
         tree = statement(text, line, mysql_first=_MYSQL.search(text) is not None)
         if isinstance(tree, exp.Create) and tree.args.get("kind") == "TABLE" and isinstance(tree.this, exp.Schema):
             name = tree.this.this.name.lower()
             if name in self.made:
                 raise wrong(f"a second table {name}; the first is in line {self.made[name].line}", line)
+            if tree.find(exp.InheritsProperty):
+                raise wrong(
+                    "INHERITS is not supported", line, "a query of the parent also reads the rows of this table"
+                )
             self.made[name] = made = _Making(name, line)
             for item in tree.this.expressions:
                 made.item(item)
@@ -73,13 +134,58 @@ class Schema:
                 made.alter(action, line)
         else:
             hint = "give the tables, and leave out what is not read or written by the transactions"
-            if isinstance(tree, exp.Create) and tree.args.get("kind") in ("TRIGGER", "VIEW", "RULE"):
-                hint = "write what it does into the transactions"
             what = " ".join(text.split()[:2]).upper()
             said = (
                 f"only CREATE TABLE with a list of columns, ALTER TABLE and CREATE INDEX are supported, not {what:.60}"
             )
             raise wrong(said, line, hint)
+
+    def is_beside(self, text: str, line: int) -> bool:
+        """Is it a statement that makes no table? What it does to one is noted."""
+        if view := _VIEW.match(text):
+            self.told.append(f"the view {view[1] or view[2]} is ignored; a transaction cannot use it")
+        elif rule := _RULE.match(text):
+            of_reads = rule[2].upper() == "SELECT"
+            self.unseen.append((rule[3].lower(), Unseen(f"the rule {rule[1]:.60}", line, of_reads)))
+        elif hidden := _UNSEEN.match(text):
+            kind = hidden[1].lower()
+            item = Unseen(f"the {kind} {hidden[2].strip('`'):.60}", line, kind == "policy")
+            self.unseen.append((hidden[3].lower(), item))
+        elif part := _PARTITION.match(text):
+            self.parts[part[1].lower()] = part[2].lower()
+        elif altered := _ALTER.match(text):
+            return self.alter(altered[1].lower(), altered[2], line)
+        elif _NO_ROWS.match(text):
+            if text[:4].upper() == "DROP" and any(word.strip('";,').lower() in self.made for word in text.split()):
+                raise wrong("DROP of a table that was created above", line, "leave out both")
+            if made := _ENUM.match(text):
+                self.enums.add(made[1].lower())
+            self.ignore(text)
+        else:
+            return False
+        return True
+
+    def ignore(self, text: str) -> None:
+        """Count a statement, by its first words."""
+        kind = _KIND.match(text)
+        self.ignored[" ".join(kind[0].upper().split()) if kind is not None else "others"] += 1
+
+    def alter(self, name: str, action: str, line: int) -> bool:
+        """ALTER TABLE in forms that dumps have; False for those that the parser reads."""
+        if attached := _ATTACH.match(action):
+            self.parts[attached[1].lower()] = name
+        elif _SAME_ROWS.match(action) and not re.search(r",\s*(ADD|ALTER|DROP|MODIFY)\s", action, re.IGNORECASE):
+            if " EXCLUDE " in f" {action.upper()} ":
+                self.told.append(f"an EXCLUDE constraint of {name} is ignored: the answer does not count on it")
+            self.ignored["ALTER TABLE"] += 1
+        elif of_column := _OF_COLUMN.fullmatch(action):
+            if name not in self.parts:
+                self.known(name, line).change(of_column[1].lower(), of_column[2], of_column[3], line)
+        elif modified := _MODIFY.match(action):
+            self.known(name, line).change(modified[1].lower(), "ADD GENERATED", None, line)
+        else:
+            return name in self.parts and name not in self.made
+        return True
 
     def known(self, name: str, line: int) -> "_Making":
         """A table that was created."""
@@ -107,6 +213,25 @@ class _Making:
         self.unique: list[tuple[str, ...]] = []
         self.foreign: list[ForeignKey] = []
         self.checks: list[Condition] = []
+        self.told: list[str] = []
+
+    def change(self, name: str, action: str, default: str | None, line: int) -> None:
+        """SET DEFAULT, NOT NULL and GENERATED of a column."""
+        place = next((i for i, column in enumerate(self.columns) if column.name == name), None)
+        if place is None:
+            raise wrong(f"{self.name} has no column {name:.60}", line, nearest(name, [c.name for c in self.columns]))
+        column, first = self.columns[place], action.upper()
+        if default is not None:
+            tree = condition(default, line)
+            generated = tree.find(engine().exp.Anonymous, engine().exp.NextValueFor) is not None
+            column = replace(column, generated=generated, default=None if generated else tree)
+        elif first.startswith("ADD GENERATED"):
+            column = replace(column, generated=True, nullable=False)
+        elif first.startswith("DROP DEFAULT"):
+            column = replace(column, generated=False, default=None)
+        else:
+            column = replace(column, nullable=first.startswith("DROP"))
+        self.columns[place] = column
 
     def table(self) -> SqlTable:
         """The table."""
@@ -151,6 +276,11 @@ class _Making:
             if node.kind is None:
                 raise wrong(f"the column {node.name} has no type", line)
             kinds = [constraint.kind for constraint in node.args.get("constraints") or ()]
+            if any(isinstance(kind, exp.ComputedColumnConstraint) for kind in kinds):
+                self.told.append(
+                    f"the computed column {node.name} of {self.name} is ignored; a transaction cannot name it"
+                )
+                return
             self.columns.append(_column(node, kinds, line))
             for kind in kinds:
                 self.constraint(kind, (node.name.lower(),))
@@ -176,7 +306,7 @@ class _Making:
         elif isinstance(node, exp.CheckColumnConstraint):
             self.checks.append(Condition(node.this, node.this.sql(dialect="postgres", comments=False), line))
         elif isinstance(node, exp.ExcludeColumnConstraint):
-            raise wrong("EXCLUDE is not supported", line, "leave it out: then the answer does not count on it")
+            self.told.append(f"an EXCLUDE constraint of {self.name} is ignored: the answer does not count on it")
         elif not isinstance(node, _harmless()):
             said = node.sql(dialect="postgres")
             raise wrong(f"this constraint is not supported: {said:.60}", line, "leave it out if it does not matter")
@@ -191,8 +321,6 @@ def _column(node: Any, kinds: list[Any], line: int) -> SqlColumn:
     if default is not None and default.find(exp.Anonymous) is not None:  # nextval('…')
         generated, default = True, None
     filled = any(isinstance(part, exp.NotNullColumnConstraint) and not part.args.get("allow_null") for part in kinds)
-    if any(isinstance(part, exp.ComputedColumnConstraint) for part in kinds):
-        raise wrong(f"the column {node.name} is computed", line, "leave it out, and write what it is computed from")
     touched = any(isinstance(part, exp.OnUpdateColumnConstraint) for part in kinds)
     return SqlColumn(node.name.lower(), _known(kind), line, not filled and not generated, generated, default, touched)
 

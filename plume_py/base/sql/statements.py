@@ -9,6 +9,8 @@ from plume_py.base.sql.syntax import condition, engine, statement, wrong
 # Parts of statements that would be lost.
 _UNREAD = {"limit": "LIMIT", "order": "ORDER BY", "exists": "WHERE EXISTS", "partition": "PARTITION"}
 _UNREAD |= {"overwrite": "OVERWRITE", "by_name": "BY NAME", "alternative": "OR …", "stored": "STORED"}
+# A cast to one of these before an INSERT does what the INSERT does by itself.
+_AS_INSERTED = ("INT", "BIGINT", "SMALLINT", "DECIMAL", "VARCHAR", "TEXT", "UUID", "DATE", "TIMESTAMP", "BOOLEAN")
 _WORDS = ("INSERT", "UPDATE", "DELETE")
 _QUERY_HINT = "read what is needed with SELECT … INTO, and use the variables"
 
@@ -204,8 +206,34 @@ def _insert(tree: Any, text: str, line: int, into: tuple[str, ...]) -> Insert:
         query = tree.expression.unnest() if tree.expression is not None else None
         if not isinstance(query, exp.Select | exp.SetOperation):
             raise wrong("INSERT without VALUES or SELECT", line)
+        if (listed := _listed_rows(query)) is not None:
+            rows, query = listed, None
     conflict = _conflict(tree, line)
     return Insert(line, text, name, tree, _returning(tree), into, columns, rows, query, conflict)
+
+
+def _listed_rows(query: Any) -> tuple[tuple[Any, ...], ...] | None:
+    """Return the rows of SELECT a FROM (VALUES (…), …) AS v(a, b) ORDER BY b, as SQLAlchemy inserts many at once."""
+    exp = engine().exp
+    origin = origin_of(query)
+    if not isinstance(query, exp.Select) or origin is None or not isinstance(origin.this, exp.Values):
+        return None
+    alias = origin.this.args.get("alias")
+    names = [str(column.name).lower() for column in alias.columns] if alias is not None else []
+    if any(
+        value and part not in ("expressions", "from_", "from", "order", "kind") for part, value in query.args.items()
+    ):
+        return None
+    places = []
+    for part in query.expressions:
+        plain = part.this if isinstance(part, exp.Cast) and part.to.sql(dialect="").upper() in _AS_INSERTED else part
+        if not isinstance(plain, exp.Column) or plain.name.lower() not in names:
+            return None
+        places.append(names.index(plain.name.lower()))
+    rows = [tuple(row.expressions) for row in origin.this.expressions if isinstance(row, exp.Tuple)]
+    if len(rows) < len(origin.this.expressions) or any(len(row) != len(names) for row in rows):
+        return None
+    return tuple(tuple(row[place] for place in places) for row in rows)
 
 
 def _conflict(tree: Any, line: int) -> Conflict | None:

@@ -118,6 +118,9 @@ def statement(text: str, line: int, mysql_first: bool = False) -> Any:
 
 def _one(trees: list[Any], line: int) -> Any:
     """The only one; of several all but the first would be lost."""
+    trees = [tree for tree in trees if tree is not None]  # of a comment
+    if not trees:
+        raise wrong("a statement is missing here", line, "write one, or leave out the comment")
     if len(trees) != 1 or getattr(trees[0], "text", None) == ";":
         raise wrong("several statements where one should be", line, "is a bracket, or a CASE, left open?")
     return trees[0]
@@ -136,7 +139,8 @@ def _backquoted(text: str) -> str:
 def condition(text: str, line: int) -> Any:
     """The tree of an expression."""
     with parsing(line):
-        _one([token for token in engine().tokenize(text, dialect=DIALECT) if token.text == ";"] or [None], line)
+        if any(token.text == ";" for token in engine().tokenize(text, dialect=DIALECT)):
+            raise wrong("several statements where one should be", line, "is a bracket, or a CASE, left open?")
         return _checked(engine().parse_one(text, dialect=DIALECT, into=engine().exp.Condition), line)
 
 

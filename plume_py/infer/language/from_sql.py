@@ -29,7 +29,8 @@ from plume_py.infer.language.sql_expressions import Aggregates, Translator, is_a
 def translate(file: sql.File) -> ir.Application:
     """The program of a SQL file."""
     tables = tuple(table_of(table) for table in file.tables)
-    clauses = tuple(clause for table in file.tables for clause in enforced(table, file))
+    notes = list(file.notes)
+    clauses = tuple(clause for table in file.tables for clause in enforced(table, file, notes))
     invariant = tuple(
         ir.Clause(
             item.name,
@@ -41,7 +42,9 @@ def translate(file: sql.File) -> ir.Application:
     )
     transactions = tuple(Body(file, txn).transaction() for txn in file.transactions)
     rows = tuple(row for insert in file.rows for row in _rows(file, insert))
-    return ir.Application(file.name, tables, transactions, invariant, clauses, rows=rows, dialects=dialects(file))
+    return ir.Application(
+        file.name, tables, transactions, invariant, clauses, rows=rows, dialects=dialects(file), notes=tuple(notes)
+    )
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
@@ -107,6 +110,7 @@ class Body:
         table = self.file.table(name)
         if table is None:
             raise wrong(f"there is no table {name}", line, f"there is {', '.join(t.name for t in self.file.tables)}")
+        access.require_seen(table, line, writes=False)
         return table
 
     def block(self, body: tuple[sql.Statement, ...]) -> tuple[ir.Stmt, ...]:
@@ -288,6 +292,7 @@ class Body:
 
     def change(self, stmt: sql.Change) -> list[ir.Stmt]:
         """INSERT, UPDATE, DELETE."""
+        access.require_seen(self.table(stmt.table, stmt.line), stmt.line, writes=True)
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
         if isinstance(stmt, sql.Insert):

@@ -258,6 +258,7 @@ class Application:
     scope: SmallScope = field(default_factory=SmallScope)
     rows: tuple[tuple[str, tuple[Value, ...]], ...] = ()  # tables and rows to begin with, for runs on servers
     dialects: tuple[tuple[str, int], ...] = ()  # what only one database has, such as ON CONFLICT, and where
+    notes: tuple[str, ...] = ()  # what was ignored in its schema
 
     def table(self, name: str) -> Table:
         """The table of this name."""

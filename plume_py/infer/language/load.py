@@ -58,7 +58,8 @@ def load(name: str) -> Application:
         app: App = import_module(f"plume_py.infer.apps.{name}").app
         return validate(app.program())
     if not Path(name).exists():
-        raise IsocheckError(f"{name} is neither a file nor one of {', '.join(BUILT_IN)}")
+        hint = f"give a file, or an example: {', '.join(BUILT_IN)}"
+        raise InputError("no such file, and no example of this name", hint=hint).in_source(name)
     try:
         return validate(_python(name) if name.endswith(".py") else _sql(name))
     except InputError as error:

@@ -206,7 +206,20 @@ def text_arguments(txn: sql.SqlTransaction, file: sql.File) -> set[str]:
                 pairs += [(name, value) for name, value in given if kinds.get(name) == "text"]
         if isinstance(stmt, sql.Update):
             pairs += [(name, value) for name, value in stmt.sets if name in texts]
+        pairs += _compared(stmt, texts)
         found |= {str(v.name).lower() for _, v in pairs if isinstance(v, exp.Placeholder | exp.Parameter | exp.Column)}
+    return found
+
+
+def _compared(stmt: sql.Statement, texts: set[str]) -> list[tuple[str, Any]]:
+    """The values that a statement compares with columns of text."""
+    exp = engine().exp
+    trees = [stmt.tree] if isinstance(stmt, sql.Select | sql.Change) else []
+    found = []
+    for node in (node for tree in trees for node in tree.find_all(exp.EQ, exp.NEQ)):
+        for one, other in ((node.this, node.expression), (node.expression, node.this)):
+            if isinstance(one, exp.Column) and one.name.lower() in texts and not isinstance(other, exp.Column):
+                found.append((one.name.lower(), other))
     return found
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from plume_py.base import sql
+from plume_py.base.errors import InputError
 from plume_py.base.sql.syntax import wrong
 from plume_py.infer.language import ir
 from plume_py.infer.language.ir import Field, Operation
@@ -19,8 +20,8 @@ def table_of(table: sql.SqlTable) -> ir.Table:
     return ir.Table(table.name, tuple(columns), table.primary_key, table.line)
 
 
-def enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
-    """UNIQUE, FOREIGN KEY and CHECK: what the database sees to."""
+def enforced(table: sql.SqlTable, file: sql.File, notes: list[str]) -> list[ir.Clause]:
+    """Return UNIQUE, FOREIGN KEY and CHECK, which the database sees to; those left out become ``notes``."""
     found = []
     for columns in table.unique:
         same = ir.conjunction([Operation("=", (Field("b", c), Field("a", c))) for c in columns])
@@ -42,7 +43,11 @@ def enforced(table: sql.SqlTable, file: sql.File) -> list[ir.Clause]:
         found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line, ddl=ddl))
     for number, check in enumerate(table.checks, 1):
         translator = Translator(file, check.line, [("", table, "r")])
-        condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
+        try:
+            condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
+        except InputError:  # with fewer constraints more can happen, never less
+            notes.append(f"CHECK ({check.text:.60}) of {table.name} is ignored: the answer does not count on it")
+            continue
         ddl = ((table.name, f"CHECK ({check.text})"),)
         found.append(ir.Clause(f"check {number} of {table.name}", condition, check.line, ddl=ddl))
     return found

@@ -12,6 +12,8 @@ from plume_py.infer.language import ir
 from plume_py.infer.language.ir import Const, Expr, Field, Operation
 
 _READ = ("kind", "expressions", "from_", "from", "where", "locks")  # the parts of a SELECT that are understood
+# Numbers are whole here, so a cast to one of these changes no value.
+_SAME_VALUE = ("INT", "BIGINT", "SMALLINT", "DECIMAL", "TEXT", "VARCHAR", "BOOLEAN")
 HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS, COUNT, SUM, MIN, MAX, CASE"
 
 
@@ -125,6 +127,10 @@ class Translator:
 
     def _larger(self, node: Any) -> Expr:
         exp = engine().exp
+        if isinstance(node, exp.Cast) and node.to.sql(dialect="").upper() in _SAME_VALUE:
+            return self.expr(node.this)  # of the same kind of value, which ``wellformed`` checks
+        if isinstance(node, exp.Cast) and self._is_of_enum(node):
+            return self.expr(node.this)
         if isinstance(node, exp.Exists):
             return self._exists(node.this)
         if isinstance(node, exp.Subquery):
@@ -151,6 +157,10 @@ class Translator:
         if isinstance(node, exp.Null | exp.Is):
             raise wrong("NULL is not supported", self.line, "use a value of its own, such as 0, for what is not there")
         return self.unsupported(node)  # type: ignore[no-any-return]
+
+    def _is_of_enum(self, node: Any) -> bool:
+        name = str(node.to.args.get("kind") or "").lower().split(".")[-1].strip('"')
+        return isinstance(node.this, engine().exp.Literal) and node.this.is_string and name in self.file.enums
 
     def _literal(self, node: Any) -> Expr:
         exp = engine().exp
