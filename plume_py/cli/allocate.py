@@ -38,6 +38,7 @@ def command(
     source: str | None,
     schema: str | None,
     log: str | None,
+    exclude: tuple[str, ...],
     pins: tuple[str, ...],
     weights: str | None,
     save: str | None,
@@ -78,7 +79,7 @@ def command(
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():
-            workload, programs = read_workload(source, schema, log, numbered=output == "text")
+            workload, programs = read_workload(source, schema, log, exclude, numbered=output == "text")
             answer = answer_allocation(
                 workload, drawing=drawing, pins=dict(wanted), costs=costs, explain=not brief, limits=limits, **options
             )

@@ -10,13 +10,14 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import nearest, one_line
 from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
-from plume_py.cli.workload_options import log_option, log_text
+from plume_py.cli.workload_options import exclude_option, log_option, log_text
 
 if TYPE_CHECKING:
     from plume_py.infer.driver import InferenceResult, InferOptions
     from plume_py.infer.together import Together
 
 SERVERS = ("postgresql", "mariadb")
+MOST_KEYS = 4  # parameters of one program that name rows, for which infer also asks allocate
 STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 
 
@@ -24,7 +25,7 @@ STORES = ("postgresql", "mysql", "ansi", "mixiso-levels", "literal")
 @click.argument("app", metavar="APP")
 @click.option("--store", type=click.Choice(STORES), help="Whose levels [default: postgresql, or those of --run].")
 @click.option("--txn", "names", metavar="NAME", multiple=True, help="Only this transaction. Repeatable.")
-@click.option("--exclude", metavar="NAME", multiple=True, help="Leave out this transaction. Repeatable.")
+@exclude_option
 @click.option(
     "--rows",
     type=click.IntRange(1, 12),
@@ -163,6 +164,8 @@ def _serializable(
     catalogue = store if store in ("postgresql", "mysql") else "mixiso"
     try:
         workload = of_sql(app, log, exclude)
+        if any(len(program.params) > MOST_KEYS for program in workload.programs):
+            return None  # the time grows exponentially with these
         answer = answer_allocation(workload, catalogue=catalogue, explain=False, limits=limits)
     except IsocheckError:
         return None

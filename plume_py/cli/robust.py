@@ -31,6 +31,7 @@ def command(
     source: str | None,
     schema: str | None,
     log: str | None,
+    exclude: tuple[str, ...],
     levels: str | None,
     out: str | None,
     pictures: tuple[str, ...],
@@ -59,7 +60,7 @@ def command(
     try:
         limits = Limits(timeout, share_of_machine(1))
         with limits.enforced():
-            workload, programs = read_workload(source, schema, log)
+            workload, programs = read_workload(source, schema, log, exclude)
             found = answer_robustness(workload, wanted, drawing=drawing, limits=limits, **options)
             if output == "json":
                 told = robust_document(found.source, found.scope, found.levels, found.answer)

@@ -97,8 +97,8 @@ def _about_alone(result: InferenceResult) -> Iterator[str]:
     yield from wrapped(
         "  note: ",
         f"no isolation level helps {'these transactions' if several else 'this transaction'}. If callers never pass"
-        " such arguments, state what they promise: `-- assume: CONDITION` below `-- transaction: NAME(…)`. If a transaction"
-        " only fills the tables, leave it out with --exclude NAME. The other transactions are judged without"
+        " such arguments, state what they promise: `-- assume: CONDITION` below `-- transaction: NAME(…)`. If a"
+        " transaction only fills the tables, leave it out with --exclude NAME. The other transactions are judged without"
         f" {'them' if several else 'it'}, so run this again afterwards.",
         "        ",
         100,
@@ -113,7 +113,7 @@ def serializable_text(result: InferenceResult, levels: dict[str, str] | None) ->
         return []
     said = "These levels keep the invariant and nothing else: runs may still differ from every serial run. "
     if levels is None:
-        said += "For levels that keep serializability, use --serializability."
+        said += "For serializability, see `isocheck allocate`, or use --serializability."
     else:
         listed = ", ".join(f"{display(name)} {result.store.says.get(level, level)}" for name, level in levels.items())
         said += f"For serializability, `isocheck allocate` finds {listed}."

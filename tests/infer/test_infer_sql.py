@@ -277,7 +277,8 @@ def test_errors_point_at_the_line(text, said):
             "line 5: a second transaction f; the first is in line 3",
         ),
         ("-- assume: x > 0", "line 3: assume belongs below a transaction"),
-        ("CREATE VIEW s AS SELECT 1;", "line 3: only CREATE TABLE"),
+        ("CREATE VIEW s AS SELECT 1;\n-- transaction: f\nDELETE FROM s;", "line 5: there is no table s"),
+        ("CREATE AGGREGATE s (x int);", "line 3: "),
         (
             "CREATE TABLE s (a INT REFERENCES t (k) ON DELETE CASCADE);\n-- transaction: f\nDELETE FROM t;",
             "line 5: ON DELETE CASCADE of s is not supported; delete the rows of s by a statement of its own",
