@@ -1,7 +1,7 @@
 """From a file or the name of a benchmark to an answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from plume_py.allocate.robust import Robustness, robust
 from plume_py.allocate.rules import simple_rules
 from plume_py.allocate.space import Space, of_instances, of_programs, of_templates
 from plume_py.allocate.templates import BENCHMARKS, draw
-from plume_py.allocate.workload import Instance, Program, Workload
+from plume_py.allocate.workload import Instance, Program, Workload, require_names
 from plume_py.allocate.workload_files import load_workload
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.limits import Limits
@@ -34,25 +34,31 @@ class Drawing:
     seed: int = 1
 
 
-def open_workload(source: str, schema: str | None = None) -> Workload:
-    """A built-in benchmark, a JSON file, or SQL with its schema."""
+def open_workload(source: str, schema: str | None = None, exclude: Sequence[str] = ()) -> Workload:
+    """A built-in benchmark, a JSON file, or SQL with its schema, without the programs to ``exclude``."""
     if source.lower() not in BENCHMARKS and not Path(source).exists():
         hint = f"give a file, or an example: {', '.join(BENCHMARKS)}"
         raise InputError("no such file, and no example of this name", hint=hint).in_source(source)
     if source.lower() in BENCHMARKS and not Path(source).exists():
-        return Workload([], [], list(BENCHMARKS[source.lower()]), source)
+        workload = Workload([], [], list(BENCHMARKS[source.lower()]), source)
+        return _without(workload, exclude)
     if Path(source).suffix.lower() == ".sql":
         from plume_py.allocate.sql import load_sql
 
-        return Workload([], [], load_sql(source, schema), source)
-    return load_workload(source)
+        return Workload([], [], load_sql(source, schema, exclude), source)
+    return _without(load_workload(source), exclude)
 
 
-def open_log(path: str, schema: str | None = None) -> "tuple[Workload, LogFile]":
+def _without(workload: Workload, exclude: Sequence[str]) -> Workload:
+    require_names(exclude, [program.name for program in workload.programs])
+    return replace(workload, programs=[program for program in workload.programs if program.name not in exclude])
+
+
+def open_log(path: str, schema: str | None = None, exclude: Sequence[str] = ()) -> "tuple[Workload, LogFile]":
     """The programs of a log of statements, and the log as it was understood."""
     from plume_py.allocate.sql import load_sql_log
 
-    programs, log = load_sql_log(path, schema)
+    programs, log = load_sql_log(path, schema, exclude)
     return Workload([], [], programs, path), log
 
 
@@ -60,8 +66,8 @@ def of_sql(path: str, log: str | None, exclude: Sequence[str]) -> Workload:
     """The transactions of a SQL file, or of a log with its tables, without some."""
     from plume_py.allocate.sql import load_sql, load_sql_log
 
-    programs = load_sql(path) if log is None else load_sql_log(log, path)[0]
-    return Workload([], [], [program for program in programs if program.name not in exclude], path)
+    programs = load_sql(path, None, exclude) if log is None else load_sql_log(log, path, exclude)[0]
+    return Workload([], [], programs, path)
 
 
 def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -> tuple[Space, list[str], Workload]:

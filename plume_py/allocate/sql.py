@@ -22,7 +22,7 @@ from plume_py.allocate.sql_statements import (
     made_up,
     rolls_back,
 )
-from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program
+from plume_py.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program, require_names
 from plume_py.base.errors import InputError
 from plume_py.base.sql import (
     Assign,
@@ -49,8 +49,8 @@ _WHOLE = re.compile(r"-?[1-9]\d*|0")
 _LITERAL = re.compile(r"-?\d+|'(?:[^']|'')*'")
 
 
-def load_sql(path: str, schema: str | None = None) -> list[Program]:
-    """The programs of a file; the tables may be in another one."""
+def load_sql(path: str, schema: str | None = None, exclude: Sequence[str] = ()) -> list[Program]:
+    """The programs of a file without those to ``exclude``; the tables may be in another one."""
     file = load(path, any_query=True)
     if schema is not None:
         base = load(schema, functions=False)
@@ -60,18 +60,24 @@ def load_sql(path: str, schema: str | None = None) -> list[Program]:
             "no transactions", hint="begin each with a line `-- transaction: name(argument, …)`"
         ).in_source(path)
     try:
-        return programs(file)
+        return programs(without(file, exclude))
     except InputError as error:
         raise error.in_source(path) from None
     except RecursionError:
         raise InputError("nested too deeply", hint="split it").in_source(path) from None
 
 
-def load_sql_log(path: str, schema: str | None) -> tuple[list[Program], LogFile]:
-    """The programs of a log of statements, and the log as a file."""
+def load_sql_log(path: str, schema: str | None, exclude: Sequence[str] = ()) -> tuple[list[Program], LogFile]:
+    """The programs of a log of statements without those to ``exclude``, and the log as a file."""
     log = load_log(path, schema, any_query=True, fold=True)
     with log.telling():
-        return programs(log.file), log
+        return programs(without(log.file, exclude)), log
+
+
+def without(file: File, exclude: Sequence[str]) -> File:
+    """The file without some transactions; an error for a name that none has."""
+    require_names(exclude, [txn.name for txn in file.transactions])
+    return replace(file, transactions=tuple(txn for txn in file.transactions if txn.name not in exclude))
 
 
 def programs(file: File) -> list[Program]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from plume_py.base.errors import InputError
+from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.text import nearest, one_line
 
 READ, WRITE, UPDATE = "READ", "WRITE", "UPDATE"
 KINDS = (READ, WRITE, UPDATE)
@@ -163,3 +164,12 @@ class Workload:
     def restricted(self, chosen: Sequence[int]) -> "Workload":
         """These instances only, in the same sessions."""
         return Workload([self.instances[i] for i in chosen], [self.session[i] for i in chosen], source=self.source)
+
+
+def require_names(exclude: Sequence[str], known: Sequence[str]) -> None:
+    """An error if --exclude names a program that is not there, or leaves none."""
+    for name in exclude:
+        if name not in known:
+            raise IsocheckError(one_line(f"--exclude: there is no program {name}; {nearest(name, known)}"))
+    if exclude and {*known} <= {*exclude}:
+        raise IsocheckError("--exclude leaves out every program; keep one")

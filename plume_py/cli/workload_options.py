@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.text import display, nearest, one_line
+from plume_py.base.text import display, one_line
 from plume_py.cli.contract import tell, tell_written
 from plume_py.levels import RUNNABLE, STRONGEST, parse_level
 from plume_py.levels.orders import unknown_level
@@ -43,26 +43,14 @@ def read_workload(
     source: str | None, schema: str | None, log: str | None, exclude: tuple[str, ...] = (), numbered: bool = True
 ) -> "tuple[Workload, str]":
     """The workload without some of its programs, and what was understood of a log, if it comes from one."""
-    workload, listing = _read_workload(source, schema, log, numbered)
-    known = [program.name for program in workload.programs]
-    for name in exclude:
-        if name not in known:
-            raise IsocheckError(one_line(f"--exclude: there is no program {name}; {nearest(name, known)}"))
-    if exclude and {*known} <= {*exclude}:
-        raise IsocheckError("--exclude leaves out every program; keep one")
-    workload.programs = [program for program in workload.programs if program.name not in exclude]
-    return workload, listing
-
-
-def _read_workload(source: str | None, schema: str | None, log: str | None, numbered: bool) -> "tuple[Workload, str]":
     from plume_py.allocate.driver import open_log, open_workload
 
     if (source is None) == (log is None):
         raise click.UsageError("give a WORKLOAD, or --from-log FILE")
     if log is None:
         assert source is not None
-        return open_workload(source, schema), ""
-    workload, found = open_log(log, schema)
+        return open_workload(source, schema, exclude), ""
+    workload, found = open_log(log, schema, exclude)
     return workload, log_text(found) if numbered else "\n".join(found.listing)
 
 

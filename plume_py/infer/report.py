@@ -98,7 +98,7 @@ def _about_alone(result: InferenceResult) -> Iterator[str]:
         "  note: ",
         f"no isolation level helps {'these transactions' if several else 'this transaction'}. If callers never pass"
         " such arguments, state what they promise: `-- assume: CONDITION` below `-- transaction: NAME(…)`. If a"
-        " transaction only fills the tables, leave it out with --exclude NAME. The other transactions are judged without"
+        " transaction only fills the tables, leave it out with --exclude NAME. The others are judged without"
         f" {'them' if several else 'it'}, so run this again afterwards.",
         "        ",
         100,
