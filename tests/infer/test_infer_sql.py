@@ -1,11 +1,13 @@
 """SQL files: what is understood, and the line of what is not."""
 
 import pytest
+from click.testing import CliRunner
 from paths import EXAMPLES
 
 from plume_py.base.errors import InputError
 from plume_py.base.sql.access import accesses
 from plume_py.base.sql.files import parse
+from plume_py.cli.main import cli
 from plume_py.infer.driver import InferOptions, infer
 from plume_py.infer.language import ir
 from plume_py.infer.language.from_sql import translate
@@ -412,3 +414,33 @@ def test_arguments_that_are_texts():
     table = "CREATE TABLE n (k INT PRIMARY KEY, s TEXT NOT NULL);\n"
     app = validate(translate(parse(f"{table}-- transaction: f(a, b)\nINSERT INTO n VALUES (:a, :b);")))
     assert [param.sort for param in app.transactions[0].params] == ["int", "text"]
+
+
+BAD_FILL = """CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL);
+-- transaction: fill(i, n)
+INSERT INTO t VALUES (:i, :n);
+-- transaction: add(i)
+SELECT v INTO a FROM t WHERE id = :i;
+UPDATE t SET v = :a + 1 WHERE id = :i;
+-- invariant: nonneg
+NOT EXISTS (SELECT 1 FROM t WHERE v < 0);
+"""
+
+
+def test_what_violates_alone_comes_first_and_is_no_partner(tmp_path):
+    """`add` loses updates, but keeps this invariant at RC: not even `fill` makes it unsafe."""
+    path = tmp_path / "app.sql"
+    path.write_text(BAD_FILL)
+    options = ["infer", str(path), "--rows", "2", "--steps", "1", "--brief"]
+    result = CliRunner().invoke(cli, options)
+    lines = result.output.splitlines()
+    assert result.exit_code == 1, result.output
+    assert lines[1] == "  fill  no level keeps the invariant: it violates nonneg when it runs alone"
+    assert "-- assume:" in result.output and "--exclude NAME" in result.output
+    assert any(line.startswith("  add   RC (READ COMMITTED)") for line in lines)
+    result = CliRunner().invoke(cli, [*options, "--exclude", "fill"])
+    assert result.exit_code == 0 and "fill" not in result.output
+    told = " ".join(result.output.split())
+    assert "keep the invariant and nothing else" in told and "finds add REPEATABLE READ" in told
+    refused = CliRunner().invoke(cli, [*options, "--exclude", "fil"])
+    assert refused.exit_code != 0 and "did you mean fill?" in str(refused.exception)

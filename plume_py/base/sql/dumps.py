@@ -16,8 +16,8 @@ _PIECE = re.compile(
 _HEADER = re.compile(r"--\s*(transaction|invariant|schema)\s*:", re.IGNORECASE)
 _DELIMITER = re.compile(r"DELIMITER[^\S\n]+(\S+)[^\S\n]*", re.IGNORECASE)
 _EXECUTED = re.compile(
-    r"/\*M?!\d{0,6}\s*((?:CREATE|DEFINER|TRIGGER|VIEW|SQL\s+SECURITY|PROCEDURE|FUNCTION|EVENT)\b.*)\*/",
-    re.I | re.DOTALL,
+    r"(/\*M?!\d{0,6})\s*((?:CREATE|DEFINER|TRIGGER|VIEW|SQL\s+SECURITY|PROCEDURE|FUNCTION|EVENT)\b(?:[^*]|\*(?!/))*+)\*/",
+    re.IGNORECASE,
 )
 _COPY = re.compile(r"COPY\s[^;]*?\sFROM\s+stdin\b[^;]*;(?:.*?\n\\\.[^\n]*|.*)", re.IGNORECASE | re.DOTALL)
 _TRIGGER = re.compile(
@@ -30,7 +30,7 @@ _OF_TRIGGER = re.compile(r"[^$;']*\bRETURNS\s+(?:EVENT_)?TRIGGER\b", re.IGNORECA
 
 def undumped(text: str, keep_functions: bool = True) -> str:
     """Return the text without what only a client reads. ``keep_functions``: functions of the file are transactions."""
-    return _Reader(text, keep_functions).read()
+    return _Reader(_EXECUTED.sub(r" \2 ", text), keep_functions).read()
 
 
 class _Reader:
@@ -50,10 +50,8 @@ class _Reader:
                 self.is_waiting = header[1].lower() == "transaction"
                 begins = True
                 self.keep(found.end())
-            elif piece.startswith("--"):
+            elif piece.startswith(("--", "/*")):
                 self.keep(found.end())
-            elif piece.startswith("/*"):
-                self.comment(found)
             elif begins and self.skipped(found):
                 continue
             elif found["tag"] is not None:  # up to the same tag
@@ -75,18 +73,6 @@ class _Reader:
         """Leave out the text up to here, but for its line ends."""
         self.kept.append("\n" * self.text.count("\n", self.at, end))
         self.at = end
-
-    def comment(self, found: "re.Match[str]") -> None:
-        """Open a comment that creates something in MySQL."""
-        executed = _EXECUTED.fullmatch(found[0]) if self.is_schema else None
-        if executed is None:
-            self.keep(found.end())
-            return
-        opened = found[0][: executed.start(1)]
-        inside = executed[1]
-        self.text = (
-            self.text[: found.start()] + " " * len(opened) + inside + "  " + self.text[found.end() :]
-        )  # read again, now as SQL
 
     def skipped(self, found: "re.Match[str]") -> bool:
         """Leave out what begins here, if it is none of our statements."""

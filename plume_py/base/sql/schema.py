@@ -149,7 +149,8 @@ class Schema:
             self.unseen.append((rule[3].lower(), Unseen(f"the rule {rule[1]:.60}", line, of_reads)))
         elif hidden := _UNSEEN.match(text):
             kind = hidden[1].lower()
-            item = Unseen(f"the {kind} {hidden[2].strip('`'):.60}", line, kind == "policy")
+            name = hidden[2].strip('`"')
+            item = Unseen(f"the {kind} {name:.60}", line, kind == "policy")
             self.unseen.append((hidden[3].lower(), item))
         elif part := _PARTITION.match(text):
             self.parts[part[1].lower()] = part[2].lower()
