@@ -296,5 +296,5 @@ def test_bounds(tmp_path, monkeypatch) -> None:
 def test_values_of_statements() -> None:
     text = "SELECT 1, a1 FROM \"t 2\" WHERE d > DATE '2020-01-01' AND e = E'a\\'b' AND f = $q$x;1$q$ LIMIT 10"
     assert shape(text, {}).values == ("a\\'b",)
-    assert shape("UPDATE t SET v = -1.5e3, w = 'a''b' WHERE id = $2", {2: "x"}).values == ("1.5e3", "a'b", "x")
+    assert shape("UPDATE t SET v = -1.5e3, w = 'a''b' WHERE id = $2", {2: "x"}).values == ("-1.5e3", "a'b", "x")
     assert given_values("") == {}
