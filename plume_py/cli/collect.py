@@ -55,6 +55,7 @@ def run(
     params: dict[str, Any], out: str, accept: "Callable[[list[Isolation]], object]" = lambda isolations: None
 ) -> "tuple[Collected, list[Isolation]]":
     """Collect as the options say; also at which isolations that was, to which ``accept`` may object before."""
+    from plume_py.base.memory import share_of_machine
     from plume_py.collect.recorder import reject_record
     from plume_py.collect.run import Plan, collect
     from plume_py.collect.workload import Shape
@@ -79,6 +80,7 @@ def run(
             keep_table=params["keep_table"],
             by_kind=by_kind,
             force=params["force"],
+            max_memory=params["max_memory"] or share_of_machine(1),
         )
         with _status(shape.sessions * shape.transactions) as tick:
             collected = collect(adapter, plan, server, tick)

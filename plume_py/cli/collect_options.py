@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from plume_py.cli.contract import seconds
+from plume_py.cli.contract import bytes_of_memory, seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,6 +113,9 @@ _OPTIONS = (
     _option("--faults", callback=_faults, metavar="KIND,...", help=f"While it runs: {', '.join(FAULTS)}."),
     _option("--fault-interval", type=click.FloatRange(0.01, 3600), default=1.0, show_default=True,
             callback=seconds, help="Seconds between faults, on average."),
+    _option("--max-memory", metavar="SIZE", callback=bytes_of_memory,
+            help="Memory limit, for example 4G. The run ends undecided if it is exceeded.  [default: 80 % of the"
+            " machine's]"),
     _option("--set", "settings", multiple=True, callback=setting_pairs, metavar="NAME=VALUE",
             help="A setting of every connection."),
     _option("--keep-table", is_flag=True, help="Leave the table in the database."),

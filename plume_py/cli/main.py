@@ -193,10 +193,10 @@ def _ending(action: Callable[[], int | None]) -> int | None:
     except click.ClickException as error:
         _show(error)
         return error.exit_code
-    except (click.Abort, KeyboardInterrupt, _InterruptedError):
+    except (click.Abort, KeyboardInterrupt, _InterruptedError) as error:
         if sys.stderr.isatty():  # which shows what was typed, ^C
             click.echo(err=True)
-        return _told("interrupted", 130)
+        return _told("interrupted", 130, error)
     except (BrokenPipeError, _ReaderGoneError):
         # The reader of our output went away; nothing more can be said to it.
         _silence_output()
@@ -205,7 +205,7 @@ def _ending(action: Callable[[], int | None]) -> int | None:
         _silence_output()
         return _told(f"isocheck: cannot write the results: {error.strerror or error}", ExitCode.USAGE)
     except IsocheckError as error:
-        return _told(f"isocheck: {error}", exit_code_of(error))
+        return _told(f"isocheck: {error}", exit_code_of(error), error)
     except MemoryError:
         return _told("isocheck: stopped: there is no more memory to be had", ExitCode.UNDECIDED)
     except RecursionError:
@@ -225,8 +225,11 @@ def _is_interrupt(error: Exception) -> bool:
     return in_solver or isinstance(error.__cause__, KeyboardInterrupt)
 
 
-def _told(line: str, code: int) -> int:
+def _told(line: str, code: int, error: BaseException | None = None) -> int:
+    """Print the line, and the notes of the error; return the exit code."""
     click.echo(one_line(line), err=True)
+    for note in getattr(error, "__notes__", ()):
+        click.echo(one_line(f"isocheck: {note}"), err=True)
     return code
 
 

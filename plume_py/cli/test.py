@@ -25,7 +25,11 @@ from plume_py.cli.contract import (
     timeout_option,
 )
 
+# Seconds that a check may take after Ctrl-C.
+AFTER_INTERRUPT = 0.3
+
 if TYPE_CHECKING:
+    from plume_py.base.limits import Limits
     from plume_py.checking.result import Result
     from plume_py.collect.client import Isolation
     from plume_py.collect.run import Collected
@@ -82,10 +86,12 @@ def command(
         is_needed = True  # what was collected may not come again
         for line in (*summary(collected), *([] if expected else _remarks(isolations))):
             click.echo(one_line(line), err=output != "text")
-        result = replace(_check(path, expected or _promised(isolations), order, check_timeout), speed=collected.speed)
+        limits = _limits(collected, check_timeout, params["max_memory"])
+        result = replace(_check(path, expected or _promised(isolations), order, limits), speed=collected.speed)
         is_needed = result.ok is not True or ending(collected) == ExitCode.VIOLATION
         if scratch is not None and not is_needed:  # its file will be gone
-            result = replace(result, history=collected.database)
+            limits = _limits(collected, check_timeout, params["max_memory"])
+        result = replace(result, history=collected.database)
         _show(ctx, result, output, report)
         if out is not None and result.violations:
             _draw(result, Path(out), formats)
@@ -117,16 +123,23 @@ def _remarks(isolations: "list[Isolation]") -> list[str]:
     return [f"  promise   {isolation.remark}" for isolation in isolations if isolation.remark]
 
 
-def _check(path: str, levels: list[str], order: str, timeout: float | None) -> "Result":
+def _limits(collected: "Collected", timeout: float | None, max_memory: int | None) -> "Limits":
+    """Return the limits of the check; after Ctrl-C little time is left for it."""
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+
+    if collected.interrupted:
+        timeout = min(AFTER_INTERRUPT, timeout or AFTER_INTERRUPT)
+    return Limits(timeout, max_memory or share_of_machine(1))
+
+
+def _check(path: str, levels: list[str], order: str, limits: "Limits") -> "Result":
     from plume_py.checking.check import check
     from plume_py.checking.result import LevelVerdict, Result
     from plume_py.cli.worth import with_worth
     from plume_py.history.load import load
     from plume_py.report.recorded import with_run
 
-    limits = Limits(timeout, share_of_machine(1))
     try:
         with limits.enforced():
             history = load(path, init_txn="none")

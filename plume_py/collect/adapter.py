@@ -8,25 +8,26 @@ database says that the transaction is, or by ``rollback`` will be, undone. It ra
 the connection is not used again. What that means for the transaction is decided in ``client``, not here.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plume_py.base.passwords import redacted
+from plume_py.collect.deadline import Guard
+from plume_py.collect.errors import AbortedError as AbortedError
+from plume_py.collect.errors import AnswerError as AnswerError
+from plume_py.collect.errors import LostError as LostError
 from plume_py.levels.databases import Database
 
-Value = int | list[int]
+# An integer, or text and None where a database answers with something else.
+Element = int | str | None
+Value = Element | list[Element]
 
+# Seconds that a client waits longer than a statement may take, so that the answer of the server is known.
+GRACE = 1.0
 # The initial state of every key, as it stands in the header of the history.
 INITIAL_REGISTER = 0
-
-
-class AbortedError(Exception):
-    """The database refused, and what the transaction did is undone: a conflict, a deadlock, a limit of time."""
-
-
-class LostError(Exception):
-    """No answer, or one that leaves the outcome open."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Setup:
     lists: bool = False
     timeout: float = 10.0  # seconds that one statement may take
     session_settings: Mapping[str, str] = field(default_factory=dict)  # set on every connection
+    guard: Guard = field(default_factory=Guard, compare=False)  # bounds every wait, of all nodes
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which a connection is cut: the server, which has ``timeout``, gives up first."""
+        return self.timeout + GRACE
 
 
 class Connection(ABC):
@@ -91,6 +98,10 @@ class Connection(ABC):
     def abandon(self) -> None:
         """Called by another thread when an answer is overdue: make the waiting call fail, if that can be done."""
         return
+
+    def fileno(self) -> int:
+        """Return the file descriptor of the connection, -1 if there is none."""
+        return -1
 
 
 class Adapter(ABC):
@@ -185,9 +196,40 @@ def first_line(error: BaseException) -> str:
     return (redacted(str(error)).splitlines() or [type(error).__name__])[0]
 
 
-def to_list(text: str) -> list[int]:
-    """A list that is kept as text: every element has a comma before it, so that appending is concatenation."""
-    return [int(element) for element in text.split(",")[1:]]
+# Integers as databases print them; Python's int() also takes 1_0, +1, blanks and the digits of other scripts.
+_INTEGER = re.compile("0|-?[1-9][0-9]{0,18}", re.ASCII)
+# Characters of a wrong answer that the history keeps.
+KEPT = 1000
+
+
+def to_value(answer: object, lists: bool) -> Value:
+    """Return the value of a key that the database answered: a list in a list run, else an integer."""
+    return to_list(answer) if lists else to_element(answer)
+
+
+def to_element(answer: object) -> Element:
+    """Return an integer of 64 bits. Any other answer remains text, so that it counts as a value nobody wrote."""
+    if answer is None:
+        return None
+    if isinstance(answer, bytes | bytearray):
+        answer = bytes(answer[: KEPT + 1]).decode("utf-8", "backslashreplace")
+    if type(answer) is int and -(2**63) <= answer < 2**63:
+        return answer
+    text = answer if isinstance(answer, str) else repr(answer) if not isinstance(answer, int) else hex(answer)
+    if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= KEPT else f"{text[:KEPT]}…"
+
+
+def to_list(answer: object) -> list[Element]:
+    """Return a list that is kept as text: every element has a comma before it, so that appending is concatenation."""
+    if isinstance(answer, bytes | bytearray):
+        answer = bytes(answer).decode("utf-8", "backslashreplace")
+    if not isinstance(answer, str):
+        return [to_element(answer)]
+    first, *elements = answer.split(",")
+    return [to_element(element) for element in ([first, *elements] if first else elements)]
 
 
 def spelled(isolation: str) -> str:

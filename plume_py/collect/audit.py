@@ -8,18 +8,19 @@ look at: it must not be of a transaction that had ended before another one, whic
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from plume_py.base.text import display
-from plume_py.collect.adapter import Value
+from plume_py.collect.adapter import INITIAL_REGISTER, Element, Value
 
 # Problems that are told one by one.
 TOLD = 5
 
 
 class _Line(msgspec.Struct):
-    ops: list[tuple[str, str, int | list[int] | None]]
+    ops: list[tuple[str, str, Any]]
     session: int = 0
     status: str = "committed"
     id: str = ""
@@ -64,7 +65,7 @@ class _Write:
         return self.end is not None and other.start is not None and self.end < other.start
 
 
-Writes = dict[str, dict[int, _Write]]
+Writes = dict[str, dict[Element, _Write]]
 
 
 def audit(path: str, table: Mapping[str, Value]) -> Audit:
@@ -100,12 +101,12 @@ def _writes(path: str) -> Writes:
     return writes
 
 
-def _judge(result: Audit, key: str, value: int, written: dict[int, _Write]) -> None:
+def _judge(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
     """A value that the table has."""
     result.table_values += 1
     write = written.get(value)
     if write is None:
-        result.problem(f"{display(key)} has {value}, which nobody wrote")
+        result.problem(f"{display(key)} has {display(value)}, which no transaction wrote")
     elif write.status == "aborted":
         result.problem(f"{display(key)} has {value} of {display(write.transaction)}, which was aborted")
     elif not write.final:
@@ -114,7 +115,7 @@ def _judge(result: Audit, key: str, value: int, written: dict[int, _Write]) -> N
         result.from_unknown += 1
 
 
-def _audit_list(result: Audit, key: str, elements: list[int], written: dict[int, _Write]) -> None:
+def _audit_list(result: Audit, key: str, elements: list[Element], written: dict[Element, _Write]) -> None:
     present = set(elements)
     if len(present) != len(elements):
         result.problem(f"the list of {display(key)} has an element twice")
@@ -127,9 +128,9 @@ def _audit_list(result: Audit, key: str, elements: list[int], written: dict[int,
                 result.problem(f"{display(key)} lacks {value} of {display(write.transaction)}, which was committed")
 
 
-def _audit_register(result: Audit, key: str, value: int, written: dict[int, _Write]) -> None:
+def _audit_register(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
     confirmed = [write for write in written.values() if write.status == "committed"]
-    if value:
+    if value != INITIAL_REGISTER:
         result.confirmed += bool(confirmed)
         _judge(result, key, value, written)
         last = written.get(value)

@@ -3,28 +3,32 @@
 When is an outcome certain? Before COMMIT is sent, every error means aborted: nobody asked the database to keep
 anything, and a connection that is closed takes its transaction with it. After that only an answer counts: "done" is
 committed, a refusal that the adapter calls certain is aborted, and everything else (a lost connection, a timeout) is
-unknown.
+unknown. An answer that no working database gives ends the run.
 
 A transaction of unknown outcome is the last of its session, as in Jepsen: it may still be at work in the server when
 the client goes on, so nothing that follows may be said to come after it. The client goes on under a new session number.
 """
 
 import random
+import struct
 import threading
 import time
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, first_line
+from plume_py.collect.adapter import AbortedError, Adapter, AnswerError, Connection, first_line
 from plume_py.collect.arrivals import arrivals
 from plume_py.collect.plan import NamedPlan, Plan
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.speed import STATUSES, Ended
 
+# What Python raises where an adapter does not understand an answer.
+_MISUNDERSTOOD = (ValueError, TypeError, LookupError, ArithmeticError, AssertionError, struct.error)
 # Seconds between attempts to connect, from … to.
 FIRST_WAIT, LONGEST_WAIT = 0.05, 1.0
 
@@ -51,9 +55,16 @@ class Task:
     stop: threading.Event
     retries: int = 0
     give_up: float = 30.0
+    patience: float = 11.0  # seconds after which a connection that does not answer is cut
     by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of transactions of a mix, before all others
     during: Callable[[int], str] = lambda start: ""  # the faults since then
     began: int = 0  # when the run did
+    problem: str = ""  # an answer that ends the run
+
+    def fail(self, problem: str) -> None:
+        """End the run for all clients."""
+        self.problem = self.problem or problem
+        self.stop.set()
 
 
 class Client(threading.Thread):
@@ -68,7 +79,6 @@ class Client(threading.Thread):
         self._count = 0
         self._next_value = 1 + number
         self.connection: Connection | None = None
-        self.waiting_since: float | None = None  # for an answer, by the monotonic clock
         self.at_commit: Callable[[], None] | None = None  # somebody wants to know when the next commit is sent
         self.reasons: Counter[str] = Counter()
         self.given_up = ""
@@ -90,6 +100,8 @@ class Client(threading.Thread):
             for _, due in zip(range(self._task.shape.transactions), self._due(), strict=False):
                 if not self._play(next(plans), due):
                     return
+        except AnswerError as error:
+            self._task.fail(first_line(error))
         except Exception as error:  # a defect, of an adapter or of ours: told, and the others go on
             self.given_up = f"{type(error).__name__}: {error}"
         finally:
@@ -137,6 +149,8 @@ class Client(threading.Thread):
         during = self._task.during(start)
         if during:
             transaction["during"] = during
+        if status == "unknown":
+            transaction["reason"] = reason
         self._task.recorder.record({**transaction, "status": status, "end": end})
         if reason:
             self.reasons[reason] += 1
@@ -149,27 +163,31 @@ class Client(threading.Thread):
         connection = self.connection
         assert connection is not None
         try:
-            self._waiting()
-            self._begin(connection, isolation, plan, transaction)
+            with self._waiting(connection):
+                self._begin(connection, isolation, plan, transaction)
             self._operate(connection, plan, transaction["ops"])
             self._task.recorder.intend(transaction)
         except AbortedError as error:
             self._undo(connection)
             return "aborted", first_line(error)
+        except AnswerError:
+            self._disconnect(is_broken=True)
+            raise
         except Exception as error:
-            self._disconnect()
+            self._disconnect(is_broken=True)
             return "aborted", first_line(error)
         self._tell_commit()
         try:
-            self._waiting()
-            connection.commit()
+            with self._waiting(connection):
+                connection.commit()
         except AbortedError as error:
             self._undo(connection)
             return "aborted", first_line(error)
         except Exception as error:
-            self._disconnect()
+            self._disconnect(is_broken=True)
+            if isinstance(error, AnswerError):
+                self._task.fail(first_line(error))
             return "unknown", first_line(error)
-        self.waiting_since = None
         return "committed", ""
 
     def _begin(self, connection: Connection, isolation: str, plan: Plan, transaction: dict[str, Any]) -> None:
@@ -188,25 +206,24 @@ class Client(threading.Thread):
         lists, pause = self._task.shape.lists, self._task.shape.pause
         for i, (kind, key) in enumerate(plan):
             if pause and i:
-                self.waiting_since = None
-                time.sleep(self._rng.random() * 2 * pause / 1000)
-            self._waiting()
+                self._task.stop.wait(self._rng.random() * 2 * pause / 1000)
             if kind == "r":
-                ops.append(["r", key, connection.read(key)])
+                with self._waiting(connection), self._understood(f"a read of {key}"):
+                    ops.append(["r", key, connection.read(key)])
                 continue
             value = self._next_value
             self._next_value += self._task.shape.sessions
             # Before it is done: if it fails half way, others may have seen it all the same.
             ops.append(["append" if lists else "w", key, value])
-            (connection.append if lists else connection.write)(key, value)
+            with self._waiting(connection), self._understood(f"a write of {key}"):
+                (connection.append if lists else connection.write)(key, value)
 
     def _undo(self, connection: Connection) -> None:
         try:
-            self._waiting()
-            connection.rollback()
-            self.waiting_since = None
+            with self._waiting(connection):
+                connection.rollback()
         except Exception:
-            self._disconnect()
+            self._disconnect(is_broken=True)
 
     def _isolation(self, plan: Plan) -> Isolation:
         if isinstance(plan, NamedPlan) and plan.kind in self._task.by_kind:
@@ -229,16 +246,31 @@ class Client(threading.Thread):
                 wait = min(2 * wait, LONGEST_WAIT)
         return True
 
-    def _disconnect(self) -> None:
-        connection, self.connection, self.waiting_since = self.connection, None, None
+    def _disconnect(self, is_broken: bool = False) -> None:
+        """Close the connection; one that is broken is cut first, so that no farewell is sent."""
+        connection, self.connection = self.connection, None
         if connection is not None:
             try:
-                connection.close()
+                with self._waiting(connection):
+                    if is_broken:
+                        connection.abandon()
+                    connection.close()
             except Exception as error:
                 self.reasons[f"closing: {first_line(error)}"] += 1
 
-    def _waiting(self) -> None:
-        self.waiting_since = time.monotonic()
+    def _waiting(self, connection: Connection) -> AbstractContextManager[None]:
+        """Guard a wait for this connection."""
+        return self._task.adapter.setup.guard.wait(self._task.patience, connection.abandon, connection.fileno)
+
+    @contextmanager
+    def _understood(self, what: str) -> Iterator[None]:
+        """Raise AnswerError where the adapter does not understand the answer to ``what``."""
+        try:
+            yield
+        except AnswerError as error:
+            raise AnswerError(f"{what} was answered by {first_line(error)}") from None
+        except _MISUNDERSTOOD as error:
+            raise AnswerError(f"the answer to {what} is not understood ({type(error).__name__})") from None
 
     def _tell_commit(self) -> None:
         tell, self.at_commit = self.at_commit, None

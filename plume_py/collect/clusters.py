@@ -222,7 +222,7 @@ class _EtcdMember(ManagedServer):
 
     def is_healthy(self) -> bool:
         """Is it one of a majority?"""
-        member = Member(("127.0.0.1", self.port), 2.0)
+        member = Member(("127.0.0.1", self.port), Setup("", timeout=2.0))
         try:
             return bool(member.get("/health").get("health") == "true")
         except LostError:

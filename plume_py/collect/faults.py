@@ -114,10 +114,10 @@ class Faults(threading.Thread):
             except Exception as error:  # told at the end; without a server, the clients give up by themselves
                 self.problem = f"{kind}: {error}"
 
-    def finish(self) -> None:
-        """No more faults; returns when the last one is over, as far as that can be waited for."""
+    def finish(self, until: float) -> None:
+        """Cause no more faults; returns when the last one is over, or at ``until`` of the monotonic clock."""
         self._over.set()
-        self.join(max(60.0, 3 * self._timeout))
+        self.join(max(0.0, until - time.monotonic()))
 
     def since(self, start: int) -> str:
         """The faults that were there at that time or have been since."""
@@ -180,7 +180,7 @@ class Faults(threading.Thread):
         try:
             with self._told("pause", paused[0]):
                 long = self.done["pause"] % 2 == 0
-                time.sleep(1.5 * self._timeout + 3 if long else min(0.3, self._timeout / 2))
+                self._over.wait(1.5 * self._timeout + 3 if long else min(0.3, self._timeout / 2))
         finally:
             servers[paused[0]].resume()
         return True

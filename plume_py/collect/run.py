@@ -1,5 +1,6 @@
 """A whole run: table, clients, faults, an orderly end under all circumstances, and the audit."""
 
+import math
 import platform
 import threading
 import time
@@ -8,23 +9,31 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from plume_py.base.errors import IsocheckError
+from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
-from plume_py.collect.adapter import INITIAL_REGISTER, Adapter, first_line
+from plume_py.collect.adapter import GRACE, INITIAL_REGISTER, Adapter, Value, first_line
 from plume_py.collect.audit import Audit, audit
 from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, now
+from plume_py.collect.deadline import in_time
 from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.table import remove, setting_up
+from plume_py.collect.table import remove, removed, setting_up
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.speed import Disturbance, Speed, speed
 
-# Beyond the timeout of a statement, which the server keeps: then the connection is cut off from outside.
-GRACE = 1.0
 # How often the main thread looks around.
 LOOK = 0.1
+# Without --seconds: how long making the table may take, a fault may last, and the comparison and the removal may take.
+SET_UP, FAULT, FINISHED = 600.0, 60.0, 120.0
+# With --seconds: how much longer than these the whole run may take, and of that the time from the end of the clients.
+LONGER, ENDING = 8.0, 4.5
+# Of what is left when the clients should end: shares of time until their connections are cut, until they are left
+# behind, and until the comparison must be over; the rest is for the removal of the table.
+CUT, LEFT, COMPARED = 0.3, 0.4, 0.7
+# Seconds from Ctrl-C to the end of the run.
+INTERRUPTED = 1.5
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,38 @@ class Plan:
     keep_table: bool = False
     by_kind: Mapping[str, Isolation] = field(default_factory=dict)  # of a mix: kinds with an isolation of their own
     force: bool = False  # may ``out`` be a history that was recorded before?
+    max_memory: int | None = None  # bytes of this process
+
+
+class Schedule:
+    """Until when each part of a run may last, by the monotonic clock."""
+
+    def __init__(self, seconds: float | None, is_private: bool = False) -> None:
+        """A private server gets the time that it needs to recover from its faults."""
+        self._begin, self._seconds = time.monotonic(), seconds
+        # Does the end of the whole count, rather than that of each part?
+        self.is_short = seconds is not None and not is_private
+        self.last = self._begin + (seconds or 0.0) + LONGER if self.is_short else math.inf
+
+    @property
+    def set_up(self) -> float:
+        """Then the table is there, or there is no run."""
+        return min(self._begin + SET_UP, self.last - ENDING)
+
+    def clients(self) -> float:
+        """Then clients begin no more transactions; asked when they begin."""
+        return math.inf if self._seconds is None else min(time.monotonic() + self._seconds, self.last - ENDING)
+
+    def interrupt(self) -> None:
+        """Ctrl-C: little time is left for everything."""
+        self.last, self.is_short = time.monotonic() + INTERRUPTED, True
+
+    def end(self, share: float, otherwise: float) -> float:
+        """The moment after this share of the time that is left, or ``otherwise`` seconds from now."""
+        now = time.monotonic()
+        if not self.is_short:
+            return now + otherwise
+        return now + share * max(0.0, min(self.last - now, ENDING))
 
 
 @dataclass
@@ -78,22 +119,31 @@ def collect(
     ``server`` is for faults, if it is one of ours; ``tick`` is told now and then how much has been recorded.
     """
     reject_impossible(plan.faults, adapter, server)
-    workload = Workload(plan.shape)
+    workload, schedule, guard = Workload(plan.shape), Schedule(plan.seconds, server is not None), adapter.setup.guard
+    guard.max_memory = plan.max_memory
+    guard.end_by(schedule.set_up)
     with setting_up(adapter):
-        version = adapter.version()  # by which some adapters learn their name
+        version = in_time(schedule.set_up, adapter.version)  # by which some adapters learn their name
         database = f"{adapter.name} {version}"
     try:
         with setting_up(adapter):
-            adapter.create(workload.keys)
-            header = _header(adapter, plan)
-        collected = _record(adapter, plan, server, Recorder(plan.out, header, force=plan.force), workload, tick)
-    except BaseException:
+            header = in_time(schedule.set_up, lambda: _set_up(adapter, plan, workload))
+        guard.end_by(schedule.last)
+        recorder = Recorder(plan.out, header, force=plan.force)
+        collected = _record(adapter, plan, server, recorder, workload, tick, schedule)
+    except BaseException as error:
+        guard.end_by(math.inf)
         if server is None and not plan.keep_table:
-            remove(adapter)
+            remove(adapter, error)
         raise
     collected.database = database
-    _finish(adapter, plan, collected)
+    _finish(adapter, plan, collected, schedule, is_private=server is not None)
     return collected
+
+
+def _set_up(adapter: Adapter, plan: Plan, workload: Workload) -> dict[str, Any]:
+    adapter.create(workload.keys)
+    return _header(adapter, plan)
 
 
 def _record(
@@ -103,22 +153,29 @@ def _record(
     recorder: Recorder,
     workload: Workload,
     tick: Callable[[int], None],
+    schedule: Schedule,
 ) -> Collected:
     """Let the clients play, and close the history whatever happens."""
     begin, began = time.monotonic(), now()
     try:
         stop = threading.Event()
         how: dict[str, Any] = {"retries": plan.retries, "by_kind": plan.by_kind, "began": began}
+        how["patience"] = plan.timeout + GRACE
         task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
         clients = [Client(task, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         if faults is not None:
             task.during = faults.since
-        interrupted = _run(clients, stop, plan, faults, lambda: tick(sum(recorder.counts.values())))
+        interrupted = _run(clients, task, schedule, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
         recorder.close()
     if recorder.problem:
         raise IsocheckError(recorder.problem)
+    if adapter.setup.guard.problem is not None:
+        raise adapter.setup.guard.problem
+    if task.problem:
+        problem = InputError(task.problem, hint=f"what was recorded before is in {plan.out}")
+        raise problem.in_source(without_password(adapter.setup.url))
     collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted, begin=began)
     for client in clients:
         collected.reasons += client.reasons
@@ -178,58 +235,60 @@ def _faults(plan: Plan, adapter: Adapter, server: Servers | None, clients: list[
 
 
 def _run(
-    clients: list[Client], stop: threading.Event, plan: Plan, faults: Faults | None, tick: Callable[[], None]
+    clients: list[Client], task: Task, schedule: Schedule, faults: Faults | None, tick: Callable[[], None]
 ) -> bool:
     """Let the clients play; True if the user cut it short."""
-    interrupted = False
-    patience = plan.timeout + GRACE
-    over = None if plan.seconds is None else time.monotonic() + plan.seconds
+    interrupted, guard = False, task.adapter.setup.guard
     try:
         for client in clients:
             client.start()
         if faults is not None:
             faults.start()
-        _look_after(clients, patience, over, tick)
+        _look_after(clients, schedule.clients(), tick, lambda: _has_failed(task))
     except KeyboardInterrupt:
         interrupted = True
-    stop.set()
+        schedule.interrupt()
+    task.stop.set()
+    if _has_failed(task):
+        schedule.interrupt()
+    cut, left = schedule.end(CUT, 3 * task.patience), schedule.end(LEFT, 4 * task.patience)
     if faults is not None:
-        faults.finish()
-    # They end by themselves: each after its current transaction, of which every statement has a limit of time.
-    _look_after(clients, patience, time.monotonic() + 3 * patience + 5, tick)
-    for client in clients:
-        if client.is_alive() and client.connection is not None:
-            client.connection.abandon()
-    for client in clients:
-        if client.is_alive():
-            client.join(GRACE)
+        faults.finish(schedule.end(LEFT, max(FAULT, 3 * task.patience)))
+    # The clients end by themselves, each after its current transaction, if the database answers.
+    guard.end_by(cut)
+    _look_after(clients, left, tick)
+    guard.end_by(math.inf)
     return interrupted
 
 
-def _look_after(clients: list[Client], patience: float, over: float | None, tick: Callable[[], None]) -> None:
-    """Wait for the clients; a connection that has not answered for too long is cut off, which wakes its client."""
-    while over is None or time.monotonic() < over:
+def _has_failed(task: Task) -> bool:
+    return bool(task.problem) or task.adapter.setup.guard.problem is not None
+
+
+def _look_after(
+    clients: list[Client], until: float, tick: Callable[[], None], is_over: Callable[[], bool] = lambda: False
+) -> None:
+    """Wait until the clients have ended, or until ``is_over``."""
+    while time.monotonic() < until and not is_over():
         tick()
         alive = [client for client in clients if client.is_alive()]
         if not alive:
             return
-        now = time.monotonic()
-        for client in alive:
-            since, connection = client.waiting_since, client.connection
-            if since is not None and connection is not None and now - since > patience:
-                connection.abandon()
-        alive[0].join(LOOK)
+        alive[0].join(max(0.0, min(LOOK, until - time.monotonic())))
 
 
-def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
-    """The audit, and the table goes."""
+def _finish(adapter: Adapter, plan: Plan, collected: Collected, schedule: Schedule, is_private: bool) -> None:
+    """The audit, and the table goes; that of a private server goes with it."""
+    guard = adapter.setup.guard
     try:
-        adapter.settle()
         if is_stream(plan.out):
             where = "standard output" if is_standard_output(plan.out) else f"{plan.out}, which is no file to read again"
             collected.audit_problem = f"the history went to {where}"
         else:
-            collected.audit = audit(plan.out, adapter.contents())
+            compared = schedule.end(COMPARED, FINISHED)
+            guard.end_by(compared)
+            table = in_time(compared, lambda: _contents(adapter))
+            collected.audit = audit(plan.out, table)
             for problem in adapter.disagreements():
                 collected.audit.problem(problem)
     except IsocheckError:
@@ -238,7 +297,11 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected) -> None:
         collected.audit_problem = first_line(error)
     if plan.keep_table:
         return
-    try:
-        adapter.drop()
-    except Exception as error:
-        collected.notes.append(f"the table {adapter.setup.table} is still there: {first_line(error)}")
+    remaining = removed(adapter, schedule.end(1.0, FINISHED))
+    if remaining and not is_private:
+        collected.notes.append(remaining)
+
+
+def _contents(adapter: Adapter) -> dict[str, Value]:
+    adapter.settle()
+    return adapter.contents()

@@ -154,7 +154,7 @@ def history(tmp_path, *transactions):
         ({"x": 1}, "itself overwrote"),
         ({"x": 3}, "which was aborted"),
         ({"x": 4}, None),
-        ({"x": 9}, "nobody wrote"),
+        ({"x": 9}, "no transaction wrote"),
         ({"x": 0}, "has its initial value"),
         ({}, "not in the table"),
     ],
@@ -179,7 +179,7 @@ def test_audit_of_registers(table, problem, tmp_path):
         ([2], "lacks 1"),
         ([1, 2, 2], "twice"),
         ([1, 3, 2], "which was aborted"),
-        ([1, 2, 7], "nobody wrote"),
+        ([1, 2, 7], "no transaction wrote"),
     ],
 )
 def test_audit_of_lists(table, problem, tmp_path):

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
-from plume_py.collect.adapter import LostError, Setup, promises
+from plume_py.collect.adapter import AnswerError, LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
 from plume_py.levels.stores import DUCKDB
 
@@ -58,6 +58,11 @@ class DuckdbAdapter(SqlAdapter):
             raise LostError(f"{self._path}: {error}") from None
         return connection
 
+    @override
+    def cut(self, connection: Any) -> None:
+        with suppress(duckdb.Error):
+            connection.interrupt()
+
     def drop(self) -> None:
         """The file is closed, too."""
         super().drop()
@@ -77,12 +82,8 @@ class _Connection(SqlConnection):
         with suppress(duckdb.TransactionException):  # a commit that fails has rolled back
             self.cursor.execute("ROLLBACK")
 
-    def abandon(self) -> None:
-        with suppress(duckdb.Error):
-            self.cursor.interrupt()
-
     def _change(self, query: str, value: int | str, key: str) -> None:
         """The number of rows is an answer to read."""
         self.run(query, (value, key))
         if self.cursor.fetchone() != (1,):
-            raise LostError(f"the row of {key} is gone")
+            raise AnswerError(f"an UPDATE of the row of {key} did not change one row")

@@ -8,18 +8,31 @@ import http.client
 import json
 import socket
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.passwords import without_password
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.collect.adapter import (
+    AbortedError,
+    Adapter,
+    AnswerError,
+    Connection,
+    LostError,
+    Setup,
+    Value,
+    promises,
+    to_value,
+)
+from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.levels.stores import ETCD
 
 # Operations that etcd takes in one transaction.
 MOST_OPERATIONS = 128
+# Of each key of the table in one answer.
+BYTES_PER_KEY = 400
 
 
 class EtcdAdapter(Adapter):
@@ -40,6 +53,7 @@ class EtcdAdapter(Adapter):
             told = without_password(setup.url)
             raise IsocheckError(f"not the address of a member: {told!r:.80}; write etcd://host:2379") from None
         self._admin: Member | None = None
+        self._keys = 0  # in the table
 
     def version(self) -> str:
         """Of the server."""
@@ -51,6 +65,7 @@ class EtcdAdapter(Adapter):
         puts = [{"requestPut": {"key": self.key(key), "value": initial}} for key in keys]
         for at in range(0, len(puts), MOST_OPERATIONS):
             self._administrator().post("/v3/kv/txn", {"success": puts[at : at + MOST_OPERATIONS]})
+        self._keys = len(keys)
 
     def connect(self) -> Connection:
         """A connection of HTTP, kept open."""
@@ -58,9 +73,11 @@ class EtcdAdapter(Adapter):
 
     def contents(self) -> dict[str, Value]:
         """All keys of the table, as the majority has them."""
-        found = self._administrator().post("/v3/kv/range", self._all()).get("kvs", [])
+        most = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
+        found = self._administrator().post("/v3/kv/range", self._all(), most).get("kvs", [])
         skip = len(self.setup.table) + 1
-        return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
+        with _understood():
+            return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
 
     def drop(self) -> None:
         """All keys of the table go."""
@@ -79,13 +96,13 @@ class EtcdAdapter(Adapter):
         """As the server has it."""
         return _b64(f"{self.setup.table}/{key}")
 
-    def value(self, text: str) -> Value:
+    def value(self, text: str | None) -> Value:
         """What the text of a key means."""
-        return to_list(text) if self.setup.lists else int(text)
+        return to_value(text, self.setup.lists)
 
     def open(self) -> "Member":
         """A connection."""
-        return Member(self._where, self.setup.timeout)
+        return Member(self._where, self.setup)
 
     def _all(self) -> dict[str, str]:
         return {"key": _b64(f"{self.setup.table}/"), "range_end": _b64(f"{self.setup.table}0")}  # 0 comes after /
@@ -106,7 +123,8 @@ class _Connection(Connection):
 
     def _begin(self) -> None:
         self._revision = ""  # of the first read
-        self._read: dict[str, tuple[str, str]] = {}  # key: its text and the revision at which it was written
+        # Of each key: its text, None if it is absent, and the revision at which it was written.
+        self._read: dict[str, tuple[str | None, str]] = {}
         self._written: dict[str, str] = {}
 
     def begin(self, isolation: str) -> None:
@@ -116,14 +134,14 @@ class _Connection(Connection):
     def read(self, key: str) -> Value:
         return self._adapter.value(self._text(key))
 
-    def _text(self, key: str) -> str:
+    def _text(self, key: str) -> str | None:
         if key in self._written:
             return self._written[key]
         if key not in self._read:
             self._read[key] = self._range(key)
         return self._read[key][0]
 
-    def _range(self, key: str) -> tuple[str, str]:
+    def _range(self, key: str) -> tuple[str | None, str]:
         request: dict[str, Any] = {"key": self._adapter.key(key)}
         if self._is_local:
             request["serializable"] = True
@@ -133,17 +151,18 @@ class _Connection(Connection):
             answer = self._member.post("/v3/kv/range", request)
         except RefusedError as error:
             raise AbortedError(str(error)) from None
-        self._revision = self._revision or answer["header"]["revision"]
-        if "kvs" not in answer:
-            raise LostError(f"the key {key} is gone")
-        found = answer["kvs"][0]
-        return _text(found.get("value", "")), found["mod_revision"]
+        with _understood():
+            self._revision = self._revision or answer["header"]["revision"]
+            if "kvs" not in answer:
+                return None, "0"
+            found = answer["kvs"][0]
+            return _text(found.get("value", "")), found["mod_revision"]
 
     def write(self, key: str, value: int) -> None:
         self._written[key] = str(value)
 
     def append(self, key: str, value: int) -> None:
-        self._written[key] = f"{self._text(key)},{value}"
+        self._written[key] = f"{self._text(key) or ''},{value}"
 
     def commit(self) -> None:
         """Those who only read have read one revision, which is enough."""
@@ -157,7 +176,9 @@ class _Connection(Connection):
             {"requestPut": {"key": self._adapter.key(key), "value": _b64(text)}} for key, text in self._written.items()
         ]
         answer = self._member.post("/v3/kv/txn", {"compare": unchanged, "success": puts})
-        if not answer.get("succeeded"):
+        if "header" not in answer or answer.get("succeeded") not in (None, False, True):
+            raise LostError("the answer to the transaction is none of etcd")
+        if not answer.get("succeeded"):  # a field that is false is left out
             raise AbortedError("what was read has changed")
 
     def rollback(self) -> None:
@@ -169,6 +190,9 @@ class _Connection(Connection):
     def abandon(self) -> None:
         self._member.abandon()
 
+    def fileno(self) -> int:
+        return self._member.fileno()
+
 
 class RefusedError(LostError):
     """The member answered with an error; whether something was done may be open."""
@@ -177,32 +201,49 @@ class RefusedError(LostError):
 class Member:
     """A connection to a member."""
 
-    def __init__(self, where: tuple[str, int], timeout: float) -> None:
-        self._http = http.client.HTTPConnection(*where, timeout=max(2.0, timeout))
+    def __init__(self, where: tuple[str, int], setup: Setup) -> None:
+        self._setup = setup
+        self._http = http.client.HTTPConnection(*where, timeout=max(2.0, setup.timeout))
 
     def get(self, path: str) -> Any:
         """What there is."""
         return self._ask("GET", path, None)
 
-    def post(self, path: str, request: dict[str, Any]) -> Any:
-        """The answer to a request."""
-        return self._ask("POST", path, json.dumps(request).encode())
+    def post(self, path: str, request: dict[str, Any], most: int = LARGEST_ANSWER) -> Any:
+        """The answer to a request, of at most so many bytes."""
+        return self._ask("POST", path, json.dumps(request).encode(), most)
 
-    def _ask(self, method: str, path: str, body: bytes | None) -> Any:
+    def _ask(self, method: str, path: str, body: bytes | None, most: int = LARGEST_ANSWER) -> Any:
         try:
             if self._http.sock is None:
                 self._http.connect()
                 connected: Any = self._http.sock
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._http.request(method, path, body)
-            answer = self._http.getresponse()
-            content = json.loads(answer.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
+            with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno, most):
+                self._http.request(method, path, body)
+                answer = self._http.getresponse()
+                text = answer.read(most + 1)
+            if len(text) > most:
+                raise AnswerError(f"an answer of more than {most:,} bytes")
+            content = json.loads(text)
+            if not answer.isclosed():
+                raise LostError("an answer that is cut short")
+            if not isinstance(content, dict):
+                raise LostError(f"an answer that is no object: {content!r:.60}")
+        except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             self._http.close()
             raise LostError(str(error) or type(error).__name__) from None
+        except (LostError, AnswerError):
+            self._http.close()
+            raise
         if answer.status != http.client.OK:
             raise RefusedError(str(content.get("error", answer.reason)))
         return content
+
+    def fileno(self) -> int:
+        """Of the socket, -1 if there is none."""
+        connected: Any = self._http.sock
+        return -1 if connected is None else int(connected.fileno())
 
     def close(self) -> None:
         """Whatever state it is in."""
@@ -219,4 +260,13 @@ def _b64(text: str) -> str:
 
 
 def _text(encoded: str) -> str:
-    return b64decode(encoded).decode()
+    return b64decode(encoded).decode("utf-8", "backslashreplace")
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Of an answer of another shape than etcd's, an error that ends the run."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise AnswerError(f"an answer that is none of etcd ({type(error).__name__}: {error!s:.60})") from None

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
 from plume_py.base.passwords import redacted, without_password
 from plume_py.collect.adapter import Connection, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
@@ -17,6 +18,8 @@ try:
 except ImportError:
     raise IsocheckError("MySQL and MariaDB need the driver PyMySQL; install it with: pip install pymysql") from None
 
+# Without decoders the driver hands out numbers as the server sends them; its own fail on what is no number.
+_ENCODERS = {kind: encode for kind, encode in pymysql.converters.conversions.items() if not isinstance(kind, int)}
 # Errors of a statement that leave the connection usable: lock wait timeout, deadlock, statement timeout, "record has
 # changed since last read" (innodb_snapshot_isolation), query interrupted.
 _REFUSED = (1205, 1213, 1020, 1317, 1969, 3024)
@@ -70,7 +73,8 @@ class MysqlAdapter(SqlAdapter):
         """A node of a cluster that has lost the others takes connections, and then refuses everything: try it."""
         connection = self.connect()
         try:
-            connection.run(f"SELECT k FROM {self.setup.table} LIMIT 1")
+            with self.guarded(connection.connection):
+                connection.run(f"SELECT k FROM {self.setup.table} LIMIT 1")
         except BaseException:
             connection.close()
             raise
@@ -124,7 +128,19 @@ class MysqlAdapter(SqlAdapter):
             read_timeout=2 * limit + 2,  # the server gives up first, so that its answer is known
             write_timeout=2 * limit + 2,
             charset="utf8mb4",
+            conv=_ENCODERS,
+            defer_connect=True,
         )
+        try:
+            with self.guarded(connection):
+                connection.connect()
+                self._set_up(connection, limit)
+        except BaseException:
+            self.cut(connection)
+            raise
+        return connection
+
+    def _set_up(self, connection: Any, limit: int) -> None:
         with connection.cursor() as cursor:
             with suppress(pymysql.MySQLError):  # servers that only speak the protocol may not know it
                 cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {limit}")
@@ -132,7 +148,15 @@ class MysqlAdapter(SqlAdapter):
                 if not name.replace("_", "").isalnum():
                     raise IsocheckError(f"not the name of a setting: {name!r:.40}")
                 cursor.execute(f"SET SESSION {name} = %s", [_literal(value)])
-        return connection
+
+    @override
+    def cut(self, connection: Any) -> None:
+        with suppress(OSError, AttributeError):
+            connection._sock.shutdown(socket.SHUT_RDWR)
+
+    @override
+    def fileno(self, connection: Any) -> int:
+        return int(connection._sock.fileno())
 
 
 class _Connection(SqlConnection):
@@ -149,10 +173,6 @@ class _Connection(SqlConnection):
 
     def is_undone_at_commit(self, error: Exception) -> bool:
         return _number(error) in _REFUSED_COMMIT
-
-    def abandon(self) -> None:
-        with suppress(OSError, AttributeError):
-            self.connection._sock.shutdown(socket.SHUT_RDWR)
 
 
 def _literal(value: str) -> str | int | float:

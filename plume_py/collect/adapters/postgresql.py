@@ -1,14 +1,14 @@
 """PostgreSQL, with psycopg 3."""
 
-import os
-import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.adapter import AbortedError, Connection, Setup, first_line, promises
+from plume_py.base.override import override
+from plume_py.collect.adapter import AbortedError, Connection, LostError, Setup, first_line, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
+from plume_py.collect.deadline import shut
 from plume_py.levels.databases import POSTGRESQL
 
 try:
@@ -121,15 +121,31 @@ class PostgresAdapter(SqlAdapter):
     def open(self) -> Any:
         """With limits of time for statements and locks."""
         connection = self._dialled()
+        try:
+            with self.guarded(connection):
+                self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: Any) -> None:
         if self._is_pooled is None:
             self._is_pooled = _is_pooled(connection)
         if self._is_pooled:
             self._take_care(connection)
-            return connection
+            return
         self._prefer(connection)
         for name, value in self.setup.session_settings.items():
             connection.execute("SELECT set_config(%s, %s, false)", [name, value])
-        return connection
+
+    @override
+    def cut(self, connection: Any) -> None:
+        shut(connection.fileno())
+
+    @override
+    def fileno(self, connection: Any) -> int:
+        return int(connection.fileno())
 
     def _dialled(self) -> Any:
         limit = max(1, round(1000 * self.setup.timeout))
@@ -186,6 +202,8 @@ class _Connection(SqlConnection):
         self._encoding = self.connection.info.encoding
         self._prepared: dict[str, bytes] = {}  # what the server calls them; behind a pooler none
         self._answer: Any = None
+        self._warnings: list[str] = []  # since COMMIT was sent
+        self.connection.add_notice_handler(self._notice)
 
     def marked(self, words: str) -> str:
         return words.replace(":value", "$2").replace(":key", "$1")
@@ -209,10 +227,10 @@ class _Connection(SqlConnection):
             raise psycopg.errors.error_from_result(answer, self._encoding)
         return answer
 
-    def row(self) -> tuple[str, ...] | None:
+    def row(self) -> tuple[bytes | None, ...] | None:
         if not self._answer.ntuples:
             return None
-        return (self._answer.get_value(0, 0).decode(self._encoding),)
+        return (self._answer.get_value(0, 0),)
 
     def changed(self) -> int:
         return self._answer.command_tuples or 0
@@ -222,11 +240,21 @@ class _Connection(SqlConnection):
             self.run(statement)
 
     def commit(self) -> None:
+        self._warnings.clear()
         super().commit()
-        answer = (self._answer.command_status or b"").decode()
-        # the server says ROLLBACK where there was an error before
-        if answer == "ROLLBACK" or (self.adapter.beginning == PostgresAdapter.beginning and answer != "COMMIT"):
-            raise AbortedError(f"COMMIT was answered by {answer}")
+        answer = (self._answer.command_status or b"").decode("ascii", "backslashreplace")
+        if answer == "ROLLBACK":  # there was an error before
+            raise AbortedError("COMMIT was answered by ROLLBACK")
+        if self.adapter.beginning == PostgresAdapter.beginning and answer != "COMMIT":
+            raise LostError(f"COMMIT was answered by {answer!r:.40}")
+        if self._warnings:
+            # The usual one: a wait for synchronous standbys was cancelled. The server has committed, but a standby
+            # that replaces it may lack the transaction, so "committed" would be too much.
+            raise LostError(f"COMMIT was answered with a warning: {self._warnings[0]:.200}")
+
+    def _notice(self, diagnostic: Any) -> None:
+        if diagnostic.severity_nonlocalized == "WARNING" or diagnostic.severity == "WARNING":
+            self._warnings.append(" ".join((diagnostic.message_primary or "").split()))
 
     def is_undone(self, error: Exception) -> bool:
         """Any error undoes a transaction, if it comes from the server."""
@@ -235,12 +263,6 @@ class _Connection(SqlConnection):
     def is_undone_at_commit(self, error: Exception) -> bool:
         certain = self.adapter.is_refusal(error) and _state(error) != _COMPLETION_UNKNOWN
         return certain and not self.connection.broken
-
-    def abandon(self) -> None:
-        with suppress(OSError, psycopg.Error):  # it may be closed already
-            duplicate = os.dup(self.connection.fileno())
-            with socket.socket(fileno=duplicate) as same:
-                same.shutdown(socket.SHUT_RDWR)
 
 
 def _is_pooled(connection: Any) -> bool:

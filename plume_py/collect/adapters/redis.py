@@ -4,6 +4,7 @@ A transaction reads at once and keeps its writes to itself until EXEC, which run
 text, so that an empty one is there, too.
 """
 
+import re
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,11 +14,29 @@ from urllib.parse import unquote, urlsplit
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
 from plume_py.base.passwords import without_password
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, promises, to_list
+from plume_py.collect.adapter import (
+    AbortedError,
+    Adapter,
+    AnswerError,
+    Connection,
+    LostError,
+    Setup,
+    Value,
+    promises,
+    to_value,
+)
+from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.levels.stores import REDIS
 
 # Keys per question about many.
 BATCH = 1000
+# Arrays inside arrays that an answer may have, and the length of a line: none that is asked for comes near.
+DEEPEST, LONGEST_LINE = 4, 1 << 16
+# Errors of EXEC, or of MULTI, after which nothing was run. A proxy in between may have errors of its own.
+_NOT_RUN = ("EXECABORT", "READONLY", "NOREPLICAS", "LOADING", "OOM", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "NOPERM")
+
+
+_NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
 
 class RefusedError(Exception):
@@ -117,13 +136,13 @@ class RedisAdapter(Adapter):
         """As the server has it."""
         return f"{self.setup.table}:{key}"
 
-    def value(self, text: str) -> Value:
+    def value(self, text: str | None) -> Value:
         """What the text of a key means."""
-        return to_list(text) if self.setup.lists else int(text)
+        return to_value(text, self.setup.lists)
 
     def open(self) -> "Server":
         """A connection that knows its password, its database and our name."""
-        server = Server(self._where, self.setup.timeout)
+        server = Server(self._where, self.setup)
         try:
             if self._login:
                 server.ask("AUTH", *self._login)
@@ -181,7 +200,9 @@ class _Connection(Connection):
             self._watched.add(key)
         text = self._ask("GET", name)
         if text is None:
-            raise LostError(f"the key {key} is gone")
+            return None
+        if not isinstance(text, str):
+            raise AnswerError(f"GET was answered by {text!r:.40}")
         return self._adapter.value(text + self._appended.get(key, ""))
 
     def write(self, key: str, value: int) -> None:
@@ -197,13 +218,18 @@ class _Connection(Connection):
         if not self._commands and not self._watched:
             return
         queued = self._server.ask_all([("MULTI",), *self._commands, ("EXEC",)])
-        done = queued[-1]
+        begun, *waiting, done = queued
         self._watched.clear()
-        if isinstance(done, RefusedError):  # then nothing was run
-            raise AbortedError(str(next(answer for answer in queued if isinstance(answer, RefusedError))))
+        refusal = next((answer for answer in queued if isinstance(answer, RefusedError)), None)
+        if begun != "OK" or any(answer != "QUEUED" and not isinstance(answer, RefusedError) for answer in waiting):
+            raise LostError(f"MULTI was answered by {begun!r:.60}")  # what followed may have been run at once
+        if isinstance(done, RefusedError):
+            raise (AbortedError if str(done).startswith(_NOT_RUN) else LostError)(str(refusal))
         if done is None:
             raise AbortedError("a key that was watched has changed")
-        if any(isinstance(answer, RefusedError) for answer in done):
+        if not isinstance(done, list) or len(done) != len(waiting):
+            raise LostError(f"EXEC was answered by {done!r:.60}")
+        if refusal is not None or any(isinstance(answer, RefusedError) for answer in done):
             raise LostError("a part of the transaction was refused")
 
     def rollback(self) -> None:
@@ -216,6 +242,9 @@ class _Connection(Connection):
 
     def abandon(self) -> None:
         self._server.abandon()
+
+    def fileno(self) -> int:
+        return self._server.fileno()
 
     def _forget(self) -> None:
         self._watched, self._written, self._appended, self._commands = set(), {}, {}, []
@@ -230,8 +259,9 @@ class _Connection(Connection):
 class Server:
     """A connection, in version 2 of the protocol."""
 
-    def __init__(self, where: tuple[str, int], timeout: float) -> None:
-        self._socket = socket.create_connection(where, timeout=max(2.0, timeout))
+    def __init__(self, where: tuple[str, int], setup: Setup) -> None:
+        self._setup = setup
+        self._socket = socket.create_connection(where, timeout=max(2.0, setup.timeout))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._answers = self._socket.makefile("rb")
 
@@ -244,8 +274,13 @@ class Server:
 
     def ask_all(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
         """The answers to commands that are sent together; errors are among them."""
-        self._socket.sendall(b"".join(map(_encoded, commands)))
-        return [self._answer() for _ in commands]
+        with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno):
+            self._socket.sendall(b"".join(map(_encoded, commands)))
+            return [self._answer() for _ in commands]
+
+    def fileno(self) -> int:
+        """Of the socket."""
+        return self._socket.fileno()
 
     def close(self) -> None:
         """Whatever state it is in."""
@@ -258,26 +293,31 @@ class Server:
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
-    def _answer(self) -> Any:
-        line = self._answers.readline()
+    def _answer(self, depth: int = 0) -> Any:
+        line = self._answers.readline(LONGEST_LINE)
         if not line.endswith(b"\r\n"):
             raise LostError("the connection was closed")
         kind, rest = line[:1], line[1:-2]
         if kind == b"-":
             return RefusedError(rest.decode("utf-8", "replace"))
+        if kind == b"+":
+            return rest.decode("utf-8", "replace")
+        if kind not in (b":", b"$", b"*") or not _NUMBER.fullmatch(rest) or depth > DEEPEST:
+            raise AnswerError(f"an answer that is not of the protocol of Redis: {line!r:.60}")
+        number = int(rest)
         if kind == b":":
-            return int(rest)
-        if kind == b"$":
-            return None if rest == b"-1" else self._exactly(int(rest))
-        if kind == b"*":
-            return None if rest == b"-1" else [self._answer() for _ in range(int(rest))]
-        return rest.decode("utf-8", "replace")
+            return number
+        if number == -1:
+            return None
+        if not 0 <= number <= LARGEST_ANSWER:
+            raise AnswerError(f"an answer of {number:,} pieces" if kind == b"*" else f"an answer of {number:,} bytes")
+        return self._exactly(number) if kind == b"$" else [self._answer(depth + 1) for _ in range(number)]
 
     def _exactly(self, size: int) -> str:
         piece = self._answers.read(size + 2)
         if len(piece) < size + 2:
             raise LostError("the connection was closed")
-        return piece[:-2].decode("utf-8", "replace")
+        return piece[:-2].decode("utf-8", "backslashreplace")
 
 
 def _encoded(words: tuple[str, ...]) -> bytes:

@@ -6,14 +6,28 @@ Drivers are those of Python's DB-API: connections make cursors, and the names of
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
+from functools import partial
 from types import ModuleType
 from typing import Any
 
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_list
+from plume_py.collect.adapter import (
+    AbortedError,
+    Adapter,
+    AnswerError,
+    Connection,
+    LostError,
+    Setup,
+    Value,
+    first_line,
+    to_value,
+)
+from plume_py.collect.deadline import LARGEST_ANSWER
 
 # Seconds that the server gets to end what the run has left behind.
 SETTLED_WITHIN = 20.0
+# Of each key in the table: the bytes that it may have in one answer, and how many keys are made per second at least.
+BYTES_PER_KEY, KEYS_PER_SECOND = 400, 500
 
 
 class SqlAdapter(Adapter):
@@ -31,6 +45,7 @@ class SqlAdapter(Adapter):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._admin: Any = None
+        self._keys = 0  # in the table
 
     @abstractmethod
     def open(self) -> Any:
@@ -64,19 +79,21 @@ class SqlAdapter(Adapter):
         table, mark = self.setup.table, self.mark
         kind, initial = (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         try:
-            with closing(self.administrator().cursor()) as cursor:
+            administrator = self.administrator()
+            with self.waiting(len(keys)), closing(administrator.cursor()) as cursor:
                 cursor.execute("BEGIN")
                 cursor.execute(f"CREATE TABLE {table} (k {self.key_type} PRIMARY KEY, v {kind} NOT NULL){self.engine}")
                 cursor.executemany(f"INSERT INTO {table} VALUES ({mark}, {mark})", [(key, initial) for key in keys])
                 cursor.execute("COMMIT")
-        except self.driver.Error:
+        except (self.driver.Error, LostError):
             self.close_administrator()  # a transaction may be open
             raise
+        self._keys = len(keys)
 
     def contents(self) -> dict[str, Value]:
         """All rows."""
         rows = self.ask(f"SELECT k, v FROM {self.setup.table}")
-        return {key: to_list(value) if self.setup.lists else int(value) for key, value in rows}
+        return {key: to_value(value, self.setup.lists) for key, value in rows}
 
     def drop(self) -> None:
         """Remove the table; the administrator leaves."""
@@ -97,7 +114,7 @@ class SqlAdapter(Adapter):
                 if not self.end_leftovers():
                     return
                 problem = "connections of the run were still open"
-            except self.driver.Error as error:
+            except (self.driver.Error, LostError) as error:
                 problem = self.describe(error)
                 self.close_administrator()
             time.sleep(0.1)
@@ -106,6 +123,27 @@ class SqlAdapter(Adapter):
     def end_leftovers(self) -> bool:
         """End the connections of the run that the server still has; False if it has none."""
         return False
+
+    def cut(self, connection: Any) -> None:
+        """Make the waiting call of a connection of the driver fail."""
+        return
+
+    def fileno(self, connection: Any) -> int:
+        """Return the file descriptor of a connection of the driver, -1 if there is none."""
+        return -1
+
+    def waiting(self, keys: int = 0) -> AbstractContextManager[None]:
+        """Guard a wait of the administrator, who works on so many ``keys`` at once."""
+        administrator, seconds = self._admin, self.setup.patience + keys / KEYS_PER_SECOND
+        most = LARGEST_ANSWER + BYTES_PER_KEY * max(keys, self._keys)
+        return self.guarded(administrator, seconds, most)
+
+    def guarded(
+        self, connection: Any, seconds: float | None = None, most: int = LARGEST_ANSWER
+    ) -> AbstractContextManager[None]:
+        """Guard a wait on a connection of the driver."""
+        limit = self.setup.patience if seconds is None else seconds
+        return self.setup.guard.wait(limit, partial(self.cut, connection), partial(self.fileno, connection), most)
 
     def administrator(self) -> Any:
         """The connection that keeps the table."""
@@ -116,7 +154,7 @@ class SqlAdapter(Adapter):
     def close_administrator(self) -> None:
         """Let go of it; the next one who needs it gets a new one."""
         if self._admin is not None:
-            with suppress(self.driver.Error):
+            with suppress(self.driver.Error, LostError), self.waiting():
                 self._admin.close()
             self._admin = None
 
@@ -129,9 +167,14 @@ class SqlAdapter(Adapter):
             return self._ask(query, parameters)
 
     def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
-        with closing(self.administrator().cursor()) as cursor:
-            cursor.execute(query, parameters)
-            return list(cursor.fetchall()) if cursor.description else []
+        administrator = self.administrator()
+        try:
+            with self.waiting(), closing(administrator.cursor()) as cursor:
+                cursor.execute(query, parameters)
+                return list(cursor.fetchall()) if cursor.description else []
+        except LostError:
+            self.close_administrator()
+            raise
 
 
 class SqlConnection(Connection):
@@ -179,9 +222,7 @@ class SqlConnection(Connection):
         """By its row."""
         self.run(self._sql["r"], (key,))
         row = self.row()
-        if row is None:
-            raise LostError(f"the row of {key} is gone")
-        return to_list(row[0]) if self._lists else int(row[0])
+        return to_value(None if row is None else row[0], self._lists)
 
     def write(self, key: str, value: int) -> None:
         """In its row."""
@@ -207,10 +248,18 @@ class SqlConnection(Connection):
         with suppress(self.adapter.driver.Error):
             self.connection.close()
 
+    def abandon(self) -> None:
+        """By the driver's connection."""
+        self.adapter.cut(self.connection)
+
+    def fileno(self) -> int:
+        """Of the driver's connection."""
+        return self.adapter.fileno(self.connection)
+
     def _failure(self, error: Exception, undone: bool) -> Exception:
         return (AbortedError if undone else LostError)(self.adapter.describe(error))
 
     def _change(self, query: str, value: int | str, key: str) -> None:
         self.run(query, (value, key))
         if self.changed() != 1:
-            raise LostError(f"the row of {key} is gone")
+            raise AnswerError(f"an UPDATE of the row of {key} changed {self.changed()} rows")

@@ -7,7 +7,7 @@ from typing import Any
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
 from plume_py.base.passwords import without_password
-from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_list
+from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_value
 from plume_py.collect.adapter import promises as promises_of
 from plume_py.levels.stores import SQLALCHEMY
 
@@ -69,7 +69,7 @@ class SqlalchemyAdapter(Adapter):
         """All rows."""
         with self.engine.connect() as connection:
             rows = connection.execute(sqlalchemy.select(self.table.c.k, self.table.c.v)).all()
-        return {key: to_list(value) if self.setup.lists else int(value) for key, value in rows}
+        return {key: to_value(value, self.setup.lists) for key, value in rows}
 
     def drop(self) -> None:
         """Remove the table."""
@@ -114,9 +114,7 @@ class _Connection(Connection):
 
     def read(self, key: str) -> Value:
         row = self._run(self._select, {"key": key}).fetchone()
-        if row is None:
-            raise LostError(f"the row of {key} is gone")
-        return to_list(row[0]) if self._lists else int(row[0])
+        return to_value(None if row is None else row[0], self._lists)
 
     def write(self, key: str, value: int) -> None:
         self._run(self._update, {"key": key, "new": value})

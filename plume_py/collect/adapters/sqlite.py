@@ -3,9 +3,11 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
 from plume_py.collect.adapter import LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
 from plume_py.levels.databases import SQLITE
@@ -50,6 +52,11 @@ class SqliteAdapter(SqlAdapter):
         """Busy, a stale snapshot, interrupted; or a constraint."""
         return isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError)
 
+    @override
+    def cut(self, connection: Any) -> None:
+        with suppress(sqlite3.Error):
+            connection.interrupt()
+
     def open(self) -> sqlite3.Connection:
         """Of the file."""
         try:
@@ -81,7 +88,3 @@ class _Connection(SqlConnection):
     def rollback(self) -> None:
         if self.connection.in_transaction:  # some errors roll back by themselves
             super().rollback()
-
-    def abandon(self) -> None:
-        with suppress(sqlite3.Error):
-            self.connection.interrupt()

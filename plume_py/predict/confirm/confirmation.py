@@ -222,7 +222,7 @@ def _deviations_of(script: Script, played: Played, t: int, done: list[Done]) -> 
         expected = txn.expected.get(number)
         if expected is not None and expected.firm and did.what == READ:
             last = (did.value[-1] if did.value else 0) if isinstance(did.value, list) else did.value
-            source = played.writer.get(last, INITIAL) if last else INITIAL
+            source = played.writer.get(last, INITIAL) if isinstance(last, int) and last else INITIAL
             if source != expected.source:
                 yield f"{_read(script, t, number)}, and read it from {_writer(script, source)}"
 

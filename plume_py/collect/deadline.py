@@ -1,0 +1,196 @@
+"""Bound every wait on a database: by time, by the size of the answer, and by the memory of this process.
+
+A driver waits in C code or in a blocking socket, where no exception reaches it. Every byte that arrives starts the
+timeout of a socket again. So a thread, the guard, looks at all waits and shuts down the socket of an overdue one, which
+ends the call of the driver. Adapters guard their own calls, ``client`` guards the operations of a session, and ``run``
+calls whatever cannot be interrupted in a thread that it can leave behind.
+"""
+
+import math
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, TypeVar
+
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.limits import megabytes
+from plume_py.base.memory import in_use
+from plume_py.collect.errors import AnswerError, LostError
+
+T = TypeVar("T")
+
+# Seconds between two looks at the waits. Many waits are looked at less often, which bounds the CPU time of the guard.
+LOOK, WAITS_PER_LOOK = 0.02, 50
+# Seconds without a wait after which the guard ends.
+IDLE = 1.0
+# Bytes that an answer to a session may have: values are integers, or lists of integers.
+LARGEST_ANSWER = 16 << 20
+# Where Linux counts the bytes that a TCP connection has received, in its struct tcp_info.
+_RECEIVED = slice(128, 136)
+
+
+class Guard:
+    """Looks at the waits of all connections of a run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waits: set[_Wait] = set()
+        self._is_watching = False
+        self._end = math.inf
+        self.max_memory: int | None = None
+        self.problem: IsocheckError | None = None  # the limit of memory, once it is reached
+
+    def wait(
+        self,
+        seconds: float,
+        cut: Callable[[], Any],
+        fileno: Callable[[], int] | None = None,
+        most: int = LARGEST_ANSWER,
+    ) -> "_Wait":
+        """Return a context manager for one wait.
+
+        The guard calls ``cut`` after ``seconds``, and once more than ``most`` bytes have come in at ``fileno``. An
+        exception of the driver then becomes a LostError, or an AnswerError.
+        """
+        return _Wait(self, seconds, cut, fileno, most)
+
+    def end_by(self, moment: float) -> None:
+        """Let no wait last beyond ``moment`` of the monotonic clock, present waits included."""
+        self._end = moment
+
+    def cut_all(self) -> None:
+        """Cut every wait of this moment."""
+        with self._lock:
+            for wait in self._waits:
+                wait.cut(LostError("the run was over"))
+
+    def begin(self, wait: "_Wait") -> None:
+        """Look at ``wait`` from now on."""
+        with self._lock:
+            self._waits.add(wait)
+            if not self._is_watching:
+                self._is_watching = True
+                threading.Thread(target=self._watch, name="guard", daemon=True).start()
+
+    def end(self, wait: "_Wait") -> None:
+        """Look at ``wait`` no longer."""
+        with self._lock:
+            self._waits.discard(wait)
+
+    def _watch(self) -> None:
+        busy = time.monotonic()
+        while True:
+            time.sleep(LOOK * max(1.0, len(self._waits) / WAITS_PER_LOOK))
+            now = time.monotonic()
+            with self._lock:
+                if self._waits:
+                    busy = now
+                elif now - busy > IDLE:
+                    self._is_watching = False
+                    return
+                if self.max_memory is not None and self.problem is None and in_use() > self.max_memory:
+                    self.problem = LimitError(f"stopped at {megabytes(self.max_memory)} of memory")
+                for wait in self._waits:
+                    wait.look(now, self._end, self.problem)
+
+
+class _Wait:
+    """One call of a driver."""
+
+    __slots__ = ("_began", "_cut", "_fileno", "_guard", "_most", "_problem", "_received", "_seconds")
+
+    def __init__(
+        self, guard: Guard, seconds: float, cut: Callable[[], Any], fileno: Callable[[], int] | None, most: int
+    ) -> None:
+        self._guard, self._seconds, self._cut, self._fileno, self._most = guard, seconds, cut, fileno, most
+        self._began = 0.0
+        self._received = -1
+        self._problem: Exception | None = None
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+        self._guard.begin(self)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._guard.end(self)
+        if self._problem is not None and isinstance(error, Exception):
+            raise self._problem from None
+
+    def look(self, now: float, end: float, problem: Exception | None) -> None:
+        """Cut the connection if a limit is reached; again at every look, as a driver may connect once more."""
+        if problem is not None:
+            self.cut(LostError(str(problem)))
+        elif now >= min(self._began + self._seconds, end):
+            self.cut(LostError(f"no answer within {max(0.0, now - self._began):.1f} s"))
+        elif self._problem is not None:
+            self.cut(self._problem)
+        elif self._fileno is not None:
+            received = _received(self._fileno)
+            if self._received < 0:
+                self._received = received
+            elif received - self._received > self._most:
+                self.cut(AnswerError(f"an answer of more than {megabytes(self._most)}"))
+
+    def cut(self, problem: Exception) -> None:
+        """Make the call of the driver fail."""
+        self._problem = self._problem or problem
+        with suppress(Exception):  # the driver may have closed the connection by itself
+            self._cut()
+
+
+def _received(fileno: Callable[[], int]) -> int:
+    """Return how many bytes a connection has received, 0 where the system does not count them."""
+    if sys.platform != "linux":
+        return 0
+    try:
+        same = socket.socket(fileno=fileno())
+    except Exception:  # of the driver: closed already
+        return 0
+    try:
+        return int.from_bytes(
+            same.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RECEIVED.stop)[_RECEIVED], sys.byteorder
+        )
+    except OSError:  # not TCP
+        return 0
+    finally:
+        same.detach()
+
+
+def shut(fileno: int) -> None:
+    """Shut down the connection with this file descriptor, which stays open."""
+    same = socket.socket(fileno=fileno)
+    try:
+        same.shutdown(socket.SHUT_RDWR)
+    finally:
+        same.detach()
+
+
+def in_time(until: float, work: Callable[[], T]) -> T:
+    """Return what ``work`` returns, or raise LostError at ``until`` of the monotonic clock.
+
+    ``work`` runs in a thread of its own, which is left behind if it does not end. So Ctrl-C reaches the main thread
+    whatever a driver does.
+    """
+    done = threading.Event()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            done.set()
+
+    began = time.monotonic()
+    threading.Thread(target=run, name="database", daemon=True).start()
+    if not done.wait(max(0.0, min(until - began, threading.TIMEOUT_MAX))):
+        raise LostError(f"no answer within {until - began:.1f} s")
+    if errors:
+        raise errors[0]
+    return results[0]
