@@ -132,6 +132,9 @@ def seize(handle: int) -> bool:
     return True
 
 
+HAS_LOCKS = fcntl is not None
+
+
 def held(handle: int) -> bool:
     """Hold the file for as long as it is open; False if another process does (where there are no locks, none can)."""
     try:

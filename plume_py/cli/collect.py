@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from plume_py.collect.workload import Shape
 
 INTERRUPTED = 130
+CLEANED_WITHIN = 60.0  # seconds
 TOLD_FAULTS = 12  # one by one
 
 
 @click.command("collect")
-@click.option("--out", required=True, type=click.Path(dir_okay=False, allow_dash=True), help="The history, JSON Lines.")
+@click.option("--out", type=click.Path(dir_okay=False, allow_dash=True), help="The history, JSON Lines.")
+@click.option("--clean", "only_clean", is_flag=True, help="Only remove the tables that abandoned runs left at URL.")
 @collecting_options
 @click.pass_context
-def command(ctx: click.Context, /, out: str, **params: Any) -> None:
+def command(ctx: click.Context, /, out: str | None, only_clean: bool, **params: Any) -> None:
     """Run a workload on the database at URL and record what its clients saw.
 
     URL is postgresql://…, mysql://…, mariadb://…, sqlite:///file, duckdb:///file, etcd://…, redis://…, valkey://…,
@@ -43,12 +45,39 @@ def command(ctx: click.Context, /, out: str, **params: Any) -> None:
       isocheck collect sqlite:///test.db --out history.jsonl
       isocheck collect postgresql://user:password@host/db --workload append --out h.jsonl
       isocheck collect --managed mariadb --mix RC=2,SER=1 --seconds 10 --out h.jsonl
+      isocheck collect --clean postgresql://user:password@host/db
     """
+    if only_clean:
+        _clean(params)
+        return
+    if out is None:
+        raise click.UsageError("Missing option '--out'.")
     collected, _ = run(params, out)
     for line in summary(collected):
         click.echo(one_line(line), err=is_standard_output(out))
     tell_written(out)
     ctx.exit(ending(collected))
+
+
+def _clean(params: dict[str, Any]) -> None:
+    """Remove what abandoned runs have left, and print what became of each table."""
+    from plume_py.collect.deadline import in_time
+    from plume_py.collect.table import clean, setting_up
+    from plume_py.collect.workload import Shape
+
+    if params["managed"] is not None or not params["urls"]:
+        raise click.UsageError("--clean needs the URL of a database")
+    import time
+
+    with sigterm_as_interrupt(), _database(params, Shape()) as (adapter, _), setting_up(adapter):
+        cleaned = in_time(time.monotonic() + CLEANED_WITHIN, lambda: clean(adapter))
+        in_time(time.monotonic() + 1, adapter.leave)
+    for table in cleaned.removed:
+        click.echo(f"removed {table}")
+    for table, why in cleaned.kept.items():
+        click.echo(one_line(f"kept {table}: {why}"))
+    if not cleaned.removed and not cleaned.kept:
+        click.echo("no abandoned run has left a table")
 
 
 def run(
@@ -116,6 +145,7 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
     from plume_py.collect.adapter import Setup
     from plume_py.collect.clusters import MANAGED as MAKERS
     from plume_py.collect.nodes import Routing, nodes_at, open_nodes
+    from plume_py.collect.table import new_name
 
     urls, managed = params["urls"], params["managed"]
     if bool(urls) == (managed is not None):
@@ -123,7 +153,8 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
     routing = Routing(params["roam"], params["read_from"], shape.seed)
     setup = Setup(
         "",
-        table=f"isocheck_{secrets.token_hex(4)}",  # never one that is there already
+        # Never one that is there already; a table to keep has a name that the next run does not remove.
+        table=f"isocheck_{secrets.token_hex(4)}" if params["keep_table"] else new_name(),
         lists=shape.lists,
         timeout=params["operation_timeout"],
         session_settings=params["settings"],

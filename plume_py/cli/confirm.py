@@ -1,6 +1,5 @@
 """``isocheck confirm``: does a prediction come true on a real database?"""
 
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -99,9 +98,9 @@ class Server:
         from plume_py.collect.adapter import Setup
         from plume_py.collect.managed import SERVERS
         from plume_py.collect.registry import open_adapter
+        from plume_py.collect.table import new_name
 
-        table = f"isocheck_{secrets.token_hex(4)}"  # never one that is there already
-        setup = Setup(self.where, table, lists, self.timeout, self.settings or {})
+        setup = Setup(self.where, new_name(), lists, self.timeout, self.settings or {})
         if self.where not in MANAGED:
             yield open_adapter(setup)
             return

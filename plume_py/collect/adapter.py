@@ -141,6 +141,22 @@ class Adapter(ABC):
     def drop(self) -> None:
         """Remove the table."""
 
+    def tables(self) -> list[str]:
+        """Return the tables of this database that have the form and the name of a run's table."""
+        return []
+
+    def is_alive(self, table: str) -> bool | None:
+        """Return whether the run of ``table`` is still connected, None if the database cannot know."""
+        return None
+
+    def drop_table(self, table: str) -> None:
+        """Remove the table of another run."""
+        raise NotImplementedError
+
+    def beat(self) -> None:
+        """Show the database that the run is alive; called every few seconds."""
+        return
+
     def is_replica(self) -> bool:
         """Does the server only take reads?"""
         return False

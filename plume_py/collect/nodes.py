@@ -163,6 +163,23 @@ class NodesAdapter(Adapter):
                 adapter.leave()
         writer.drop()
 
+    def tables(self) -> list[str]:
+        """Where writes are taken."""
+        return self._writer().tables()
+
+    def is_alive(self, table: str) -> bool | None:
+        """A node knows its own connections only, and a run may be at another one."""
+        alive = [adapter.is_alive(table) for adapter in self.adapters.values()]
+        return True if True in alive else None if None in alive else False
+
+    def drop_table(self, table: str) -> None:
+        """Where writes are taken."""
+        self._writer().drop_table(table)
+
+    def beat(self) -> None:
+        """Where the table was made."""
+        self._writer().beat()
+
     def leave(self) -> None:
         """Everybody."""
         for adapter in self.adapters.values():

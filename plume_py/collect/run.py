@@ -5,7 +5,8 @@ import platform
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, n
 from plume_py.collect.deadline import in_time
 from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.table import remove, removed, setting_up
+from plume_py.collect.table import BEAT, claim, clean, remove, removed, setting_up
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.speed import Disturbance, Speed, speed
 
@@ -28,7 +29,7 @@ LOOK = 0.1
 # Without --seconds: how long making the table may take, a fault may last, and the comparison and the removal may take.
 SET_UP, FAULT, FINISHED = 600.0, 60.0, 120.0
 # With --seconds: how much longer than these the whole run may take, and of that the time from the end of the clients.
-LONGER, ENDING = 8.0, 4.5
+LONGER, ENDING = 7.0, 4.0
 # Of what is left when the clients should end: shares of time until their connections are cut, until they are left
 # behind, and until the comparison must be over; the rest is for the removal of the table.
 CUT, LEFT, COMPARED = 0.3, 0.4, 0.7
@@ -125,25 +126,56 @@ def collect(
     with setting_up(adapter):
         version = in_time(schedule.set_up, adapter.version)  # by which some adapters learn their name
         database = f"{adapter.name} {version}"
+    notes = [] if server is not None else _cleaned(adapter, schedule)
     try:
         with setting_up(adapter):
             header = in_time(schedule.set_up, lambda: _set_up(adapter, plan, workload))
         guard.end_by(schedule.last)
         recorder = Recorder(plan.out, header, force=plan.force)
-        collected = _record(adapter, plan, server, recorder, workload, tick, schedule)
+        with _beating(adapter):
+            collected = _record(adapter, plan, server, recorder, workload, tick, schedule)
     except BaseException as error:
         guard.end_by(math.inf)
         if server is None and not plan.keep_table:
             remove(adapter, error)
         raise
     collected.database = database
+    collected.notes += notes
     _finish(adapter, plan, collected, schedule, is_private=server is not None)
     return collected
 
 
 def _set_up(adapter: Adapter, plan: Plan, workload: Workload) -> dict[str, Any]:
+    claim(adapter)
     adapter.create(workload.keys)
     return _header(adapter, plan)
+
+
+def _cleaned(adapter: Adapter, schedule: Schedule) -> list[str]:
+    """Remove what abandoned runs have left, and say so; a failure is none of this run."""
+    try:
+        removed = in_time(schedule.set_up, lambda: clean(adapter)).removed
+    except Exception:
+        return []
+    return [f"removed {table}, which an abandoned run had left" for table in removed]
+
+
+@contextmanager
+def _beating(adapter: Adapter) -> Iterator[None]:
+    """Show the database that the run is alive."""
+    over = threading.Event()
+
+    def beat() -> None:
+        while not over.wait(BEAT):
+            with suppress(Exception):  # the server may be away for a while
+                adapter.beat()
+
+    thread = threading.Thread(target=beat, name="beat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _record(

@@ -37,6 +37,18 @@ class DuckdbAdapter(SqlAdapter):
         return str(duckdb.__version__)
 
     @override
+    def tables(self) -> list[str]:
+        query = (
+            "SELECT table_name FROM information_schema.columns WHERE table_name LIKE 'isocheck%' GROUP BY table_name"
+            " HAVING string_agg(column_name, ',' ORDER BY ordinal_position) = 'k,v'"
+        )
+        return [str(row[0]) for row in self.ask(query)]
+
+    @override
+    def is_alive(self, table: str) -> bool:
+        return False  # a file belongs to one process at a time
+
+    @override
     def connect(self) -> SqlConnection:
         return _Connection(self)
 

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.override import override
 from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import (
     AbortedError,
@@ -27,12 +28,15 @@ from plume_py.collect.adapter import (
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
+from plume_py.collect.table import is_name
 from plume_py.levels.stores import ETCD
 
 # Operations that etcd takes in one transaction.
 MOST_OPERATIONS = 128
 # Of each key of the table in one answer.
 BYTES_PER_KEY = 400
+# Seconds without a sign of life after which a run counts as dead.
+ALIVE = 60
 
 
 class EtcdAdapter(Adapter):
@@ -54,6 +58,7 @@ class EtcdAdapter(Adapter):
             raise IsocheckError(f"not the address of a member: {told!r:.80}; write etcd://host:2379") from None
         self._admin: Member | None = None
         self._keys = 0  # in the table
+        self._lease = ""
 
     def version(self) -> str:
         """Of the server."""
@@ -61,6 +66,10 @@ class EtcdAdapter(Adapter):
 
     def create(self, keys: Sequence[str]) -> None:
         """Every key, with the name of the table before it."""
+        if is_name(self.setup.table):
+            # A key with a lease shows that the run is alive: etcd removes it soon after the last sign of life.
+            self._lease = str(self._administrator().post("/v3/lease/grant", {"TTL": str(ALIVE)})["ID"])
+            self._administrator().post("/v3/kv/put", {"key": _sign(self.setup.table), "lease": self._lease})
         initial = _b64("" if self.setup.lists else "0")
         puts = [{"requestPut": {"key": self.key(key), "value": initial}} for key in keys]
         for at in range(0, len(puts), MOST_OPERATIONS):
@@ -74,7 +83,7 @@ class EtcdAdapter(Adapter):
     def contents(self) -> dict[str, Value]:
         """All keys of the table, as the majority has them."""
         most = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
-        found = self._administrator().post("/v3/kv/range", self._all(), most).get("kvs", [])
+        found = self._administrator().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
         skip = len(self.setup.table) + 1
         with _understood():
             return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
@@ -82,9 +91,36 @@ class EtcdAdapter(Adapter):
     def drop(self) -> None:
         """All keys of the table go."""
         try:
-            self._administrator().post("/v3/kv/deleterange", self._all())
+            self._administrator().post("/v3/kv/deleterange", _range_of(f"{self.setup.table}/"))
+            if self._lease:
+                self._administrator().post("/v3/lease/revoke", {"ID": self._lease})
         finally:
             self.leave()
+
+    @override
+    def tables(self) -> list[str]:
+        found = self._administrator().post("/v3/kv/range", {**_range_of("isocheck_"), "keys_only": True})
+        with _understood():
+            names = {_text(kv["key"]).partition("/") for kv in found.get("kvs", [])}
+        return sorted({name for name, slash, _ in names if slash and is_name(name)})
+
+    @override
+    def is_alive(self, table: str) -> bool:
+        return bool(self._administrator().post("/v3/kv/range", {"key": _sign(table)}).get("kvs"))
+
+    @override
+    def drop_table(self, table: str) -> None:
+        assert is_name(table)
+        self._administrator().post("/v3/kv/deleterange", _range_of(f"{table}/"))
+
+    @override
+    def beat(self) -> None:
+        if self._lease:
+            member = self.open()  # the administrator may be at work
+            try:
+                member.post("/v3/lease/keepalive", {"ID": self._lease})
+            finally:
+                member.close()
 
     def leave(self) -> None:
         """The administrator goes."""
@@ -103,9 +139,6 @@ class EtcdAdapter(Adapter):
     def open(self) -> "Member":
         """A connection."""
         return Member(self._where, self.setup)
-
-    def _all(self) -> dict[str, str]:
-        return {"key": _b64(f"{self.setup.table}/"), "range_end": _b64(f"{self.setup.table}0")}  # 0 comes after /
 
     def _administrator(self) -> "Member":
         if self._admin is None:
@@ -253,6 +286,15 @@ class Member:
         """Whoever waits for an answer gets none."""
         with suppress(OSError, AttributeError):
             self._http.sock.shutdown(socket.SHUT_RDWR)
+
+
+def _range_of(prefix: str) -> dict[str, str]:
+    """All keys that begin so."""
+    return {"key": _b64(prefix), "range_end": _b64(prefix[:-1] + chr(ord(prefix[-1]) + 1))}
+
+
+def _sign(table: str) -> str:
+    return _b64(f"{table}!")
 
 
 def _b64(text: str) -> str:

@@ -61,6 +61,25 @@ class FirebirdAdapter(SqlAdapter):
         return str(self.ask("SELECT rdb$get_context('SYSTEM', 'ENGINE_VERSION') FROM rdb$database")[0][0])
 
     @override
+    def tables(self) -> list[str]:
+        query = (
+            "SELECT TRIM(r.rdb$relation_name), (SELECT LIST(TRIM(f.rdb$field_name)) FROM rdb$relation_fields f"
+            " WHERE f.rdb$relation_name = r.rdb$relation_name) FROM rdb$relations r"
+            " WHERE r.rdb$relation_name STARTING WITH 'ISOCHECK'"
+        )
+        return [str(name).lower() for name, columns in self.ask(query) if sorted(str(columns).split(",")) == ["K", "V"]]
+
+    @override
+    def is_alive(self, table: str) -> bool | None:
+        """Another connection may be anybody's."""
+        others = "SELECT 1 FROM mon$attachments WHERE mon$attachment_id <> CURRENT_CONNECTION AND mon$system_flag = 0"
+        return None if self.ask(others) else False
+
+    @override
+    def beat(self) -> None:
+        self.ask("SELECT 1 FROM rdb$database")
+
+    @override
     def connect(self) -> SqlConnection:
         return _Connection(self)
 

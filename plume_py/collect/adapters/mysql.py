@@ -1,7 +1,9 @@
 """MySQL and MariaDB (InnoDB), with PyMySQL."""
 
+import re
 import socket
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -55,6 +57,43 @@ class MysqlAdapter(SqlAdapter):
         version = str(self.ask("SELECT VERSION()")[0][0])
         self.name = "MariaDB" if "mariadb" in version.lower() else "MySQL"
         return version
+
+    @override
+    def create(self, keys: Sequence[str]) -> None:
+        with suppress(pymysql.MySQLError):  # servers that only speak the protocol
+            if not self._is_galera():
+                self.engine = f"{type(self).engine} COMMENT='{self._comment()}'"
+        self.beat()
+        super().create(keys)
+
+    @override
+    def beat(self) -> None:
+        with suppress(pymysql.ProgrammingError, pymysql.InternalError):
+            self.ask("SELECT GET_LOCK(%s, 0)", [self.setup.table])
+
+    @override
+    def tables(self) -> list[str]:
+        ours = "TABLE_SCHEMA = DATABASE() AND TABLE_NAME LIKE 'isocheck\\_%%'"
+        columns = "GROUP_CONCAT(COLUMN_NAME ORDER BY ORDINAL_POSITION)"
+        query = f"SELECT TABLE_NAME, {columns} FROM information_schema.COLUMNS WHERE {ours} GROUP BY TABLE_NAME"
+        return [str(name) for name, names in self.ask(query, []) if names == "k,v"]
+
+    @override
+    def is_alive(self, table: str) -> bool | None:
+        """The administrator of a run holds a lock with the name of its table; servers do not share such locks."""
+        comment = (
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = %s"
+        )
+        if self._is_galera() or self.ask(comment, [table]) != [(self._comment(),)]:
+            return None
+        return bool(self.ask("SELECT IS_USED_LOCK(%s)", [table])[0][0] is not None)
+
+    def _is_galera(self) -> bool:
+        return any(value == "ON" for _, value in self.ask("SHOW VARIABLES LIKE 'wsrep_on'"))
+
+    def _comment(self) -> str:
+        server = str(self.ask("SELECT CONCAT(@@hostname, ':', @@port, ':', @@server_id)")[0][0])
+        return f"isocheck on {re.sub('[^A-Za-z0-9:._-]', '_', server)}"
 
     def settings(self) -> dict[str, str]:
         """What decides how much a commit is worth, and what a snapshot is."""

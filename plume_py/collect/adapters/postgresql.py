@@ -27,6 +27,13 @@ _DONE = (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK)
 
 # Settings for the header of the history.
 _TOLD = ("fsync", "synchronous_commit", "max_connections", "default_transaction_isolation", "deadlock_timeout")
+# Tables that may be of a run, and the comment of those whose run shows its name to the server.
+_TABLES = (
+    "SELECT relname FROM pg_class c WHERE relkind = 'r' AND relname LIKE 'isocheck\\_%%' AND pg_table_is_visible(oid)"
+    " AND (SELECT array_agg(attname::text ORDER BY attnum) FROM pg_attribute"
+    " WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped) = '{k,v}'"
+)
+_DIRECT = "isocheck: a run connected without a pooler"
 # Clients that wait for each other wait so long until the server looks for the cycle. A second, which is usual, is most
 # of a run; only some users may set it.
 _DEADLOCK = {"deadlock_timeout": "50ms"}
@@ -61,6 +68,24 @@ class PostgresAdapter(SqlAdapter):
             self.beginning = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL :isolation; BEGIN"
         else:
             self.ask("ROLLBACK")
+
+    @override
+    def create(self, keys: Sequence[str]) -> None:
+        super().create(keys)
+        if not self._is_pooled:  # a pooler shows the server a name now and then only
+            with suppress(psycopg.Error):
+                self.ask(f"COMMENT ON TABLE {self.setup.table} IS '{_DIRECT}'")
+
+    @override
+    def tables(self) -> list[str]:
+        return [str(row[0]) for row in self.ask(_TABLES)]
+
+    @override
+    def is_alive(self, table: str) -> bool | None:
+        direct = self.ask(f"{_TABLES} AND relname = %s AND obj_description(c.oid, 'pg_class') = %s", [table, _DIRECT])
+        if not direct:
+            return None
+        return bool(self.ask("SELECT 1 FROM pg_stat_activity WHERE application_name = %s", [f"isocheck {table}"]))
 
     def settings(self) -> dict[str, str]:
         """What decides how much a commit is worth."""
@@ -141,7 +166,8 @@ class PostgresAdapter(SqlAdapter):
 
     @override
     def cut(self, connection: Any) -> None:
-        shut(connection.fileno())
+        with suppress(OSError, psycopg.Error):  # it may be closed already
+            shut(connection.fileno())
 
     @override
     def fileno(self, connection: Any) -> int:

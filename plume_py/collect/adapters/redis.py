@@ -6,6 +6,7 @@ text, so that an empty one is there, too.
 
 import re
 import socket
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -26,10 +27,13 @@ from plume_py.collect.adapter import (
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
+from plume_py.collect.table import is_name
 from plume_py.levels.stores import REDIS
 
 # Keys per question about many.
 BATCH = 1000
+# Keys of a database that is searched for tables of abandoned runs.
+MOST_SCANNED = 1_000_000
 # Arrays inside arrays that an answer may have, and the length of a line: none that is asked for comes near.
 DEEPEST, LONGEST_LINE = 4, 1 << 16
 # Errors of EXEC, or of MULTI, after which nothing was run. A proxy in between may have errors of its own.
@@ -66,6 +70,7 @@ class RedisAdapter(Adapter):
             ) from None
         self._login = [unquote(part) for part in (parts.username, parts.password) if part]
         self._admin: Server | None = None
+        self._asking = threading.RLock()
 
     def version(self) -> str:
         """As ``INFO`` has it; Valkey says both its own and the one it is compatible with."""
@@ -98,7 +103,7 @@ class RedisAdapter(Adapter):
 
     def contents(self) -> dict[str, Value]:
         """All keys of the table."""
-        keys = self._keys()
+        keys = self._keys(self.setup.table)
         texts = [text for at in range(0, len(keys), BATCH) for text in self.ask("MGET", *keys[at : at + BATCH])]
         short = [key.partition(":")[2] for key in keys]
         return {key: self.value(text) for key, text in zip(short, texts, strict=True) if text is not None}
@@ -106,11 +111,42 @@ class RedisAdapter(Adapter):
     def drop(self) -> None:
         """All keys of the table go."""
         try:
-            keys = self._keys()
-            for at in range(0, len(keys), BATCH):
-                self.ask("DEL", *keys[at : at + BATCH])
+            self._delete(self.setup.table)
         finally:
             self.leave()
+
+    @override
+    def tables(self) -> list[str]:
+        """Of a small database; to look at every key of a large one would take long."""
+        if int(self.ask("DBSIZE")) > MOST_SCANNED:
+            return []
+        names = {key.partition(":")[0] for key in self._keys("isocheck_????????t??????_????????")}
+        return sorted(filter(is_name, names))
+
+    @override
+    def is_alive(self, table: str) -> bool | None:
+        try:
+            return any(client.get("name") == table for client in self._clients())
+        except RefusedError:  # where it is not allowed
+            return None
+
+    @override
+    def drop_table(self, table: str) -> None:
+        assert is_name(table)
+        self._delete(table)
+
+    @override
+    def beat(self) -> None:
+        self.ask("PING")
+
+    def _delete(self, table: str) -> None:
+        keys = self._keys(table)
+        for at in range(0, len(keys), BATCH):
+            self.ask("DEL", *keys[at : at + BATCH])
+
+    def _clients(self) -> list[dict[str, str]]:
+        lines = str(self.ask("CLIENT", "LIST")).splitlines()
+        return [dict(field.split("=", 1) for field in line.split() if "=" in field) for line in lines]
 
     @override
     def leave(self) -> None:
@@ -126,8 +162,7 @@ class RedisAdapter(Adapter):
     def settle(self) -> None:
         """What has our name, and is not the administrator, is ended; the server does that before it answers."""
         own = str(self.ask("CLIENT", "ID"))
-        for line in str(self.ask("CLIENT", "LIST")).splitlines():
-            told = dict(field.split("=", 1) for field in line.split() if "=" in field)
+        for told in self._clients():
             if told.get("name") == self.setup.table and told.get("id") != own:
                 with suppress(RefusedError):  # gone already
                     self.ask("CLIENT", "KILL", "ID", told["id"])
@@ -155,22 +190,23 @@ class RedisAdapter(Adapter):
 
     def ask(self, *words: str) -> Any:
         """What the administrator is told; once more if the connection was lost, as in a restart."""
-        for attempt in (1, 2):
-            try:
-                if self._admin is None:
-                    self._admin = self.open()
-                return self._admin.ask(*words)
-            except (OSError, LostError):
-                self.leave()
-                if attempt == 2:
-                    raise
+        with self._asking:
+            for attempt in (1, 2):
+                try:
+                    if self._admin is None:
+                        self._admin = self.open()
+                    return self._admin.ask(*words)
+                except (OSError, LostError, AnswerError) as error:
+                    self.leave()
+                    if attempt == 2 or isinstance(error, AnswerError):
+                        raise
         raise AssertionError("either answered or raised")
 
-    def _keys(self) -> list[str]:
+    def _keys(self, table: str) -> list[str]:
         found: set[str] = set()
         at = "0"
         while True:
-            at, some = self.ask("SCAN", at, "MATCH", f"{self.setup.table}:*", "COUNT", str(BATCH))
+            at, some = self.ask("SCAN", at, "MATCH", f"{table}:*", "COUNT", str(BATCH))
             found.update(some)
             if at == "0":
                 return sorted(found)

@@ -3,6 +3,7 @@
 Drivers are those of Python's DB-API: connections make cursors, and the names of errors are the same in all of them.
 """
 
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ from plume_py.collect.adapter import (
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
+from plume_py.collect.table import is_name
 
 # Seconds that the server gets to end what the run has left behind.
 SETTLED_WITHIN = 20.0
@@ -46,6 +48,7 @@ class SqlAdapter(Adapter):
         super().__init__(setup)
         self._admin: Any = None
         self._keys = 0  # in the table
+        self._asking = threading.RLock()  # the administrator answers several threads, one after the other
 
     @abstractmethod
     def open(self) -> Any:
@@ -101,6 +104,15 @@ class SqlAdapter(Adapter):
             self.ask(f"DROP TABLE IF EXISTS {self.setup.table}")
         finally:
             self.close_administrator()
+
+    def drop_table(self, table: str) -> None:
+        """``DROP TABLE``."""
+        assert is_name(table)
+        self.ask(f"DROP TABLE {table}")
+
+    def beat(self) -> None:
+        """The administrator stays connected."""
+        self.ask("SELECT 1")
 
     def leave(self) -> None:
         """The administrator goes."""
@@ -160,11 +172,12 @@ class SqlAdapter(Adapter):
 
     def ask(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """The rows of a statement of the administrator; once more if its connection was lost, as in a restart."""
-        try:
-            return self._ask(query, parameters)
-        except (self.driver.OperationalError, self.driver.InterfaceError):
-            self.close_administrator()
-            return self._ask(query, parameters)
+        with self._asking:
+            try:
+                return self._ask(query, parameters)
+            except (self.driver.OperationalError, self.driver.InterfaceError):
+                self.close_administrator()
+                return self._ask(query, parameters)
 
     def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
         administrator = self.administrator()

@@ -9,6 +9,7 @@ from plume_py.base.override import override
 from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_value
 from plume_py.collect.adapter import promises as promises_of
+from plume_py.collect.table import is_name
 from plume_py.levels.stores import SQLALCHEMY
 
 try:
@@ -75,6 +76,18 @@ class SqlalchemyAdapter(Adapter):
         """Remove the table."""
         with self.engine.begin() as connection:
             self.table.drop(connection, checkfirst=True)
+
+    def tables(self) -> list[str]:
+        """By SQLAlchemy's inspector."""
+        inspector = sqlalchemy.inspect(self.engine)
+        names = [name for name in inspector.get_table_names() if is_name(name)]
+        return [name for name in names if [column["name"] for column in inspector.get_columns(name)] == ["k", "v"]]
+
+    def drop_table(self, table: str) -> None:
+        """Remove the table of another run."""
+        assert is_name(table)
+        with self.engine.begin() as connection:
+            sqlalchemy.Table(table, sqlalchemy.MetaData()).drop(connection, checkfirst=True)
 
     def statements(self) -> dict[str, str]:
         """As the dialect spells them, but for the parameters."""

@@ -1,5 +1,6 @@
 """SQLite, with the standard library: one file, in WAL mode, as many connections as sessions."""
 
+import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,10 +8,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
+from plume_py.base.leftovers import HAS_LOCKS, held, hold
 from plume_py.base.override import override
 from plume_py.collect.adapter import LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
+from plume_py.collect.table import is_name
 from plume_py.levels.databases import SQLITE
+
+_COLUMNS = [("k",), ("v",)]
 
 
 class SqliteAdapter(SqlAdapter):
@@ -26,6 +31,7 @@ class SqliteAdapter(SqlAdapter):
     def __init__(self, setup: Setup) -> None:
         """``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
         super().__init__(setup)
+        self._claim: int | None = None
         form, self._path = setup.url[:10], unquote(setup.url[10:])
         if form != "sqlite:///" or self._path in ("", ":memory:"):
             raise IsocheckError("SQLite needs a file that all sessions can open; write sqlite:///test.db")
@@ -40,9 +46,50 @@ class SqliteAdapter(SqlAdapter):
         return {name: str(self.ask(f"PRAGMA {name}")[0][0]) for name in names}
 
     def create(self, keys: Sequence[str]) -> None:
-        """A table in a file that is in WAL mode from now on."""
+        """A table in a file that is in WAL mode from now on; a lock on a file beside it shows that the run is alive."""
         self.ask("PRAGMA journal_mode = WAL")
+        if is_name(self.setup.table):
+            self._claim = os.open(self._claim_path(self.setup.table), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            hold(self._claim)
         super().create(keys)
+
+    @override
+    def drop(self) -> None:
+        super().drop()
+        if self._claim is not None:
+            self._unclaim(self.setup.table)
+            os.close(self._claim)
+            self._claim = None
+
+    @override
+    def tables(self) -> list[str]:
+        names = [str(row[0]) for row in self.ask("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return [n for n in names if is_name(n) and self.ask("SELECT name FROM pragma_table_info(?)", [n]) == _COLUMNS]
+
+    @override
+    def is_alive(self, table: str) -> bool | None:
+        if not HAS_LOCKS:
+            return None
+        try:
+            handle = os.open(self._claim_path(table), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:  # the run was none of this adapter
+            return None
+        try:
+            return not held(handle)
+        finally:
+            os.close(handle)
+
+    @override
+    def drop_table(self, table: str) -> None:
+        super().drop_table(table)
+        self._unclaim(table)
+
+    def _claim_path(self, table: str) -> str:
+        return f"{self._path}-{table}"
+
+    def _unclaim(self, table: str) -> None:
+        with suppress(OSError):
+            os.unlink(self._claim_path(table))
 
     def connect(self) -> SqlConnection:
         """For the thread that uses it."""

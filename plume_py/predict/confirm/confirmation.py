@@ -15,7 +15,7 @@ from plume_py.checking.result import Result
 from plume_py.collect.adapter import INITIAL_REGISTER, Adapter
 from plume_py.collect.client import TICKS_PER_SECOND
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.table import remove, setting_up
+from plume_py.collect.table import claim, remove, setting_up
 from plume_py.history.load import load
 from plume_py.history.model import INITIAL
 from plume_py.levels import LEVELS
@@ -162,6 +162,7 @@ def _attempt(
     path = os.path.join(asked.folder, f"attempt-{number}.jsonl")
     try:
         with setting_up(adapter):
+            claim(adapter)
             adapter.create(script.keys)
             recorder = Recorder(path, _header(adapter, script, asked), force=True)
         try:
