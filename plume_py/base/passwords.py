@@ -64,7 +64,7 @@ def _hide_value(parameter: re.Match[str]) -> str:
 
 def redacted(text: str) -> str:
     """``text`` without the passwords of all addresses so far."""
-    for address in _kept:
+    for address in list(_kept):  # another thread may add one
         text = without_those_of(address, text)
     return text
 

@@ -231,7 +231,7 @@ def to_element(answer: object) -> Element:
         answer = bytes(answer[: KEPT + 1]).decode("utf-8", "backslashreplace")
     if type(answer) is int and -(2**63) <= answer < 2**63:
         return answer
-    text = answer if isinstance(answer, str) else repr(answer) if not isinstance(answer, int) else hex(answer)
+    text = answer if isinstance(answer, str) else hex(answer) if type(answer) is int else repr(answer)
     if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
     text = text.encode("utf-8", "backslashreplace").decode()

@@ -58,14 +58,14 @@ class Replicated(Scripted):
 
 class NodeConnection(ScriptedConnection):
     def begin(self, isolation):
-        self.mine, self.began_at = dict(self.store.shared), isolation
+        self.mine, self.written, self.began_at = dict(self.store.shared), {}, isolation
 
     def write(self, key, value):
         assert not self.store.is_replica(), "a replica was asked to write"
-        self.mine[key] = value
+        self.mine[key] = self.written[key] = value
 
     def commit(self):
-        self.store.shared.update(self.mine)
+        self.store.shared.update(self.written)
 
     def rollback(self):
         pass
