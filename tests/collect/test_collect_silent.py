@@ -6,11 +6,12 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from collecting import Scripted, ScriptedConnection, gather, lines
 from faulty_proxy import ACTIONS, DIRECTIONS, attack
-from program import PROGRAM, isocheck, lines_in, wait_until
+from program import PATIENCE, PROGRAM, isocheck, lines_in, wait_until
 
 from plume_py import check, load
 from plume_py.base.errors import InputError, LimitError
@@ -301,28 +302,34 @@ def test_a_table_to_keep_is_not_removed_by_the_next_run(tmp_path):
 
 
 def test_a_commit_with_a_warning_is_unknown(tmp_path):
-    """A server whose standby is not there, so that its commits wait until they are cancelled."""
+    """A server whose standby is not there: its commits wait until they are cancelled."""
     try:
         ManagedPostgres.find()
     except Exception as missing:
         pytest.skip(str(missing))
+    import psycopg
 
     class Alone(ManagedPostgres):
         def settings(self):
             return {**super().settings(), "synchronous_standby_names": "nowhere", "synchronous_commit": "local"}
 
+    over = threading.Event()
+
+    def cancel(url):
+        with psycopg.connect(url, autocommit=True) as connection:
+            while not over.wait(0.05):
+                connection.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+
     with Alone() as server:
-        setup = Setup(server.url, timeout=2.0, session_settings={"synchronous_commit": "on"})
-
-        class Adapter(type(open_adapter(setup))):
-            def administrator(self):
-                admin = super().administrator()
-                admin.execute("SET synchronous_commit = local")
-                return admin
-
-        out = tmp_path / "h.jsonl"
-        collected = gather("", out, adapter=Adapter(setup), sessions=1, transactions=2, read_only=0, write_only=1)
-        assert not collected.counts["committed"] and collected.counts["unknown"] and collected.audit.ok
-        assert collected.audit.from_unknown, "the primary has them"
-        unknown = [line for line in lines(out)[1:] if line["status"] == "unknown"]
-        assert all("synchronous replication" in line["reason"] for line in unknown)
+        setup = Setup(server.url, table=table.new_name(), timeout=PATIENCE)
+        setup = replace(setup, session_settings={"synchronous_commit": "on"})
+        canceller = threading.Thread(target=cancel, args=(server.url,), daemon=True)
+        canceller.start()
+        out, how = tmp_path / "h.jsonl", {"timeout": PATIENCE}
+        shape = {"sessions": 1, "transactions": 2, "read_only": 0, "write_only": 1}
+        collected = gather("", out, adapter=open_adapter(setup), how=how, **shape)
+        over.set()
+        canceller.join()
+    assert collected.counts == {"committed": 0, "aborted": 0, "unknown": 2}
+    assert collected.audit.ok and collected.audit.from_unknown, "the primary has them"
+    assert ["synchronous replication" in line["reason"] for line in lines(out)[1:]] == [True, True]
