@@ -208,14 +208,14 @@ class Client(threading.Thread):
             if pause and i:
                 self._task.stop.wait(self._rng.random() * 2 * pause / 1000)
             if kind == "r":
-                with self._waiting(connection), self._understood(f"a read of {key}"):
+                with self._understood(f"a read of {key}"), self._waiting(connection):
                     ops.append(["r", key, connection.read(key)])
                 continue
             value = self._next_value
             self._next_value += self._task.shape.sessions
             # Before it is done: if it fails half way, others may have seen it all the same.
             ops.append(["append" if lists else "w", key, value])
-            with self._waiting(connection), self._understood(f"a write of {key}"):
+            with self._understood(f"a write of {key}"), self._waiting(connection):
                 (connection.append if lists else connection.write)(key, value)
 
     def _undo(self, connection: Connection) -> None:
@@ -268,7 +268,7 @@ class Client(threading.Thread):
         try:
             yield
         except AnswerError as error:
-            raise AnswerError(f"{what} was answered by {first_line(error)}") from None
+            raise AnswerError(f"{what}: {first_line(error)}") from None
         except _MISUNDERSTOOD as error:
             raise AnswerError(f"the answer to {what} is not understood ({type(error).__name__})") from None
 

@@ -206,7 +206,7 @@ def _record(
     if adapter.setup.guard.problem is not None:
         raise adapter.setup.guard.problem
     if task.problem:
-        problem = InputError(task.problem, hint=f"what was recorded before is in {plan.out}")
+        problem = InputError(task.problem, hint="check what answers at this address")
         raise problem.in_source(without_password(adapter.setup.url))
     collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted, begin=began)
     for client in clients:
