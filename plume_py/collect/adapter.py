@@ -242,8 +242,8 @@ def to_list(answer: object) -> list[Element]:
     """Return a list that is kept as text: every element has a comma before it, so that appending is concatenation."""
     if isinstance(answer, bytes | bytearray):
         answer = bytes(answer).decode("utf-8", "backslashreplace")
-    if not isinstance(answer, str):
-        return [to_element(answer)]
+    if not isinstance(answer, str):  # a history of lists has no null in a list
+        return ["NULL" if answer is None else to_element(answer)]
     first, *elements = answer.split(",")
     return [to_element(element) for element in ([first, *elements] if first else elements)]
 

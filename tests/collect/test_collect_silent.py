@@ -53,7 +53,14 @@ def test_what_is_no_integer_stays_text(answer, value):
 
 @pytest.mark.parametrize(
     "answer, value",
-    [("", []), (",1,2", [1, 2]), (",1,abc", [1, "abc"]), ("abc", ["abc"]), (None, [None]), (b",1,\xff", [1, "\\xff"])],
+    [
+        ("", []),
+        (",1,2", [1, 2]),
+        (",1,abc", [1, "abc"]),
+        ("abc", ["abc"]),
+        (None, ["NULL"]),
+        (b",1,\xff", [1, "\\xff"]),
+    ],
 )
 def test_what_is_no_list_of_integers_has_an_element_that_is_none(answer, value):
     assert to_list(answer) == value
@@ -95,7 +102,7 @@ def test_a_read_of_nonsense_is_a_value_that_no_transaction_wrote(answer, tmp_pat
     assert result.ok is False and "a" in result.levels["RC"].taps
 
 
-@pytest.mark.parametrize("answer", [[None], ["abc"]])
+@pytest.mark.parametrize("answer", [to_list(None), ["abc"]])
 def test_a_list_with_nonsense_is_a_violation(answer, tmp_path):
     adapter = Lying(answer, lists=True)
     collected = gather("", tmp_path / "h.jsonl", adapter=adapter, sessions=1, keys=1, workload="append")
@@ -261,7 +268,7 @@ def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
 
 def killed(child, url, folder):
     """A run that is killed in its midst; the database then has its table."""
-    out = folder / "killed.jsonl"
+    out = folder / f"killed-{time.monotonic_ns()}.jsonl"
     process = child([*PROGRAM, "collect", url, "--out", out, "--transactions", 10**6, "--sessions", 2])
     wait_until(lambda: lines_in(out) > 20, process)
     adapter = open_adapter(Setup(url))
@@ -281,7 +288,7 @@ def test_the_next_run_removes_the_table_of_a_killed_one(kind, request, child, tm
     name = killed(child, url, tmp_path)
     done = isocheck("collect", url, "--out", tmp_path / "h.jsonl", "--transactions", 5)
     assert f"removed {name}" in done.stdout and open_adapter(Setup(url)).tables() == []
-    name = killed(child, url, tmp_path / ".")
+    name = killed(child, url, tmp_path)
     assert isocheck("collect", "--clean", url).stdout == f"removed {name}\n"
     assert "no abandoned run" in isocheck("collect", "--clean", url).stdout
     assert [path.name for path in tmp_path.glob("t.db-isocheck*")] == []
