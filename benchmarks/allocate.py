@@ -16,13 +16,13 @@ from pathlib import Path
 from statistics import mean, median
 
 from benchmarks.plot import Bar, save_bars
-from plume_py.allocate.catalogue import CATALOGUES, allocate
-from plume_py.allocate.rules import simple_rules
-from plume_py.allocate.sets import gather
-from plume_py.allocate.space import of_instances
-from plume_py.allocate.templates import BENCHMARKS, draw
-from plume_py.allocate.trial import in_sessions, summary, trials
-from plume_py.allocate.workload import Access, Instance, Workload
+from plume_py.reasoning.allocate.catalogue import CATALOGUES, allocate
+from plume_py.reasoning.allocate.read_write_sets import gather
+from plume_py.reasoning.allocate.rules import simple_rules
+from plume_py.reasoning.allocate.search_space import of_instances
+from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
+from plume_py.reasoning.allocate.trial import in_sessions, summary, trials
+from plume_py.reasoning.allocate.workload import Access, Instance, Workload
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "oracles")]
@@ -75,7 +75,7 @@ def scale(quick: bool) -> Iterator[str]:
     yield "\n### Time: 10 operations on 300 keys, `isocheck allocate FILE --brief` (medians of 3 warm runs)\n"
     yield "| instances | whole command, s | allocation, s | peak MB |"
     yield "|---|---|---|---|"
-    from plume_py.allocate.workload_files import encode_workload, load_workload, save
+    from plume_py.reasoning.allocate.workload_files import encode_workload, load_workload, save
 
     target = RESULTS.parent / "work"
     target.mkdir(exist_ok=True)

@@ -15,16 +15,16 @@ from pathlib import Path
 
 from benchmarks.tables import progress
 from plume_py.base.limits import Limits
-from plume_py.base.scratch import Scratch
+from plume_py.base.temp_folder import TempFolder
 from plume_py.cli.confirm import Server, Trial, make_case
 from plume_py.history.model import History
 from plume_py.levels.databases import MYSQL, POSTGRESQL, Database
-from plume_py.predict import LEVELS
-from plume_py.predict.confirm.discipline import discipline
-from plume_py.predict.prediction_files import about
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
-from plume_py.predict.store.replay import replay
+from plume_py.reasoning.predict import LEVELS
+from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.prediction_files import about
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
+from plume_py.reasoning.predict.store.replay import replay
 from plume_py.report.wording import counted
 
 RESULTS = Path(__file__).parent / "results"
@@ -150,7 +150,7 @@ def main() -> None:
     begin, seeds = time.monotonic(), 1 if args.quick else args.seeds
     names = [name for name in PROGRAMS if args.only in name]
     with ExitStack() as stack:
-        scratch = stack.enter_context(Scratch())
+        scratch = stack.enter_context(TempFolder())
         adapters = {name: stack.enter_context(Server(name).opened(lists=False)) for name in DATABASES}
         said = {adapter: adapter.version() for adapter in adapters.values()}  # by which it learns its name
         versions = [f"{adapter.name} {version.split()[0]}" for adapter, version in said.items()]

@@ -16,7 +16,7 @@ from benchmarks.against import HERE
 from benchmarks.measure import ISOCHECK
 from benchmarks.tables import Row, progress, save, show
 from plume_py import check, load
-from plume_py.checking.worth import worth
+from plume_py.checking.evidence import evidence
 from plume_py.history.model import History
 
 # From little contention to much.
@@ -46,7 +46,7 @@ def collect(where: tuple[str, ...], workload: tuple[str, ...], seed: int, folder
 def promised(workload: tuple[str, ...], folder: str) -> tuple[dict[str, float], int]:
     """By level: the share that would have been noticed; and how many reads a run has."""
     history = collect(("--managed", "postgresql", "--isolation", "serializable"), workload, 0, folder)
-    found = worth(history, check(history, LEVELS, max_examples=0).levels, samples=SAMPLES)
+    found = evidence(history, check(history, LEVELS, max_examples=0).levels, samples=SAMPLES)
     assert found is not None
     reads = int((history.op_kind & 1 == 0).sum())
     return {level: found.noticed[level] / max(found.tried, 1) for level in LEVELS}, reads

@@ -18,14 +18,14 @@ from statistics import median
 from typing import Any
 
 from plume_py import check
-from plume_py.allocate.catalogue import CATALOGUES, Catalogue, allocate
-from plume_py.allocate.space import of_instances
-from plume_py.allocate.templates import BENCHMARKS, draw
-from plume_py.allocate.trial import in_sessions
-from plume_py.allocate.workload import Access, Instance, Workload
 from plume_py.collect.managed import ManagedPostgres
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import History
+from plume_py.reasoning.allocate.catalogue import CATALOGUES, Catalogue, allocate
+from plume_py.reasoning.allocate.search_space import of_instances
+from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
+from plume_py.reasoning.allocate.trial import in_sessions
+from plume_py.reasoning.allocate.workload import Access, Instance, Workload
 
 ALLOCATIONS = ("ser", "si-ser", "allocated")
 
@@ -51,8 +51,8 @@ def levels_for(workload: Workload, allocation: str) -> list[str]:
     whole = CATALOGUES["postgresql"]
     least = {"ser": "SER", "si-ser": "SI", "allocated": "RC"}[allocation]
     names = list(whole.spellings)
-    offered = {name: whole.spellings[name] for name in names[names.index(least) :]}
-    return allocate(of_instances(workload), Catalogue(whole.name, offered, "", whole.adjustments))
+    levels_by_cost = {name: whole.spellings[name] for name in names[names.index(least) :]}
+    return allocate(of_instances(workload), Catalogue(whole.name, levels_by_cost, "", whole.adjustments))
 
 
 @dataclass

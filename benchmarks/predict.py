@@ -14,10 +14,10 @@ from pathlib import Path
 from benchmarks.tables import progress, save, show
 from plume_py.base.limits import Limits
 from plume_py.history.model import READ
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.exploration import explore
-from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
-from plume_py.predict.store.replay import replay
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store.exploration import explore
+from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
+from plume_py.reasoning.predict.store.replay import replay
 
 RESULTS = Path(__file__).parent / "results"
 STRATEGIES = {

@@ -25,9 +25,9 @@ from benchmarks.tables import Row, progress, read, save, show
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.formats.json_writer import write_json
 from plume_py.history.model import History
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
-from plume_py.predict.store.replay import replay
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run, program
+from plume_py.reasoning.predict.store.replay import replay
 
 ROOT = Path(__file__).resolve().parent.parent
 LEVELS = ("RC", "RA", "TCC", "PC", "PSI", "SI")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from plume_py.base.files import write_atomically
+from plume_py.base.atomic_files import write_atomically
 from plume_py.history.generate import commit_order, generate
 from plume_py.history.model import History, Int32s
 

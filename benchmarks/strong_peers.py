@@ -26,15 +26,15 @@ OTHERS_UP_TO = 20_000  # transactions: beyond, those that answer at all take min
 OURS = ("isocheck", "before")
 ENDED = (-9, -24, 137, 152)  # by the limit, or for lack of memory
 
-Asked = Callable[[Case, int], Run | None]
+LevelRequest = Callable[[Case, int], Run | None]
 
 
-def judges(folder: Path) -> dict[str, Asked]:
+def judges(folder: Path) -> dict[str, LevelRequest]:
     """Who is asked, by name; None is "not within the limit"."""
     trees = {"isocheck": Tree(HERE, folder / "ours")}
     if old := os.environ.get("OLD"):
         trees["before"] = Tree(Path(old), folder / "old")
-    found: dict[str, Asked] = {who: _tree(tree) for who, tree in trees.items()}
+    found: dict[str, LevelRequest] = {who: _tree(tree) for who, tree in trees.items()}
     if checker := os.environ.get("VERISTRONG"):
         options = ["--pruning", "fast", "--solver", "acyclic-minisat"]
         found["VeriStrong"] = lambda case, size: _limited(
@@ -55,7 +55,7 @@ def _file(case: Case, size: int, format: str) -> str:
     return str(workload(size, distribution).file(made, format))
 
 
-def _tree(tree: Tree) -> Asked:
+def _tree(tree: Tree) -> LevelRequest:
     def asked(case: Case, size: int) -> Run | None:
         words = ["check", _file(case, size, "plume"), "--level", case[2], "--timeout", str(LIMIT)]
         tree.run(words, expect=(0, 1, 3), ISOCHECK_COMPILE="always")  # fetches the kernels, or compiles them
@@ -86,7 +86,7 @@ def measure(sizes: tuple[int, ...], runs: int, keep: Callable[[Sequence[Row]], N
     return rows
 
 
-def _rows(case: Case, who: Mapping[str, Asked], sizes: tuple[int, ...], runs: int) -> list[Row]:
+def _rows(case: Case, who: Mapping[str, LevelRequest], sizes: tuple[int, ...], runs: int) -> list[Row]:
     found: dict[str, dict[int, list[Run]]] = {each: {} for each in who}
     active = [each for each in who if each != "PolySI" or case[2] in OTHERS_AT]
     for size in sizes:

@@ -12,8 +12,8 @@ from itertools import chain, combinations, product
 from pathlib import Path
 
 from plume_py.history.model import INITIAL
-from plume_py.synth.concrete import Concrete, ConcreteTxn
-from plume_py.synth.scope import Scope
+from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn
+from plume_py.reasoning.synth.scope import Scope
 
 ORACLES = Path(__file__).resolve().parent.parent / "tests" / "oracles"
 Reads = tuple[tuple[int, int], ...]

@@ -27,7 +27,7 @@ PROBLEMS = (
 )
 # In words that every version of isocheck understands.
 LEVELS = """
-from plume_py.synth import axiom, level, seen_by
+from plume_py.reasoning.synth import axiom, level, seen_by
 
 @level
 def OwnSession(h, w):
@@ -44,8 +44,8 @@ def SerByGraph(h, w):
 """
 SEARCH = """
 import sys
-from plume_py.synth import Scope, load_definitions, synthesize
-from plume_py.synth.registry import definition
+from plume_py.reasoning.synth import Scope, load_definitions, synthesize
+from plume_py.reasoning.synth.registry import definition
 levels = load_definitions(sys.argv[1])
 allow, forbid = (definition(name, levels) for name in sys.argv[2:4])
 assert not synthesize([allow], [forbid], Scope(int(sys.argv[4]), 2, 4)).found

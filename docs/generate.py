@@ -1,32 +1,34 @@
-"""Writes docs/taps.md, docs/strong.md, docs/hierarchy.md and their pictures, docs/databases.md, and the tables of what
-databases offer in docs/collect.md and docs/allocate.md: from the code, and what it finds.
+"""Writes docs/taps.md, docs/strong.md, docs/hierarchy.md and their pictures, docs/databases.md, the tables of what
+databases offer in docs/collect.md and docs/allocate.md, and the list of files in docs/architecture.md, from the code.
 
 Run it after a change of either: .venv/bin/python docs/generate.py (the pictures need Graphviz's dot).
 """
 
+import ast
 import re
 from pathlib import Path
 
 import plume_py
-from plume_py.allocate.catalogue import CATALOGUES
 from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
 from plume_py.levels.databases import MYSQL, POSTGRESQL, SQLITE, Database, Setting
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
 from plume_py.levels.stores import ALL, DUCKDB, ETCD, FIREBIRD, REDIS, SQLALCHEMY
+from plume_py.reasoning.allocate.catalogue import CATALOGUES
+from plume_py.reasoning.synth import Scope
+from plume_py.reasoning.synth.formulas import DEFINITIONS
+from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, Hierarchy, hierarchy, in_all_orders
+from plume_py.reasoning.synth.hierarchy import dot as hierarchy_dot
 from plume_py.report.dot import render as render_picture
 from plume_py.report.graphviz import draw
 from plume_py.report.text import render
-from plume_py.synth import Scope
-from plume_py.synth.formulas import DEFINITIONS
-from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, Hierarchy, hierarchy, in_all_orders
-from plume_py.synth.hierarchy import dot as hierarchy_dot
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "taps.md"
 STRONG_TARGET = ROOT / "docs" / "strong.md"
 HIERARCHY_TARGET = ROOT / "docs" / "hierarchy.md"
 DATABASES_TARGET = ROOT / "docs" / "databases.md"
+FILES = "<!-- files -->\n"
 PICTURES = ROOT / "docs" / "pictures"
 # The strong patterns that have a picture.
 PICTURED = [pattern for pattern in STRONG if example_of(pattern) is not None]
@@ -331,7 +333,36 @@ def _draw(history: Path, letter: str, target: Path, levels: str | tuple[str, ...
         raise SystemExit(problem)
 
 
+def files_list() -> str:
+    """Return the packages and modules with the first sentence of each, for docs/architecture.md."""
+    package = ROOT / "plume_py"
+    lines = []
+    for folder in [package, *sorted(path.parent for path in package.rglob("*/__init__.py"))]:
+        name = folder.relative_to(package).as_posix()
+        lines += [
+            f"### `{name}/`" if folder != package else "### `plume_py/`",
+            "",
+            _first_sentence(folder / "__init__.py"),
+            "",
+        ]
+        modules = sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+        lines += [*(f"- `{path.name}`: {_first_sentence(path)}" for path in modules), *([""] if modules else [])]
+    return "\n".join(lines)
+
+
+def _first_sentence(path: Path) -> str:
+    text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").replace("``", "`").split())
+    return re.split(r"(?<=[.?!])\s+(?=[A-Z`])", text)[0]
+
+
+def architecture_page() -> str:
+    """Return docs/architecture.md with the list of files written anew."""
+    path = ROOT / "docs" / "architecture.md"
+    return path.read_text().split(FILES)[0] + FILES + "\n" + files_list()
+
+
 if __name__ == "__main__":
+    (ROOT / "docs" / "architecture.md").write_text(architecture_page())
     TARGET.write_text(page())
     STRONG_TARGET.write_text(strong_page())
     DATABASES_TARGET.write_text(databases_page())

@@ -1,6 +1,6 @@
 """Levels of one's own, for ``isocheck synth``, ``relate`` and ``hierarchy`` with ``--define docs/my_levels.py``."""
 
-from plume_py.synth import axiom, level, seen_by, shows
+from plume_py.reasoning.synth import axiom, level, seen_by, shows
 
 
 @level(form="axiom")

@@ -4,7 +4,7 @@ None of them looks at sessions. There are no predicates and no aborted transacti
 tells PL-2.99 from PL-3 do not occur.
 """
 
-from plume_py.synth import axiom, level, seen_by
+from plume_py.reasoning.synth import axiom, level, seen_by
 
 # -- Adya: an order of the versions of each key -------------------------------------------------------------------
 

@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from plume_py.base.atomic_files import write_atomically
 from plume_py.base.errors import IsocheckError
-from plume_py.base.files import write_atomically
 from plume_py.checking import result as results
 from plume_py.checking.check import check as check_history
 from plume_py.checking.result import Result, Violation
@@ -32,7 +32,7 @@ def check(history: History | Path, levels: str | Sequence[str] = "all", **how: A
     if isinstance(history, History):
         return check_history(history, levels, **how)
     from plume_py.history.load import load
-    from plume_py.report.recorded import with_run
+    from plume_py.report.recording_metadata import with_run
 
     if not isinstance(history, str | os.PathLike):
         raise TypeError(f"a history or the path of one is needed, not {type(history).__name__}; see HistoryBuilder")

@@ -1,8 +1,8 @@
 """A strong violation explained from nothing but the fact that there is one."""
 
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide.answer import Core, Decision
 from plume_py.checking.strong.explain.counterexample import explain
+from plume_py.checking.strong.solver.answer import Core, Decision
 
 
 def explained(history, level):

@@ -6,7 +6,7 @@ from itertools import chain, combinations, product
 import oracle
 
 from plume_py.history.model import INITIAL
-from plume_py.synth.concrete import Concrete, ConcreteTxn
+from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn
 
 MIXABLE = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 

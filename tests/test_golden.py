@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from paths import ROOT
 
 from plume_py import __version__
-from plume_py.cli.contract import OUTPUT_FORMATS
+from plume_py.cli.common_options import OUTPUT_FORMATS
 from plume_py.cli.main import cli
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -18,13 +18,13 @@ from synth_histories import every_history, plain, random_concrete
 
 from plume_py import check
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide.engine import StrongEngine
-from plume_py.checking.strong.small.search import search
+from plume_py.checking.strong.minimal.search import search
+from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.levels import CODES, LEVELS, NAMES, RUNNABLE, STRONG, STRONGEST_FIRST, WEAK, sees, weaker_levels
 from plume_py.levels.table import AT_COMMIT, WRITERS
 from plume_py.levels.visibility import seen
-from plume_py.synth.formulas import DEFINITIONS
-from plume_py.synth.problem import witness_of
+from plume_py.reasoning.synth.formulas import DEFINITIONS
+from plume_py.reasoning.synth.problem import witness_of
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.strong import all_orders_fail
 

@@ -2,8 +2,8 @@
 
 from oracle_runs import Txn
 
-from plume_py.allocate import Access, Instance, Program, Workload
-from plume_py.allocate.paths import Fork, flat, ways
+from plume_py.reasoning.allocate import Access, Instance, Program, Workload
+from plume_py.reasoning.allocate.control_flow import Fork, flat, ways
 
 KINDS = {"r": "READ", "w": "WRITE", "u": "UPDATE"}
 

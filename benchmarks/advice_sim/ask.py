@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass, field, replace
 
-from plume_py.allocate.driver import answer_allocation, open_workload
 from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
-from plume_py.infer.driver import BOUNDED, PROVED, InferOptions, TransactionVerdict, infer, is_safe
-from plume_py.infer.language.load import load
-from plume_py.infer.stores import STORES
-from plume_py.infer.together import check_together
+from plume_py.reasoning.allocate.driver import answer_allocation, open_workload
+from plume_py.reasoning.infer.driver import BOUNDED, PROVED, InferOptions, TransactionVerdict, infer, is_safe
+from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.statement_models import STORES
 
 STRONGEST = "SER"
 

@@ -9,10 +9,10 @@ from benchmarks.measure import ISOCHECK, Run, run
 from benchmarks.papers import alone_together_words as words
 from benchmarks.papers.page import Paper, Section
 from benchmarks.tables import Row, progress
-from plume_py.infer.language.load import load
-from plume_py.infer.run.client import Load
-from plume_py.infer.run.server import SAFE, ServerRun, sanity
-from plume_py.infer.stores import STORES as STORE_MODELS
+from plume_py.reasoning.infer.execution.client import Load
+from plume_py.reasoning.infer.execution.server import SAFE, ServerRun, sanity
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.statement_models import STORES as STORE_MODELS
 
 STORES = {"postgresql": "PostgreSQL", "mysql": "MySQL"}
 # Exit codes: no level for some transaction, or undecided, are answers too.

@@ -13,11 +13,11 @@ from benchmarks.synth_problems import TASKS, Task
 from benchmarks.synth_scopes import PROBLEMS, ROOT, largest
 from benchmarks.tables import Row, progress, read
 from benchmarks.workloads import WORK
+from plume_py.reasoning.synth import Scope, synthesize
+from plume_py.reasoning.synth.judged_report import found_pictures
+from plume_py.reasoning.synth.problem import Tricks, without
+from plume_py.reasoning.synth.synthesis import SynthesisResult
 from plume_py.report.graphviz import draw
-from plume_py.synth import Scope, synthesize
-from plume_py.synth.judged_report import found_pictures
-from plume_py.synth.problem import Tricks, without
-from plume_py.synth.synthesis import SynthesisResult
 
 Kept = Sequence[dict[str, str]]
 

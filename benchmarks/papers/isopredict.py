@@ -16,10 +16,10 @@ from benchmarks.predict import (
     strategy_row,
 )
 from benchmarks.tables import Row, progress, save
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store import PlannedTransaction, Rollback, Transaction
-from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run
-from plume_py.predict.store.replay import replay
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store import PlannedTransaction, Rollback, Transaction
+from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run
+from plume_py.reasoning.predict.store.replay import replay
 
 Kept = Sequence[dict[str, str]]
 SEEDS, FEW_SEEDS = 10, 2

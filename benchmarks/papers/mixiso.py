@@ -11,16 +11,16 @@ from benchmarks.papers import mixiso_words as words
 from benchmarks.papers.page import Paper, Plot, Section
 from benchmarks.tables import Row, progress
 from plume_py import check
-from plume_py.allocate.catalogue import CATALOGUES, allocate
-from plume_py.allocate.costs import Costs, parsed
-from plume_py.allocate.robust import robust
-from plume_py.allocate.sets import gather
-from plume_py.allocate.simulate import Simulation
-from plume_py.allocate.space import of_instances, of_templates
-from plume_py.allocate.templates import BENCHMARKS, SMALLBANK, draw
-from plume_py.allocate.trial import in_sessions, levels_for
-from plume_py.allocate.workload import Program, Workload, read, write
 from plume_py.history.builder import HistoryBuilder
+from plume_py.reasoning.allocate.catalogue import CATALOGUES, allocate
+from plume_py.reasoning.allocate.costs import Costs, parsed
+from plume_py.reasoning.allocate.read_write_sets import gather
+from plume_py.reasoning.allocate.robust import robust
+from plume_py.reasoning.allocate.search_space import of_instances, of_templates
+from plume_py.reasoning.allocate.simulate import Simulation
+from plume_py.reasoning.allocate.templates import BENCHMARKS, SMALLBANK, draw
+from plume_py.reasoning.allocate.trial import in_sessions, levels_for
+from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 from plume_py.report.plot import Axis, Points
 
 LEVELS = ("RA", "PC", "PSI", "SI", "SER")
@@ -254,8 +254,8 @@ def engines(quick: bool) -> list[Row]:
         for benchmark, programs in BENCHMARKS.items():
             space = of_templates(programs)
             levels = allocate(space, catalogue)
-            offered = [level if level in catalogue.levels else f"{level} (not offered)" for level in levels]
-            cells[benchmark] = ", ".join(f"{g} {level}" for g, level in zip(space.groups, offered, strict=True))
+            levels_by_cost = [level if level in catalogue.levels else f"{level} (not offered)" for level in levels]
+            cells[benchmark] = ", ".join(f"{g} {level}" for g, level in zip(space.groups, levels_by_cost, strict=True))
         settings = ", ".join(
             f"{spelled} = {level}" for level, spelled in catalogue.spellings.items() if spelled != level
         )

@@ -2,7 +2,7 @@
 
 import random
 
-from plume_py.predict.store import PlannedTransaction, Rollback
+from plume_py.reasoning.predict.store import PlannedTransaction, Rollback
 
 SEATS = 3
 

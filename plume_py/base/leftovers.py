@@ -21,7 +21,7 @@ _NAME = re.compile(r"\.isocheck-[0-9a-f]{16}\.tmp")
 _looked_at: set[str] = set()  # folders that need no second look by this process
 
 
-class Aside:
+class AtomicFile:
     """A new file that takes the place of ``target`` once it is complete; a context manager.
 
     It has the mode of what it replaces, and its owner where we may give files away.
@@ -35,7 +35,7 @@ class Aside:
         self._name = ""  # none as long as there is nothing to be found
         self.file: BinaryIO = os.fdopen(self._open(), "wb")
 
-    def __enter__(self) -> "Aside":
+    def __enter__(self) -> "AtomicFile":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -73,13 +73,13 @@ class Aside:
         with suppress(OSError, AttributeError):
             handle = os.open(self._folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode)
             if os.path.exists(f"/proc/self/fd/{handle}"):
-                hold(handle)
+                lock(handle)
                 return handle
             os.close(handle)
         while True:
             name = _fresh(self._folder)
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-            hold(handle)
+            lock(handle)
             # Until then it looked abandoned, and may have been taken away.
             if is_at(handle, name):
                 self._name = name
@@ -115,13 +115,13 @@ def _remove_if_abandoned(path: str) -> None:
         try:
             info = os.fstat(handle)
             is_ours = stat.S_ISREG(info.st_mode) and info.st_uid == os.geteuid() and info.st_nlink == 1
-            if is_ours and seize(handle) and is_at(handle, path):
+            if is_ours and try_lock(handle) and is_at(handle, path):
                 os.unlink(path)
         finally:
             os.close(handle)
 
 
-def seize(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
     """Hold what nobody else does; False if somebody does, or if that cannot be known."""
     if fcntl is None:
         return False
@@ -135,7 +135,7 @@ def seize(handle: int) -> bool:
 HAS_LOCKS = fcntl is not None
 
 
-def held(handle: int) -> bool:
+def locked(handle: int) -> bool:
     """Hold the file for as long as it is open; False if another process does (where there are no locks, none can)."""
     try:
         if fcntl is not None:
@@ -147,7 +147,7 @@ def held(handle: int) -> bool:
     return True
 
 
-def hold(handle: int) -> None:
+def lock(handle: int) -> None:
     """Whoever looks for leftovers has it for an instant at most; where there are no locks, nobody looks."""
     with suppress(OSError):
         if fcntl is not None:

@@ -222,7 +222,14 @@ def check_enforced() -> None:
 
 # Where a module is imported, or a kernel compiled or linked: left half-way, neither would ever be finished. And where
 # Python calls back when an object is gone, as when it is taken down: what is raised there gets lost, and is shown.
-_DELICATE = ("/numba/", "/llvmlite/", "/base/compiling.py", "/base/machine_code.py", "<frozen importlib", "weakref")
+_DELICATE = (
+    "/numba/",
+    "/llvmlite/",
+    "/base/kernels/compile.py",
+    "/base/kernels/link.py",
+    "<frozen importlib",
+    "weakref",
+)
 
 
 def _delicate(frame: FrameType | None) -> bool:

@@ -29,7 +29,7 @@ def defused(line: str) -> str:
     return _ANYWHERE.sub(r"#\\x23", _AT_START.sub(r"\1\\x3a", line)) if ":" in line or "#" in line else line
 
 
-def defused_json(text: str) -> str:
+def escape_ci_commands_json(text: str) -> str:
     """The same for JSON and EDN, in which it is still the same text: only a string can hold this."""
     return _ANYWHERE.sub(r"#\\u0023", text)
 

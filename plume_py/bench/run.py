@@ -20,7 +20,7 @@ import msgspec
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import module_command
-from plume_py.base.scratch import Scratch
+from plume_py.base.temp_folder import TempFolder
 from plume_py.base.text import one_line
 from plume_py.bench.points import Point
 
@@ -68,7 +68,7 @@ def measure(
 
     Every check runs once before it counts: then its kernels are compiled, and the file is in memory.
     """
-    with Scratch() as scratch:
+    with TempFolder() as scratch:
         path = Path(scratch.path) / "history.txt"
         there: tuple[Any, ...] | None = None
         for number, point in enumerate(points):

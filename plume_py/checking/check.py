@@ -10,8 +10,8 @@ from plume_py.base.limits import Limits
 from plume_py.base.text import display
 from plume_py.checking.declared import DECLARED, LevelMap
 from plume_py.checking.graph.causal import ClockKind
-from plume_py.checking.in_order import Judged, Question, judge
 from plume_py.checking.result import Lane, LevelVerdict, Result, Violation
+from plume_py.checking.verdicts import CheckOptions, OrderVerdicts, judge
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
 from plume_py.levels import GROUPS, NAMES, levels_that_see
@@ -23,9 +23,9 @@ from plume_py.levels.orders import (
     REALTIME,
     SESSION,
     WEAKER,
-    Asked,
-    asked,
+    LevelRequest,
     in_lattice_order,
+    level_requests,
     strong_name,
     unknown_level,
 )
@@ -74,7 +74,7 @@ def check(
     >>> check(builder.build(), "RA").levels["RA"].taps
     ('k',)
     """
-    question = Question(
+    question = CheckOptions(
         frozenset(taps), max_examples, clock, progress, assume, level_map, limits if limits is not None else Limits()
     )
     wanted = _wanted(levels, order)
@@ -96,13 +96,13 @@ def check(
     )
 
 
-def _checked(history: History, wanted: list[Asked], question: Question, name: str) -> Result:
+def _checked(history: History, wanted: list[LevelRequest], question: CheckOptions, name: str) -> Result:
     """Check a history of which the initial state is certain."""
     start = time.perf_counter()
     found: dict[str, LevelVerdict] = {}
-    parts: list[Judged] = []
+    parts: list[OrderVerdicts] = []
 
-    def add(mine: list[Asked], order: str) -> None:
+    def add(mine: list[LevelRequest], order: str) -> None:
         judged = _judged(history, [level.level for level in mine], order, question)
         parts.append(judged)
         found.update(judged.verdicts if question.taps else {level.name: judged.verdicts[level.level] for level in mine})
@@ -135,7 +135,7 @@ def verdict(
     history: History, level: str, *, order: str = DEFAULT_ORDER, assume: str | None = None, limits: Limits | None = None
 ) -> LevelVerdict:
     """Return the verdict on one level and nothing else: faster than ``check``, for searches that ask often."""
-    question = Question(max_examples=0, assume=assume, limits=limits or Limits(), weaker_orders=False)
+    question = CheckOptions(max_examples=0, assume=assume, limits=limits or Limits(), weaker_orders=False)
     (wanted,) = _wanted(level, order)
     return _judged(history, [wanted.level], wanted.order, question).verdicts[wanted.level]
 
@@ -152,16 +152,16 @@ def described(history: History, name: str = "") -> Result:
     )
 
 
-def _wanted(levels: str | Sequence[str], order: str) -> list[Asked]:
+def _wanted(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
     """Each once, in the order of the lattice; those whose names say their order come last."""
     if order not in ORDERS:
         raise ValueError(f"not an order: {order!r}; use one of {' '.join(ORDERS)}")
     spelled = [levels] if isinstance(levels, str) else list(levels)
-    found: dict[str, Asked] = {}
+    found: dict[str, LevelRequest] = {}
     for spelling in spelled:
         for name in GROUPS.get(spelling.strip().lower(), (spelling,)):
             is_declared = name.strip().lower() == DECLARED
-            meant = Asked(DECLARED, DECLARED, order) if is_declared else asked(name, order)
+            meant = LevelRequest(DECLARED, DECLARED, order) if is_declared else level_requests(name, order)
             if meant is None:
                 raise ValueError(unknown_level(name, (*NAMES, *GROUPS, DECLARED, "SSER", "StrongSI")))
             found[meant.name] = meant
@@ -170,7 +170,7 @@ def _wanted(levels: str | Sequence[str], order: str) -> list[Asked]:
     return [found[name] for name in in_lattice_order(found)]
 
 
-def _in_real_time(wanted: list[Asked], found: dict[str, LevelVerdict]) -> list[Asked]:
+def _in_real_time(wanted: list[LevelRequest], found: dict[str, LevelVerdict]) -> list[LevelRequest]:
     """Return what "all levels" also means for a history with times: StrongSI if SI holds, SSER if SER holds.
 
     A level that is violated in session order is violated in real time anyway.
@@ -178,25 +178,25 @@ def _in_real_time(wanted: list[Asked], found: dict[str, LevelVerdict]) -> list[A
     names = {level.name: level for level in wanted}
     if not all(name in names and names[name].order == SESSION for name in NAMES):
         return []
-    asked_for = [Asked(strong_name(level, REALTIME), level, REALTIME) for level in ALSO_IN_REAL_TIME]
+    asked_for = [LevelRequest(strong_name(level, REALTIME), level, REALTIME) for level in ALSO_IN_REAL_TIME]
     return [level for level in asked_for if level.name not in names and found[level.level].ok]
 
 
 # One order
 
 
-def _judged(history: History, levels: list[str], order: str, question: Question) -> Judged:
+def _judged(history: History, levels: list[str], order: str, question: CheckOptions) -> OrderVerdicts:
     if order in (REALTIME, PER_KEY) and history.times is None:
         reason = LevelVerdict(None, reason=NO_TIMES, order=order)
         names = [TAPS[letter].label for letter in TAPS if letter in question.taps] or levels
-        return Judged(dict.fromkeys(names, reason), [], {}, True, {})
+        return OrderVerdicts(dict.fromkeys(names, reason), [], {}, True, {})
     if order == NONE and not question.taps:
         return _without_order(history, levels, question)
     judged = judge(history, levels, order, question)
     return judged if question.taps else _with_weaker_orders(history, judged, order, question)
 
 
-def _without_order(history: History, levels: list[str], question: Question) -> Judged:
+def _without_order(history: History, levels: list[str], question: CheckOptions) -> OrderVerdicts:
     """What holds with sessions in their order holds without; mostly that is all, and clocks are for few sessions."""
     first = judge(history, levels, SESSION, replace(question, max_examples=0))
     holds = {level: replace(verdict, order=NONE) for level, verdict in first.verdicts.items() if verdict.ok}
@@ -207,7 +207,7 @@ def _without_order(history: History, levels: list[str], question: Question) -> J
     return replace(again, verdicts={level: (holds | again.verdicts)[level] for level in levels})
 
 
-def _with_weaker_orders(history: History, judged: Judged, order: str, question: Question) -> Judged:
+def _with_weaker_orders(history: History, judged: OrderVerdicts, order: str, question: CheckOptions) -> OrderVerdicts:
     """Add to each violated level the weaker order in which it holds, if there is one."""
     broken = [level for level, verdict in judged.verdicts.items() if verdict.ok is False]
     in_doubt = [level for level in broken if _rests_on_order(judged, level)]
@@ -228,7 +228,7 @@ def _with_weaker_orders(history: History, judged: Judged, order: str, question: 
     return replace(judged, verdicts=verdicts)
 
 
-def _rests_on_order(judged: Judged, level: str) -> bool:
+def _rests_on_order(judged: OrderVerdicts, level: str) -> bool:
     """Does every counterexample that was found speak of an order between transactions?"""
     taps = judged.verdicts[level].taps
     against = [violation for violation in judged.violations if violation.tap in taps]
@@ -248,7 +248,7 @@ def distinct(violations: Iterable[Violation]) -> Iterator[Violation]:
         orders.add(violation.order)
 
 
-def _counts(parts: list[Judged]) -> dict[str, int]:
+def _counts(parts: list[OrderVerdicts]) -> dict[str, int]:
     """How often each pattern occurs: in the order in which it does most."""
     counts: Counter[str] = Counter()
     for part in parts:
@@ -256,7 +256,7 @@ def _counts(parts: list[Judged]) -> dict[str, int]:
     return dict(counts)
 
 
-def _seconds(parts: list[Judged]) -> dict[str, float]:
+def _seconds(parts: list[OrderVerdicts]) -> dict[str, float]:
     seconds: dict[str, float] = {}
     for part in parts:
         for phase, taken in part.seconds.items():

@@ -17,14 +17,14 @@ from plume_py.checking.check import check, verdict
 from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import resolve_reads
-from plume_py.checking.parts import Part, build, list_writers, without_values, written_by_others
+from plume_py.checking.graph.subhistory import SubHistory, build, list_writers, without_values, written_by_others
 from plume_py.checking.result import LevelVerdict, Violation
-from plume_py.checking.strong.checks import first_violation
+from plume_py.checking.strong.verdicts import first_violation
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op
-from plume_py.levels import NAMES, floor
-from plume_py.levels.orders import DEFAULT_ORDER, asked
+from plume_py.levels import NAMES, strongest_weak_level_below
+from plume_py.levels.orders import DEFAULT_ORDER, level_requests
 from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
 
 
@@ -37,8 +37,8 @@ class Minimal:
     complete: bool = True
 
 
-_Smaller = Callable[[list[Part]], Iterator[list[Part]]]
-_Still = Callable[[list[Part]], bool]
+_Smaller = Callable[[list[SubHistory]], Iterator[list[SubHistory]]]
+_Still = Callable[[list[SubHistory]], bool]
 
 
 def minimize(
@@ -55,7 +55,7 @@ def minimize(
     For declared levels each of its transactions carries its own. When ``limits`` are reached, it may be larger.
     """
     limits = limits or Limits()
-    meant = asked(level, order)
+    meant = level_requests(level, order)
     level, order = (meant.level, meant.order) if meant is not None else (level, order)
     history = as_ordinary(history, level == DECLARED)
     result = check(history, level, order=order, max_examples=4, assume=assume, level_map=level_map)
@@ -98,42 +98,47 @@ class _Ways:
             [self.same_name, self.same_level] if self.violation.tap in STRONG else [self.same_pattern, self.with_echoes]
         )
 
-    def broken(self, parts: list[Part]) -> bool:
+    def broken(self, parts: list[SubHistory]) -> bool:
         """Is the level broken at all?"""
         return self._verdict(parts).ok is False
 
-    def same_pattern(self, parts: list[Part]) -> bool:
+    def same_pattern(self, parts: list[SubHistory]) -> bool:
         """Is the pattern there, and no other one that was not there before?"""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= set(self.taps)
 
-    def with_echoes(self, parts: list[Part]) -> bool:
+    def with_echoes(self, parts: list[SubHistory]) -> bool:
         """The same, where what only echoed another read may count by itself, as that one is gone."""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= {*self.taps, "i", "l", "n"}
 
-    def same_name(self, parts: list[Part]) -> bool:
+    def same_name(self, parts: list[SubHistory]) -> bool:
         """As ``same_level``, by the same name; whatever had none may get one: its readers write nothing any more."""
         found = self._strong(parts)
         return self._is_same_level(found) and self.violation.tap in (CYCLE, found and found.tap)
 
-    def same_level(self, parts: list[Part]) -> bool:
+    def same_level(self, parts: list[SubHistory]) -> bool:
         """Is the weakest level that breaks the same?"""
         return self._is_same_level(self._strong(parts))
 
     def _is_same_level(self, violation: Violation | None) -> bool:
         return violation is not None and violation.level == self.violation.level
 
-    def _verdict(self, parts: list[Part]) -> LevelVerdict:
+    def _verdict(self, parts: list[SubHistory]) -> LevelVerdict:
         made = build(self.history, parts)
         return verdict(made, self.level, order=self.order, limits=self.limits)
 
-    def _strong(self, parts: list[Part]) -> Violation | None:
-        analysis, base = Analysis(build(self.history, parts), order=self.order), floor([self.level])
+    def _strong(self, parts: list[SubHistory]) -> Violation | None:
+        analysis, base = (
+            Analysis(build(self.history, parts), order=self.order),
+            strongest_weak_level_below([self.level]),
+        )
         return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds(base) else None
 
 
-def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, list[Part]]:
+def _start(
+    history: History, violation: Violation, levels: Int8s | None, ways: _Ways
+) -> tuple[_Still, list[SubHistory]]:
     """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
     numbers = _participants(history, violation)
     # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.
@@ -178,7 +183,7 @@ def _parts(
     levels: Int8s | None,
     violation: Violation | None = None,
     also: Mapping[int, set[Op]] | None = None,
-) -> list[Part]:
+) -> list[SubHistory]:
     """These transactions (and an explicit initial one), with their operations on the keys of ``violation``.
 
     Some keep other operations ``also``; those that do not take part in the violation keep only these.
@@ -195,13 +200,13 @@ def _parts(
             txn = txn._replace(ops=tuple(without_values(ops, written_by_others(history, t, present))))
         if levels is not None and levels[t]:
             txn = txn._replace(level=NAMES[int(levels[t]) - 1])
-        parts.append(Part(int(history.txn_session[t]), txn))
+        parts.append(SubHistory(int(history.txn_session[t]), txn))
     return parts
 
 
 def _shrink(
-    parts: list[Part], smaller: _Smaller, still: Callable[[list[Part]], bool], limits: Limits
-) -> tuple[list[Part], bool]:
+    parts: list[SubHistory], smaller: _Smaller, still: Callable[[list[SubHistory]], bool], limits: Limits
+) -> tuple[list[SubHistory], bool]:
     """Leave out one thing after the other; return what remains, and whether nothing more can go."""
     try:
         while not limits.reached():
@@ -214,7 +219,7 @@ def _shrink(
     return parts, False
 
 
-def _without_many(parts: list[Part]) -> Iterator[list[Part]]:
+def _without_many(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
     """Without half of the transactions, a quarter, and so on."""
     size = len(parts) // 2
     while size > 1:
@@ -224,20 +229,20 @@ def _without_many(parts: list[Part]) -> Iterator[list[Part]]:
         size //= 2
 
 
-def _without_a_transaction(parts: list[Part]) -> Iterator[list[Part]]:
+def _without_a_transaction(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
     for i in range(len(parts)):
         rest = parts[:i] + parts[i + 1 :]
         yield _without_reads_of(rest, [op for op in parts[i].txn.ops if op.kind != "r"])
 
 
-def _without_an_operation(parts: list[Part]) -> Iterator[list[Part]]:
+def _without_an_operation(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
     for i, part in enumerate(parts):
         for at, op in enumerate(part.txn.ops):
             rest = [*parts[:i], part.without(at), *parts[i + 1 :]]
             yield rest if op.kind == "r" else _without_reads_of(rest, [op])
 
 
-def _without_reads_of(parts: list[Part], writes: list[Op]) -> list[Part]:
+def _without_reads_of(parts: list[SubHistory], writes: list[Op]) -> list[SubHistory]:
     left = {(op.key, op.value) for part in parts for op in part.txn.ops if op.kind != "r"}
     gone = {(op.key, op.value) for op in writes} - left
     return [replace(part, txn=part.txn._replace(ops=tuple(without_values(part.txn.ops, gone)))) for part in parts]

@@ -6,8 +6,8 @@ from enum import Enum, auto
 from typing import Any
 
 from plume_py.base.text import counted, display
-from plume_py.history.atoms import Atom
-from plume_py.history.speed import Speed
+from plume_py.history.throughput import Speed
+from plume_py.history.value_codes import Atom
 from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.levels.patterns import Kind, Pattern
 
@@ -161,11 +161,11 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Worth:
+class Evidence:
     """What a pass is worth: would the run have shown an error, had there been one?"""
 
     tried: int  # reads that were given the version before
-    noticed: dict[str, int]  # by level: how many of them it would have noticed, at least
+    levels_detecting: dict[str, int]  # by level: how many of them it would have noticed, at least
     seed: int
     conflicts: int | None  # pairs of overlapping transactions that touched a key, one of them writing; None: no times
     conflicts_exact: bool
@@ -205,7 +205,7 @@ class Result:
     seconds: dict[str, float] = field(default_factory=dict)
     error: str | None = None
     lanes: tuple[Lane, ...] = ()  # all sessions, of a history that is small enough to be seen as a whole
-    worth: Worth | None = None  # of the levels that hold, where that was asked
+    evidence: Evidence | None = None  # of the levels that hold, where that was asked
     run: dict[str, str] = field(default_factory=dict)  # what a recorded history says of its run: database, workload, …
     speed: Speed | None = None  # of the run, where it was seen running
 

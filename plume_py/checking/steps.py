@@ -10,8 +10,8 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.commit_order import CommitOrder
 from plume_py.checking.graph.paths import causal_path
 from plume_py.checking.result import Id, Step
-from plume_py.history.atoms import Atom
 from plume_py.history.model import INITIAL, INITIAL_ID, Int32s
+from plume_py.history.value_codes import Atom
 from plume_py.levels import sees
 from plume_py.levels.table import AT_COMMIT
 

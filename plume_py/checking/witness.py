@@ -13,20 +13,20 @@ from typing import Any
 
 import msgspec
 
+from plume_py.base.atomic_files import write_atomically
 from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.files import write_atomically
 from plume_py.base.limits import Limits
 from plume_py.base.version import TOOL
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide.columns import Layout
-from plume_py.checking.strong.decide.engine import StrongEngine
-from plume_py.checking.strong.small.visibility import visibility
+from plume_py.checking.strong.minimal.visibility import visibility
+from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST
-from plume_py.levels.orders import DEFAULT_ORDER, Asked, asked
+from plume_py.levels.orders import DEFAULT_ORDER, LevelRequest, level_requests
 
 # The levels that are defined by a commit order; cut isolation is a property of single transactions.
 ORDERED = (*RUNNABLE, DECLARED)
@@ -46,7 +46,7 @@ def write_witness(
     limits: Limits | None = None,
 ) -> None:
     """Write the commit order that shows ``level`` to ``path``; the level must hold."""
-    meant = asked(level, order) or Asked(level, level, order)
+    meant = level_requests(level, order) or LevelRequest(level, level, order)
     name, order = meant.level, meant.order
     if name not in ORDERED:
         raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")
@@ -79,7 +79,7 @@ def _document(
         places = _order(weak, name, codes, limits)
         more["levels"] = [NAMES[code - 1] for code in codes[places].tolist()]
         if len(places) <= SMALL:
-            more["sees"] = visibility(Layout(weak.analysis, codes), places)
+            more["sees"] = visibility(SolverColumns(weak.analysis, codes), places)
     else:
         places = _order(weak, name, name, limits)
     return {

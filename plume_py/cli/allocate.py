@@ -7,8 +7,7 @@ import click
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import picture_formats, picture_option, tell_written, timeout_option
-from plume_py.cli.workload_options import (
+from plume_py.cli.allocate_options import (
     drawing_of,
     level_in,
     level_pairs,
@@ -16,6 +15,7 @@ from plume_py.cli.workload_options import (
     reading_workloads,
     write_critical_cycles,
 )
+from plume_py.cli.common_options import picture_formats, picture_option, tell_written, timeout_option
 
 RULES = ("refined", "repaired", "paper")
 
@@ -64,10 +64,10 @@ def command(
       isocheck allocate smallbank --pin Balance=SER --brief
       isocheck allocate --from-log postgresql.log --schema schema.sql --catalogue postgresql
     """
-    from plume_py.allocate.driver import answer_allocation
-    from plume_py.allocate.report import allocation_document, allocation_text
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.reasoning.allocate.driver import answer_allocation
+    from plume_py.reasoning.allocate.report import allocation_document, allocation_text
     from plume_py.report.json import signed
 
     wanted = [pair for pin in pins for pair in level_pairs("--pin", pin, params["catalogue"]).items()]
@@ -115,7 +115,7 @@ def _costs(weights: str | None, catalogue: str) -> dict[str, float]:
 
 
 def _save(answer: Any, target: str) -> None:
-    from plume_py.allocate.workload_files import encode_programs, encode_workload, save
+    from plume_py.reasoning.allocate.workload_files import encode_programs, encode_workload, save
 
     if answer.space.of_workload:
         case = answer.space.cases[0]

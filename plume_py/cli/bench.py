@@ -10,7 +10,7 @@ import click
 from plume_py.base.terminal import StatusLine, clock
 from plume_py.bench.points import SHAPE, Value, points
 from plume_py.cli.check import CLOCKS
-from plume_py.cli.contract import F, LevelChoice, LevelName, tell, tell_written, timeout_option
+from plume_py.cli.common_options import F, LevelChoice, LevelName, tell, tell_written, timeout_option
 from plume_py.cli.generate import DISTRIBUTIONS, GUARANTEES, preset_option, sizes_of
 from plume_py.levels import WEAK
 
@@ -115,7 +115,7 @@ def _measured(plan: "Sequence[Point]", runs: int, timeout: float | None, quiet: 
 
 def _keep(folder: Path, found: "Sequence[Measured]", quiet: bool) -> None:
     """The CSV, and the plots where there is something to go along."""
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.bench import tables
 
     folder.mkdir(parents=True, exist_ok=True)

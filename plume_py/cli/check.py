@@ -11,7 +11,7 @@ from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, one_line
-from plume_py.cli.contract import (
+from plume_py.cli.common_options import (
     OUTPUT_FORMATS,
     PER_LEVEL,
     assumed_level,
@@ -25,15 +25,15 @@ from plume_py.cli.contract import (
     tell,
     tell_written,
 )
-from plume_py.cli.defined import AnyLevelChoice, apart, judged, with_verdicts
+from plume_py.cli.levels_by_definition import AnyLevelChoice, apart, judged, with_verdicts
 from plume_py.levels import NAMES, STRONGEST_FIRST
 from plume_py.levels.orders import in_lattice_order, level_of
 
 if TYPE_CHECKING:
     from plume_py.checking.result import Result
     from plume_py.history.model import History
-    from plume_py.synth import Definition
-    from plume_py.synth.judge import Judgement
+    from plume_py.reasoning.synth import Definition
+    from plume_py.reasoning.synth.judge import Judgement
 
 PATTERNS = "abcdefghijklmn"
 CLOCKS = ("auto", "vector", "tree", "none")
@@ -220,9 +220,9 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     from plume_py.checking.check import check, described
     from plume_py.checking.declared import read_level_map
     from plume_py.checking.result import LevelVerdict, Result
-    from plume_py.cli.ahead import compiled_ahead
+    from plume_py.cli.evidence_option import with_evidence
+    from plume_py.cli.precompile import compiled_ahead
     from plume_py.cli.progress import progress
-    from plume_py.cli.worth import with_worth
     from plume_py.history.load import load
     from plume_py.levels.patterns import PATTERNS
 
@@ -251,7 +251,7 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
                     )
                     if options.evidence and not options.taps:
                         tick("evidence")
-                        result = with_worth(result, history, options.order, limits)
+                        result = with_evidence(result, history, options.order, limits)
                 else:
                     result = described(history, path)
                 if options.defined:
@@ -270,7 +270,7 @@ def _check(path: str, options: CheckOptions, quiet: bool) -> "tuple[Result, Exit
     written = _write_files(history, result, options, how, quiet)
     # others do not tell of their run, and need not wait for what reads that
     if result.format == "jsonl" or (result.format == "json" and result.violations):
-        from plume_py.report.recorded import with_run
+        from plume_py.report.recording_metadata import with_run
 
         result = with_run(result, path)
     if options.out is not None:
@@ -312,7 +312,7 @@ def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[
         return
     from pathlib import Path
 
-    from plume_py.cli.defined import draw
+    from plume_py.cli.levels_by_definition import draw
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
 
@@ -327,7 +327,7 @@ def _draw(result: "Result", found: "list[Judgement]", out: str, pictures: tuple[
 
 
 def _minimize(history: "History", path: str, level: str, target: str, how: "dict[str, Any]", quiet: bool) -> None:
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.checking.minimize import minimize
     from plume_py.history.formats.json_writer import write_json
     from plume_py.history.nodes import placed_as, with_nodes
@@ -344,7 +344,7 @@ def _minimize(history: "History", path: str, level: str, target: str, how: "dict
 
 
 def _write_report(target: str, results: "list[Result]") -> None:
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.report.html import document
 
     write_atomically(target, [document(results).encode("utf-8", "backslashreplace")])

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plume_py.base.atomic_files import is_standard_output, is_stream
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
-from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.text import one_line, similar
 from plume_py.cli.collect_options import OF_SHAPE, collecting_options
-from plume_py.cli.contract import tell_written
+from plume_py.cli.common_options import tell_written
 from plume_py.levels import parse_level
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def command(ctx: click.Context, /, out: str | None, only_clean: bool, **params: 
 def _clean(params: dict[str, Any]) -> None:
     """Remove what abandoned runs have left, and print what became of each table."""
     from plume_py.collect.deadline import in_time
-    from plume_py.collect.table import clean, setting_up
+    from plume_py.collect.table_setup import clean, setting_up
     from plume_py.collect.workload import Shape
 
     if params["managed"] is not None or not params["urls"]:
@@ -145,7 +145,7 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
     from plume_py.collect.adapter import Setup
     from plume_py.collect.clusters import MANAGED as MAKERS
     from plume_py.collect.nodes import Routing, nodes_at, open_nodes
-    from plume_py.collect.table import new_name
+    from plume_py.collect.table_setup import new_name
 
     urls, managed = params["urls"], params["managed"]
     if bool(urls) == (managed is not None):
@@ -253,7 +253,7 @@ def ending(collected: "Collected") -> int:
 
 def summary(collected: "Collected") -> Iterator[str]:
     """What happened, in a few lines."""
-    from plume_py.report.speed import in_words
+    from plume_py.report.throughput import in_words
 
     counts = collected.counts
     rate = collected.transactions / collected.seconds if collected.seconds else 0.0

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from plume_py.cli.contract import bytes_of_memory, seconds
+from plume_py.cli.common_options import bytes_of_memory, seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
 

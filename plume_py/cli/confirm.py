@@ -9,21 +9,21 @@ import click
 
 from plume_py.base.errors import InputError
 from plume_py.base.exits import ExitCode
-from plume_py.base.scratch import Scratch
+from plume_py.base.temp_folder import TempFolder
 from plume_py.cli.collect import chosen_isolations, sigterm_as_interrupt
 from plume_py.cli.collect_options import options
-from plume_py.cli.contract import LevelName, picture_formats, picture_option, tell, tell_written, timeout_option
+from plume_py.cli.common_options import LevelName, picture_formats, picture_option, tell, tell_written, timeout_option
 from plume_py.levels import STRONGEST
-from plume_py.predict import TARGETS
+from plume_py.reasoning.predict import TARGETS
 
 if TYPE_CHECKING:
     from plume_py.base.limits import Limits
     from plume_py.collect.adapter import Adapter
     from plume_py.history.model import History
-    from plume_py.predict.confirm.confirmation import Confirmation
-    from plume_py.predict.confirm.script import Script
-    from plume_py.predict.prediction_files import About
-    from plume_py.predict.store.program import SeededProgram
+    from plume_py.reasoning.predict.confirm.confirmation import Confirmation
+    from plume_py.reasoning.predict.confirm.script import Script
+    from plume_py.reasoning.predict.prediction_files import About
+    from plume_py.reasoning.predict.store.program import SeededProgram
 
 
 # Servers that can be started; of one with several nodes, no order of statements says what is seen.
@@ -66,13 +66,18 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
         raise click.UsageError("give the URL of a database, or --managed to have one started: one of the two")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.predict.confirm.report import as_data, render
+    from plume_py.reasoning.predict.confirm.report import as_data, render
     from plume_py.report.json import encode
 
     case = read_case(prediction, params["program"])
     limits = Limits(params["timeout"], share_of_machine(1))
     server = Server(url or str(managed), params["operation_timeout"], params["settings"])
-    with Scratch() as scratch, sigterm_as_interrupt(), server.opened(case.script.lists) as adapter, limits.enforced():
+    with (
+        TempFolder() as scratch,
+        sigterm_as_interrupt(),
+        server.opened(case.script.lists) as adapter,
+        limits.enforced(),
+    ):
         trial = Trial(adapter, scratch.path, limits, params["isolation"], params["attempts"], params["target"])
         found = _kept(trial.of(case), prediction, params["history"])
     if params["output"] == "json":
@@ -98,7 +103,7 @@ class Server:
         from plume_py.collect.adapter import Setup
         from plume_py.collect.managed import SERVERS
         from plume_py.collect.registry import open_adapter
-        from plume_py.collect.table import new_name
+        from plume_py.collect.table_setup import new_name
 
         setup = Setup(self.where, new_name(), lists, self.timeout, self.settings or {})
         if self.where not in MANAGED:
@@ -119,8 +124,8 @@ class Case:
 
 def make_case(history: "History", about: "About", workload: "SeededProgram | None" = None) -> Case:
     """Of a program, its own transactions run; they may come to all keys that they came to when they were observed."""
-    from plume_py.predict.confirm.script import script
-    from plume_py.predict.store.program import observed_run
+    from plume_py.reasoning.predict.confirm.script import script
+    from plume_py.reasoning.predict.store.program import observed_run
 
     keys: list[Any] = []
     if workload is not None:
@@ -132,9 +137,9 @@ def make_case(history: "History", about: "About", workload: "SeededProgram | Non
 
 def read_case(path: str, program: str | None) -> Case:
     """From the file of a prediction. It may name a program that we have; code of others is run only if asked for."""
-    from plume_py.predict.prediction_files import read_prediction
-    from plume_py.predict.store.program import PROGRAMS, SeededProgram
-    from plume_py.predict.store.program import program as find
+    from plume_py.reasoning.predict.prediction_files import read_prediction
+    from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram
+    from plume_py.reasoning.predict.store.program import program as find
 
     history, about = read_prediction(path)
     run = about.program
@@ -165,7 +170,7 @@ class Trial:
 
     def of(self, case: Case) -> "Confirmation":
         """Try this one."""
-        from plume_py.predict.confirm.confirmation import Asked, confirm, fitting_isolation
+        from plume_py.reasoning.predict.confirm.confirmation import Asked, confirm, fitting_isolation
 
         if self.isolation is None:
             isolation = fitting_isolation(self.adapter, case.about.level, case.about.database, case.about.isolation)
@@ -180,7 +185,7 @@ def _kept(found: "Confirmation", prediction: str, history: str | None) -> "Confi
     """What happened, in the user's file if one is named, reports and pictures are called so, or as the prediction."""
     from pathlib import Path
 
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
 
     attempt = found.attempt
     name = Path(prediction).stem
@@ -207,7 +212,7 @@ def _draw(found: "Confirmation", out: str | None, formats: tuple[str, ...], repo
         tell(album.notes)
         tell_written(out, counted(len(result.violations), "counterexample"))
     if report is not None:
-        from plume_py.base.files import write_atomically
+        from plume_py.base.atomic_files import write_atomically
         from plume_py.report.html import document
 
         write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])

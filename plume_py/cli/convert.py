@@ -4,7 +4,7 @@ import click
 
 from plume_py.base.errors import ConversionError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import reading_options, tell_written
+from plume_py.cli.common_options import reading_options, tell_written
 from plume_py.history.formats.registry import FORMATS, writable_format
 
 WRITABLE = [name for name, fmt in FORMATS.items() if fmt.writer]
@@ -28,7 +28,7 @@ def command(source: str, target: str, name: str | None, quiet: bool, input_forma
       isocheck convert history.json - --to plume | head
     """
     chosen = FORMATS[name or format_of(target)]
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
     from plume_py.history.load import load

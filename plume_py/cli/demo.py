@@ -2,7 +2,7 @@
 
 import click
 
-from plume_py.cli.contract import tell_written
+from plume_py.cli.common_options import tell_written
 
 NEXT = (
     ("isocheck {name}", "every level, from read committed to serializable"),
@@ -23,7 +23,7 @@ def command(save: str | None) -> None:
       isocheck demo
       isocheck demo --save demo.json
     """
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.base.text import one_line
     from plume_py.checking.check import check
     from plume_py.history.load import load

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.cli.contract import complete_levels
+from plume_py.cli.common_options import complete_levels
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -37,10 +37,10 @@ def command(name: str) -> None:
     """
     from plume_py.base.text import similar
     from plume_py.levels import LEVELS
-    from plume_py.levels.orders import MEANING, asked
+    from plume_py.levels.orders import MEANING, level_requests
     from plume_py.levels.patterns import PATTERNS
 
-    meant = asked(name)
+    meant = level_requests(name)
     if meant is not None:
         if meant.name != meant.level:
             click.echo(f"{meant.name} is {meant.level} with the order {meant.order}: {MEANING[meant.order]}.\n")

@@ -6,13 +6,13 @@ import click
 
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import LevelName, complete_levels, tell_written, timeout_option
+from plume_py.cli.common_options import LevelName, complete_levels, tell_written, timeout_option
 from plume_py.cli.predict import complete_programs, level_option, workload_options
 from plume_py.levels import DEFAULT, STRONGEST
-from plume_py.predict import LEVELS, TARGETS
+from plume_py.reasoning.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
-    from plume_py.predict.store.exploration import Exploration
+    from plume_py.reasoning.predict.store.exploration import Exploration
 
 
 @click.command("explore")
@@ -49,8 +49,8 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
         raise click.UsageError("the programs declare no levels: choose one")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.predict.store.exploration import explore
-    from plume_py.predict.store.program import program as find
+    from plume_py.reasoning.predict.store.exploration import explore
+    from plume_py.reasoning.predict.store.program import program as find
 
     limits = Limits(params.pop("timeout"), share_of_machine(1))
     with limits.enforced():
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, program: str, level: str, out: str | None, **
     for line in _lines(program, found):
         click.echo(line)
     if out is not None and found.first_history is not None:
-        from plume_py.base.files import write_atomically
+        from plume_py.base.atomic_files import write_atomically
         from plume_py.history.formats.json_writer import write_json
 
         write_atomically(out, write_json(found.first_history).chunks)

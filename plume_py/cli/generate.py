@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from plume_py.base.errors import ConversionError, InputError, IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import F, LevelName, tell_written
+from plume_py.cli.common_options import F, LevelName, tell_written
 from plume_py.cli.convert import WRITABLE, format_of
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.presets import PRESETS
@@ -101,7 +101,7 @@ def command(
     shape |= sizes_of(preset, ctx)
     chosen = FORMATS[name or format_of(target)]
     counts = pattern_counts(wishes)
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
 
     try:
         with _shown(shape["sessions"] * shape["transactions"], quiet):

@@ -8,11 +8,11 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import PICTURE_FORMATS, complete_levels, tell, tell_written
+from plume_py.cli.common_options import PICTURE_FORMATS, complete_levels, tell, tell_written
 from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
-    from plume_py.synth.hierarchy import Settled
+    from plume_py.reasoning.synth.hierarchy import Settled
 
 SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
@@ -49,9 +49,9 @@ def command(
       isocheck hierarchy --out levels.svg
       isocheck hierarchy SI SER --orders
     """
-    from plume_py.cli.search import Search, limits_of
+    from plume_py.cli.bounded_search import Search, limits_of
+    from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, dot, hierarchy, in_all_orders, lines, plain
     from plume_py.report.json import signed
-    from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, dot, hierarchy, in_all_orders, lines, plain
 
     if out is not None and Path(out).suffix not in SUFFIXES:
         raise click.UsageError(f"--out {out}: the name of a picture ends in {', '.join(SUFFIXES)}")
@@ -76,8 +76,8 @@ def command(
 
 def _tell_settled(settled: "Settled | str", reason: str, output: str) -> None:
     """What is known although the search was ended."""
+    from plume_py.reasoning.synth.hierarchy import Settled
     from plume_py.report.json import signed
-    from plume_py.synth.hierarchy import Settled
 
     known = settled if isinstance(settled, Settled) else None
     if output == "json":
@@ -90,7 +90,7 @@ def _tell_settled(settled: "Settled | str", reason: str, output: str) -> None:
 
 def _write(graph: str, target: Path) -> None:
     """The picture; where it cannot be drawn, the .dot file instead."""
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.report.graphviz import draw
 
     note = "" if target.suffix == ".dot" else draw(graph, target)

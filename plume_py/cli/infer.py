@@ -9,12 +9,12 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import nearest, one_line
-from plume_py.cli.contract import picture_formats, picture_option, tell, tell_written, timeout_option
-from plume_py.cli.workload_options import exclude_option, log_option, log_text
+from plume_py.cli.allocate_options import exclude_option, log_option, log_text
+from plume_py.cli.common_options import picture_formats, picture_option, tell, tell_written, timeout_option
 
 if TYPE_CHECKING:
-    from plume_py.infer.driver import InferenceResult, InferOptions
-    from plume_py.infer.together import Together
+    from plume_py.reasoning.infer.driver import InferenceResult, InferOptions
+    from plume_py.reasoning.infer.joint_levels import Together
 
 SERVERS = ("postgresql", "mariadb")
 MOST_KEYS = 4  # parameters of one program that name rows, for which infer also asks allocate
@@ -89,7 +89,7 @@ def command(
       isocheck infer doctors --run mariadb
     """
     from plume_py.base.limits import Limits
-    from plume_py.infer.language.load import require_dialect
+    from plume_py.reasoning.infer.program.load import require_dialect
 
     formats = picture_formats(pictures, folder)
     params["store"] = _store(params["store"], server)
@@ -102,8 +102,8 @@ def command(
         together = _together(result, partners, params)
     extra: dict[str, Any] = {}
     if style == "text":
-        from plume_py.infer.report import serializable_text, text, together_text
-        from plume_py.infer.together import mixes_serializable
+        from plume_py.reasoning.infer.joint_levels import mixes_serializable
+        from plume_py.reasoning.infer.report import serializable_text, text, together_text
 
         if programs:
             click.echo(f"{programs}\n")
@@ -131,7 +131,7 @@ def command(
 
 def _program(app: str, log: str | None, numbered: bool) -> tuple[Any, str]:
     """The program, and what was understood of a log, if its transactions come from one."""
-    from plume_py.infer.language.load import load, load_with_log
+    from plume_py.reasoning.infer.program.load import load, load_with_log
 
     if log is None:
         return load(app), ""
@@ -156,8 +156,8 @@ def _serializable(
     app: str, log: str | None, exclude: tuple[str, ...], store: str, limits: Any
 ) -> dict[str, str] | None:
     """The levels that keep serializability, of statements in SQL; None if they are not known."""
-    from plume_py.allocate.driver import answer_allocation, of_sql
-    from plume_py.infer.language.load import BUILT_IN
+    from plume_py.reasoning.allocate.driver import answer_allocation, of_sql
+    from plume_py.reasoning.infer.program.load import BUILT_IN
 
     if app in BUILT_IN or app.endswith(".py"):
         return None
@@ -184,7 +184,7 @@ def _store(store: str | None, server: str | None) -> str:
 
 
 def _print_json(result: "InferenceResult", together: "Together | None", extra: dict[str, Any]) -> None:
-    from plume_py.infer.report import data, together_data
+    from plume_py.reasoning.infer.report import data, together_data
     from plume_py.report.json import signed
 
     document = {**data(result), **extra}
@@ -195,8 +195,8 @@ def _print_json(result: "InferenceResult", together: "Together | None", extra: d
 
 def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
     """Partners at their own levels, which is what they will have; the explorer and serial orders know no partners."""
-    from plume_py.infer.driver import MISSING, has_solver
-    from plume_py.infer.together import check_together, mixes_serializable
+    from plume_py.reasoning.infer.driver import MISSING, has_solver
+    from plume_py.reasoning.infer.joint_levels import check_together, mixes_serializable
 
     if params["serializability"] and not partners:
         return None
@@ -220,9 +220,9 @@ def _run(
     tells: bool,
 ) -> tuple[dict[str, Any], ExitCode]:
     """The sanity experiment: the inferred levels, and weaker ones, on a real server. It has the last word."""
-    from plume_py.infer.run.client import Load
-    from plume_py.infer.run.server import SAFE, sanity
-    from plume_py.infer.server_report import disproved, run_data, run_line, run_summary, schedule_text
+    from plume_py.reasoning.infer.execution.client import Load
+    from plume_py.reasoning.infer.execution.server import SAFE, sanity
+    from plume_py.reasoning.infer.server_report import disproved, run_data, run_line, run_summary, schedule_text
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
     if len(inferred) < len(result.program.transactions):
@@ -248,8 +248,8 @@ def _run(
 
 
 def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bool, **params: Any) -> "InferenceResult":
-    from plume_py.infer.driver import infer
-    from plume_py.infer.stores import STORES as CATALOGUE
+    from plume_py.reasoning.infer.driver import infer
+    from plume_py.reasoning.infer.statement_models import STORES as CATALOGUE
 
     known = [txn.name for txn in program.transactions]
     for name in names:
@@ -259,7 +259,7 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
         raise IsocheckError(f"{program.name} has no invariant; add one, or use --serializability")
     options = _options(params)
     if serializability:
-        from plume_py.infer.driver import infer_serial
+        from plume_py.reasoning.infer.driver import infer_serial
 
         result: InferenceResult = infer_serial(program, CATALOGUE[store], names, options)
         return result
@@ -268,7 +268,7 @@ def _infer(program: Any, store: str, names: tuple[str, ...], serializability: bo
 
 def _options(params: dict[str, Any]) -> "InferOptions":
     """What to look for; who says how long all may take does not mind how long a question does."""
-    from plume_py.infer.driver import InferOptions
+    from plume_py.reasoning.infer.driver import InferOptions
 
     options = InferOptions(
         params["rows"] or 0, params["steps"], params["engine"], params["prove"], limits=params["limits"]
@@ -277,7 +277,7 @@ def _options(params: dict[str, Any]) -> "InferOptions":
 
 
 def _exit_code(result: "InferenceResult") -> ExitCode:
-    from plume_py.infer.driver import PROVED, VIOLATED
+    from plume_py.reasoning.infer.driver import PROVED, VIOLATED
 
     if any(all(verdict.answer == VIOLATED for verdict in txn.levels) for txn in result.transactions):
         return ExitCode.VIOLATION
@@ -289,7 +289,7 @@ def _exit_code(result: "InferenceResult") -> ExitCode:
 
 def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:
     """The exit code, given what came out when all run at their own levels."""
-    from plume_py.infer.driver import UNDECIDED
+    from plume_py.reasoning.infer.driver import UNDECIDED
 
     if any(verdict.examples for verdict in together.verdicts.values()):
         return ExitCode.VIOLATION
@@ -298,7 +298,7 @@ def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:
 
 
 def _draw(result: "InferenceResult", folder: str, formats: tuple[str, ...]) -> None:
-    from plume_py.infer.picture import render
+    from plume_py.reasoning.infer.picture import render
     from plume_py.report.graphviz import Album, slug
 
     album = Album(Path(folder), formats)

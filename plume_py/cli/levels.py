@@ -48,7 +48,7 @@ def _print_levels() -> None:
 
 def _print_definitions(files: tuple[str, ...]) -> None:
     from plume_py.cli.synth_options import defined_in
-    from plume_py.synth.formulas import DEFINITIONS
+    from plume_py.reasoning.synth.formulas import DEFINITIONS
 
     others = {name: level for name, level in DEFINITIONS.items() if name not in LEVELS} | defined_in(files)
     click.echo("\nBy their definitions (small histories; synth, relate and hierarchy compare them):")

@@ -10,7 +10,7 @@ import click
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.collect_options import MANAGED, WORKLOADS, options
-from plume_py.cli.contract import tell_written, timeout_option
+from plume_py.cli.common_options import tell_written, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.matrix.cells import Cell
@@ -116,7 +116,7 @@ def _json(rows: "Sequence[Row]") -> str:
 
 def _keep(folder: Path, rows: "Sequence[Row]") -> None:
     """The table beside what it is made of, in the forms that are read later."""
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.matrix import tables
 
     for name, content in (("matrix.md", tables.markdown(rows)), ("matrix.html", tables.html(rows))):

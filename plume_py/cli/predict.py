@@ -10,8 +10,7 @@ import click
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.collect import sigterm_as_interrupt
-from plume_py.cli.confirm import Server, Trial, exit_of, make_case
-from plume_py.cli.contract import (
+from plume_py.cli.common_options import (
     LevelName,
     assumed_level,
     bytes_of_memory,
@@ -23,22 +22,23 @@ from plume_py.cli.contract import (
     tell,
     tell_written,
 )
+from plume_py.cli.confirm import Server, Trial, exit_of, make_case
 from plume_py.levels import DEFAULT, STRONGEST, parse_level
 from plume_py.levels.databases import MYSQL, POSTGRESQL
 from plume_py.levels.orders import unknown_level
-from plume_py.predict import LEVELS, TARGETS
+from plume_py.reasoning.predict import LEVELS, TARGETS
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from plume_py.history.model import History
-    from plume_py.predict.confirm.confirmation import Confirmation
-    from plume_py.predict.confirm.discipline import Discipline
-    from plume_py.predict.origin import Origin
-    from plume_py.predict.prediction_files import About
-    from plume_py.predict.predictor.outcome import PredictionResult
-    from plume_py.predict.store.program import SeededProgram
-    from plume_py.predict.store.replay import Validation
+    from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+    from plume_py.reasoning.predict.confirm.confirmation import Confirmation
+    from plume_py.reasoning.predict.origin import Origin
+    from plume_py.reasoning.predict.prediction_files import About
+    from plume_py.reasoning.predict.predictor.outcome import PredictionResult
+    from plume_py.reasoning.predict.store.program import SeededProgram
+    from plume_py.reasoning.predict.store.replay import Validation
 
 # Predictions that a sweep replays at each level to find one that comes true.
 REPLAYED = 10
@@ -165,7 +165,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.predict.origin import origin
+    from plume_py.reasoning.predict.origin import origin
 
     params["limits"] = Limits(params["timeout"], params["max_memory"] or share_of_machine(1))
     with params["limits"].enforced():
@@ -186,8 +186,8 @@ def _observe(
         from plume_py.history.load import load
 
         return path, _settled(load(path, format=params["input_format"], init_txn=params["init_txn"]), params), None
-    from plume_py.predict.store.program import SeededProgram, observed_run
-    from plume_py.predict.store.program import program as find
+    from plume_py.reasoning.predict.store.program import SeededProgram, observed_run
+    from plume_py.reasoning.predict.store.program import program as find
 
     workload = SeededProgram(find(str(program)), params["seed"], params["sessions"], params["transactions"])
     shape = f"{workload.sessions}x{workload.transactions}"
@@ -227,8 +227,8 @@ def _keeps_target(name: str, observed: "History", params: dict[str, Any]) -> boo
 
 def _run(observed: "History", level: str, params: dict[str, Any]) -> "PredictionResult":
     from plume_py.checking.declared import read_level_map
-    from plume_py.predict.predictor.predictor import predict
-    from plume_py.predict.predictor.windows import predict_in_windows
+    from plume_py.reasoning.predict.predictor.predictor import predict
+    from plume_py.reasoning.predict.predictor.windows import predict_in_windows
 
     with params["limits"].enforced():
         return (predict if params["window"] is None else partial(predict_in_windows, size=params["window"]))(
@@ -264,7 +264,7 @@ def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
     database = ENGINE_OF.get(params["database"])
     if database is None:
         return None
-    from plume_py.predict.confirm.discipline import discipline
+    from plume_py.reasoning.predict.confirm.concurrency_control import discipline
 
     recorded: Origin | None = params["origin"]
     own = None if recorded is None else recorded.setting
@@ -276,8 +276,8 @@ def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
 
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
-    from plume_py.predict.report import as_data, render
-    from plume_py.predict.summary import comes_true
+    from plume_py.reasoning.predict.report import as_data, render
+    from plume_py.reasoning.predict.summary import comes_true
     from plume_py.report.json import encode
 
     outcome = _run(observed, params["level"], params)
@@ -285,7 +285,7 @@ def _predict(name: str, observed: "History", workload: "SeededProgram | None", p
     told = _about(observed, outcome, validations, workload, params)
     if params["out"] is not None and outcome.predictions:
         from plume_py.base.text import counted
-        from plume_py.predict.prediction_files import write_predictions
+        from plume_py.reasoning.predict.prediction_files import write_predictions
 
         tell(write_predictions(params["out"], observed, outcome, params["formats"], told))
         tell_written(params["out"], counted(len(outcome.predictions), "prediction"))
@@ -316,7 +316,7 @@ def _about(
     params: dict[str, Any],
 ) -> "list[About]":
     """What is to be known of each prediction by those who want to see it come true."""
-    from plume_py.predict.prediction_files import about
+    from plume_py.reasoning.predict.prediction_files import about
 
     replayed: list[Validation | None] = [*validations] or [None] * len(outcome.predictions)
     return [
@@ -331,11 +331,11 @@ def _confirm(
     """Try each prediction on the database that --confirm names."""
     if params["confirm"] is None or not outcome.predictions:
         return []
-    from plume_py.base.scratch import Scratch
+    from plume_py.base.temp_folder import TempFolder
 
     cases = [make_case(p.history, about, workload) for p, about in zip(outcome.predictions, told, strict=True)]
     with (
-        Scratch() as scratch,
+        TempFolder() as scratch,
         sigterm_as_interrupt(),
         Server(params["confirm"]).opened(cases[0].script.lists) as adapter,
     ):
@@ -349,7 +349,7 @@ def _confirm(
 def _replay(observed: "History", workload: "SeededProgram | None", outcome: "PredictionResult") -> "list[Validation]":
     if workload is None:
         return []
-    from plume_py.predict.store.replay import replay
+    from plume_py.reasoning.predict.store.replay import replay
 
     return [replay(workload, observed, p, outcome.level, outcome.target) for p in outcome.predictions]
 
@@ -360,8 +360,8 @@ def _figures(outcome: "PredictionResult") -> str:
 
 
 def _sweep(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
-    from plume_py.predict.report import strategy
-    from plume_py.predict.summary import holds, safe_levels
+    from plume_py.reasoning.predict.report import strategy
+    from plume_py.reasoning.predict.summary import holds, safe_levels
 
     levels = [level for level in LEVELS if level != params["target"]]
     answers: dict[str, bool | None] = {}
@@ -387,7 +387,7 @@ def _sweep(name: str, observed: "History", workload: "SeededProgram | None", par
 def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> str:
     """Of one level, in a sweep."""
     from plume_py.base.text import display
-    from plume_py.predict.summary import comes_true
+    from plume_py.reasoning.predict.summary import comes_true
 
     if outcome.ok is not False:
         return "none predicted" if outcome.ok else f"undecided: {outcome.reason}"

@@ -7,7 +7,7 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import complete_levels
+from plume_py.cli.common_options import complete_levels
 from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 
@@ -40,10 +40,10 @@ def command(
       isocheck relate SI SER --txns 3 --format json
       isocheck relate SER@none StrongSI
     """
-    from plume_py.cli.search import Search, limits_of
+    from plume_py.cli.bounded_search import Search, limits_of
+    from plume_py.reasoning.synth.relate import relate
+    from plume_py.reasoning.synth.report import plain, text
     from plume_py.report.json import signed
-    from plume_py.synth.relate import relate
-    from plume_py.synth.report import plain, text
 
     for name in (a, b):
         if "," in name:

@@ -7,14 +7,14 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode, exit_code
 from plume_py.base.text import one_line
-from plume_py.cli.contract import picture_formats, picture_option, timeout_option
-from plume_py.cli.workload_options import (
+from plume_py.cli.allocate_options import (
     drawing_of,
     level_pairs,
     read_workload,
     reading_workloads,
     write_critical_cycles,
 )
+from plume_py.cli.common_options import picture_formats, picture_option, timeout_option
 
 
 @click.command("robust")
@@ -48,11 +48,11 @@ def command(
       isocheck robust smallbank --levels '*=SI'
       isocheck robust app.sql --catalogue postgresql --out pictures/
     """
-    from plume_py.allocate.driver import answer_robustness
-    from plume_py.allocate.report import robust_document, robust_text
-    from plume_py.allocate.robust import Robustness
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.reasoning.allocate.driver import answer_robustness
+    from plume_py.reasoning.allocate.report import robust_document, robust_text
+    from plume_py.reasoning.allocate.robust import Robustness
 
     formats = picture_formats(pictures, out)
     drawing, options = drawing_of(params)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plume_py.base.atomic_files import is_stream
 from plume_py.base.exits import ExitCode, combined
-from plume_py.base.files import is_stream
 from plume_py.base.memory import SMALLEST
 from plume_py.base.text import counted, one_line
-from plume_py.cli.contract import (
+from plume_py.cli.common_options import (
     PER_LEVEL,
     PICTURE_FORMATS,
     LevelChoice,
@@ -217,9 +217,9 @@ def _results_file(path: str | None) -> Iterator[str]:
     if path is not None:
         yield path
         return
-    from plume_py.base.scratch import Scratch
+    from plume_py.base.temp_folder import TempFolder
 
-    with Scratch() as scratch:
+    with TempFolder() as scratch:
         yield os.path.join(scratch.path, "results.jsonl")
 
 
@@ -302,7 +302,7 @@ def _draw(
 
 
 def _write_report(target: str, summary: "Summary", tally: "Tally", drawn: dict[str, str]) -> None:
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.scan.page import Links, document
 
     page = document(summary, tally, Links(target, drawn))

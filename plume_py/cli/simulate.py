@@ -7,11 +7,11 @@ import click
 from plume_py.base.errors import LimitError
 from plume_py.base.exits import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
-from plume_py.cli.contract import tell_written, timeout_option
+from plume_py.cli.common_options import tell_written, timeout_option
 
 if TYPE_CHECKING:
-    from plume_py.allocate.trial import Trial
     from plume_py.history.model import History
+    from plume_py.reasoning.allocate.trial import Trial
 
 PROTOCOLS = ("si-s2pl", "pc-si-ser")
 ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
@@ -58,7 +58,7 @@ def command(
       isocheck simulate tpcc --allocation random --out run.json
       isocheck simulate smallbank --allocation ser --costs data=replicated,nodes=10,validation=each
     """
-    from plume_py.allocate.trial import summary
+    from plume_py.reasoning.allocate.trial import summary
     from plume_py.report.text import render
 
     tried, stopped = _tried(source, instances, largest, sessions, protocol, allocation, runs, seed, bug, costs, timeout)
@@ -102,11 +102,11 @@ def _tried(
     timeout: float | None,
 ) -> "tuple[list[Trial], str]":
     """The runs, as many as there is time for, and why it is not all of them."""
-    from plume_py.allocate.costs import parsed
-    from plume_py.allocate.driver import Drawing, open_space, open_workload
-    from plume_py.allocate.trial import in_sessions, trials
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
+    from plume_py.reasoning.allocate.costs import parsed
+    from plume_py.reasoning.allocate.driver import Drawing, open_space, open_workload
+    from plume_py.reasoning.allocate.trial import in_sessions, trials
 
     tried: list[Trial] = []
     cost_model = parsed(costs)
@@ -126,7 +126,7 @@ def _tried(
 
 
 def _write(history: "History", out: str) -> None:
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.history.formats.json_writer import write_json
 
     write_atomically(out, write_json(history).chunks)

@@ -10,7 +10,7 @@ from plume_py.base.errors import InputError, LimitError, TooLargeError
 from plume_py.base.exits import ExitCode, combined
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, display, encodable, one_line, wrapped
-from plume_py.cli.contract import reading_options
+from plume_py.cli.common_options import reading_options
 
 if TYPE_CHECKING:
     from plume_py.history.stats import Stats, TimeStats

@@ -9,11 +9,11 @@ from click.core import ParameterSource
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import one_line
-from plume_py.cli.contract import complete_levels, picture_formats, picture_option, tell, tell_written
+from plume_py.cli.common_options import complete_levels, picture_formats, picture_option, tell, tell_written
 from plume_py.cli.synth_options import chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
-    from plume_py.synth import Program, SeparatingHistory, SynthesisResult
+    from plume_py.reasoning.synth import Program, SeparatingHistory, SynthesisResult
 
 
 @click.command("synth")
@@ -83,11 +83,11 @@ def command(
         raise click.UsageError("--out needs a file or a folder; --format json prints the history")
     if count > 1 and out is not None and out.endswith(".json"):
         raise click.UsageError("several histories need a folder for --out")
-    from plume_py.cli.search import Search, limits_of
+    from plume_py.cli.bounded_search import Search, limits_of
+    from plume_py.reasoning.synth import SynthesisResult, synthesize
+    from plume_py.reasoning.synth.report import plain, text
+    from plume_py.reasoning.synth.synthesis import Progress, beyond
     from plume_py.report.json import signed
-    from plume_py.synth import SynthesisResult, synthesize
-    from plume_py.synth.report import plain, text
-    from plume_py.synth.synthesis import Progress, beyond
 
     allowed, forbidden = chosen(defined_in(files), allow, forbid)
     programs = None
@@ -131,7 +131,7 @@ def _programs(levels: str) -> "list[Program]":
     """``SI,SER`` or ``T1=SI,T2=SER``."""
     from plume_py.levels import RUNNABLE, parse_level
     from plume_py.levels.orders import unknown_level
-    from plume_py.synth import Program
+    from plume_py.reasoning.synth import Program
 
     programs = []
     for number, part in enumerate(levels.split(","), 1):
@@ -147,7 +147,7 @@ def _programs(levels: str) -> "list[Program]":
 
 
 def _tricks(names: tuple[str, ...]) -> Any:
-    from plume_py.synth.problem import TRICKS, without
+    from plume_py.reasoning.synth.problem import TRICKS, without
 
     wrong = [name for name in names if name not in TRICKS]
     if wrong:
@@ -157,7 +157,7 @@ def _tricks(names: tuple[str, ...]) -> Any:
 
 def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> None:
     """One native file, or a folder with a file and pictures for each history."""
-    from plume_py.base.files import is_stream
+    from plume_py.base.atomic_files import is_stream
 
     if not outcome.found:
         return
@@ -167,11 +167,11 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
         return
     from dataclasses import replace
 
+    from plume_py.reasoning.synth.judged_report import found_pictures
+    from plume_py.reasoning.synth.picture import picture
+    from plume_py.reasoning.synth.report import title
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
-    from plume_py.synth.judged_report import found_pictures
-    from plume_py.synth.picture import picture
-    from plume_py.synth.report import title
 
     album = Album(Path(out), formats)
     for number, found in enumerate(outcome.found, 1):
@@ -187,7 +187,7 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
 
 
 def _write_history(separating: "SeparatingHistory", path: str) -> None:
-    from plume_py.base.files import write_atomically
+    from plume_py.base.atomic_files import write_atomically
     from plume_py.history.formats.json_writer import write_json
 
     write_atomically(path, write_json(separating.concrete.history()).chunks)

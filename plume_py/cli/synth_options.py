@@ -7,10 +7,10 @@ import click
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import one_line
-from plume_py.cli.contract import bytes_of_memory, tell, timeout_option
+from plume_py.cli.common_options import bytes_of_memory, tell, timeout_option
 
 if TYPE_CHECKING:
-    from plume_py.synth import Definition, Scope
+    from plume_py.reasoning.synth import Definition, Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +52,7 @@ def scope_options(txns: int, keys: int, values: int) -> Callable[[F], F]:
 
 def scope_of(txns: int, keys: int, values: int, sessions: int | None, no_blind_writes: bool) -> "Scope":
     """The scope that the options say."""
-    from plume_py.synth import Scope
+    from plume_py.reasoning.synth import Scope
 
     return Scope(txns, keys, values, sessions, not no_blind_writes)
 
@@ -67,7 +67,7 @@ def split(names: tuple[str, ...]) -> list[str]:
 
 def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
     """The levels that the files of --define define."""
-    from plume_py.synth import load_definitions
+    from plume_py.reasoning.synth import load_definitions
 
     defined: dict[str, Definition] = {}
     for file in dict.fromkeys(files):
@@ -79,7 +79,7 @@ def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
 
 def chosen(defined: "Mapping[str, Definition]", *groups: tuple[str, ...]) -> "list[list[Definition]]":
     """The levels of these names, group by group, each level once; some may be ``defined`` by files."""
-    from plume_py.synth.registry import definitions
+    from plume_py.reasoning.synth.registry import definitions
 
     found = [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]
     if defined and not any(level.level in defined for group in found for level in group):

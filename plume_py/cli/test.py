@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plume_py.base.atomic_files import is_stream
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.exits import ExitCode, exit_code
-from plume_py.base.files import is_stream
-from plume_py.base.scratch import Scratch
+from plume_py.base.temp_folder import TempFolder
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, ending, run, summary
 from plume_py.cli.collect_options import collecting_options
-from plume_py.cli.contract import (
+from plume_py.cli.common_options import (
     OUTPUT_FORMATS,
     LevelChoice,
     order_option,
@@ -77,7 +77,7 @@ def command(
         params["managed"] = "sqlite"
     if history is not None and is_stream(history):
         raise click.UsageError("--history needs a file: it is read again, and standard output has the results")
-    scratch = Scratch() if history is None else None
+    scratch = TempFolder() if history is None else None
     path = os.path.join(scratch.path, "history.jsonl") if scratch is not None else str(history)
     expected = [level for group in expect for level in group]
     is_needed = False
@@ -101,7 +101,7 @@ def command(
     ctx.exit(_exit_code(collected, result))
 
 
-def _tidy(scratch: Scratch, path: str, is_needed: bool) -> None:
+def _tidy(scratch: TempFolder, path: str, is_needed: bool) -> None:
     """A history that the user has not named: kept if it is worth a second look."""
     if is_needed:
         scratch.keep()
@@ -136,14 +136,16 @@ def _limits(collected: "Collected", timeout: float | None, max_memory: int | Non
 def _check(path: str, levels: list[str], order: str, limits: "Limits") -> "Result":
     from plume_py.checking.check import check
     from plume_py.checking.result import LevelVerdict, Result
-    from plume_py.cli.worth import with_worth
+    from plume_py.cli.evidence_option import with_evidence
     from plume_py.history.load import load
-    from plume_py.report.recorded import with_run
+    from plume_py.report.recording_metadata import with_run
 
     try:
         with limits.enforced():
             history = load(path, init_txn="none")
-            result = with_worth(check(history, levels, order=order, name=path, limits=limits), history, order, limits)
+            result = with_evidence(
+                check(history, levels, order=order, name=path, limits=limits), history, order, limits
+            )
             return with_run(result, path)
     except LimitError as error:
         return Result(history=path, levels=dict.fromkeys(levels, LevelVerdict(None, reason=str(error))))
@@ -154,7 +156,7 @@ def _show(ctx: click.Context, result: "Result", output: str, report: str | None)
 
     click.echo(one(output, result) if output in STREAMED else whole(output, [result]), color=ctx.color)
     if report is not None:
-        from plume_py.base.files import write_atomically
+        from plume_py.base.atomic_files import write_atomically
         from plume_py.report.html import document
 
         write_atomically(report, [document([result]).encode("utf-8", "backslashreplace")])

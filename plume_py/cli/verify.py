@@ -9,7 +9,7 @@ import click
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.exits import ExitCode
 from plume_py.base.text import counted, encodable, one_line
-from plume_py.cli.contract import bytes_of_memory, reading_options, timeout_option
+from plume_py.cli.common_options import bytes_of_memory, reading_options, timeout_option
 
 if TYPE_CHECKING:
     from plume_py.verify import HistoryClaim, WitnessClaim

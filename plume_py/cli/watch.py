@@ -14,7 +14,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.exits import exit_code
 from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
-from plume_py.cli.contract import LevelChoice, order_option, reading_options
+from plume_py.cli.common_options import LevelChoice, order_option, reading_options
 from plume_py.levels import WEAK
 from plume_py.levels.orders import NONE, ORDERS, PER_KEY, in_lattice_order, level_of, order_in
 

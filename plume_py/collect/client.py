@@ -25,7 +25,7 @@ from plume_py.collect.arrivals import arrivals
 from plume_py.collect.plan import NamedPlan, Plan
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
-from plume_py.history.speed import STATUSES, Ended
+from plume_py.history.throughput import STATUSES, Ended
 
 # What Python raises where an adapter does not understand an answer.
 _MISUNDERSTOOD = (ValueError, TypeError, LookupError, ArithmeticError, AssertionError, struct.error)

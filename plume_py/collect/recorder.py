@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
+from plume_py.base.atomic_files import is_stream, open_stream
 from plume_py.base.errors import IsocheckError
-from plume_py.base.files import is_stream, open_stream
-from plume_py.base.leftovers import Aside, held
+from plume_py.base.leftovers import AtomicFile, locked
 from plume_py.history.formats.jsonl_pending import first_line, pending_path
 
 # The hidden file is written anew, with what is under way, when it has grown to this.
@@ -46,7 +46,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._under_way: dict[str, bytes] = {}
         self._pending_size = 0
-        self._pending: Aside | None = None
+        self._pending: AtomicFile | None = None
         self._closed = False
         self.counts = {"committed": 0, "aborted": 0, "unknown": 0}
         self.problem = ""
@@ -118,7 +118,7 @@ class Recorder:
         target = pending_path(self._path)
         try:
             with ExitStack() as unless_in_place:
-                aside = Aside(target)
+                aside = AtomicFile(target)
                 unless_in_place.push(aside)
                 aside.file.write(first_line(self._run) + content)
                 aside.put_in_place()
@@ -141,7 +141,7 @@ def _open_record(path: str, force: bool) -> int:
     """The file, empty, and ours alone for as long as it is open."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     try:
-        if not held(handle):
+        if not locked(handle):
             raise IsocheckError(f"{path} is being written by another run")
         if not force:
             reject_record(path)

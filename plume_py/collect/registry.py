@@ -6,7 +6,7 @@ from types import ModuleType
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.passwords import keep_secret, redacted, without_password
-from plume_py.base.user_code import import_file
+from plume_py.base.user_modules import import_file
 from plume_py.collect.adapter import Adapter, Setup
 
 # scheme -> module below plume_py.collect.adapters, and its class

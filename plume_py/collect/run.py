@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from plume_py.base.atomic_files import is_standard_output, is_stream
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.base.files import is_standard_output, is_stream
 from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import GRACE, INITIAL_REGISTER, Adapter, Value, first_line
@@ -20,9 +20,9 @@ from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, n
 from plume_py.collect.deadline import in_time
 from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.table import BEAT, claim, clean, remove, removed, setting_up
+from plume_py.collect.table_setup import BEAT, claim, clean, remove, removed, setting_up
 from plume_py.collect.workload import Shape, Workload
-from plume_py.history.speed import Disturbance, Speed, speed
+from plume_py.history.throughput import Disturbance, Speed, speed
 
 # How often the main thread looks around.
 LOOK = 0.1

@@ -22,7 +22,7 @@ from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import MARK, calls_from, end, is_running, module_command, tree
-from plume_py.base.scratch import Scratch
+from plume_py.base.temp_folder import TempFolder
 from plume_py.collect.nodes import Node
 from plume_py.collect.registry import adapter_class
 
@@ -46,7 +46,7 @@ class ManagedServer(ABC):
 
     def __init__(self) -> None:
         self.folder = ""
-        self._scratch: Scratch | None = None
+        self._scratch: TempFolder | None = None
         self.password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
@@ -96,7 +96,7 @@ class ManagedServer(ABC):
     def __enter__(self) -> "ManagedServer":
         adapter_class(f"{self.scheme}:")  # tells at once if the driver is missing
         programs = self.find()
-        self._scratch = Scratch()
+        self._scratch = TempFolder()
         try:
             self.folder = self._make_folder(self._scratch.path)
             self._keep()
@@ -260,7 +260,7 @@ class ManagedServer(ABC):
 
     def _keep(self) -> None:
         self._watchdog = subprocess.Popen(
-            module_command("plume_py.collect.watchdog", os.path.dirname(self.folder)),
+            module_command("plume_py.collect.orphan_watchdog", os.path.dirname(self.folder)),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.mixes import MIXES, Mix
+from plume_py.collect.benchmarks import MIXES, Mix
 from plume_py.collect.plan import Plan
 
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")

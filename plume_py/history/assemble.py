@@ -4,11 +4,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.base.text import txn_text
 from plume_py.history import assemble_kernels as kernels
-from plume_py.history.atoms import Atoms
 from plume_py.history.init_txn import InitTxn, find_init_txn
 from plume_py.history.intern import intern_keys, intern_versions
 from plume_py.history.model import (
@@ -28,6 +27,7 @@ from plume_py.history.model import (
     ListReads,
 )
 from plume_py.history.times import NO_TIME, Times
+from plume_py.history.value_codes import Atoms
 
 
 @dataclass
@@ -68,7 +68,7 @@ class RawColumns:
 
 def assemble(raw: RawColumns, format_name: str, init_txn: InitTxn = "auto") -> History:
     """Order, intern, resolve and check ``raw``; it must not be used afterwards."""
-    accel.prepare(16 * len(raw.op_kind), kernels)
+    dispatch.prepare(16 * len(raw.op_kind), kernels)
     txn_start = _order(raw)
     op_key, key_code, op_version, items, version_key, version_value = _intern(raw)
     lists = None if raw.lists is None else ListReads(raw.lists.ops, raw.lists.starts, items)

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.base.text import with_letter
 from plume_py.history import assemble_kernels as kernels
 from plume_py.history.assemble import RawColumns, RawLists, assemble
-from plume_py.history.atoms import NULL, Atom, AtomCoder, joined
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.intern import intern_keys
 from plume_py.history.model import (
@@ -32,6 +31,7 @@ from plume_py.history.model import (
     Labels,
 )
 from plume_py.history.times import NO_TIME, Times
+from plume_py.history.value_codes import NULL, Atom, AtomCoder, joined
 from plume_py.levels import CODES, parse_level
 from plume_py.levels.orders import unknown_level
 
@@ -201,7 +201,7 @@ class HistoryBuilder:
         self._ops += len(txns.kinds)
 
     def _session_numbers(self, names: Int64s) -> Int32s:
-        accel.prepare(4 * len(names), kernels)
+        dispatch.prepare(4 * len(names), kernels)
         ids, distinct = intern_keys(names)
         return np.array([self.session(name) for name in distinct.tolist()], np.int32)[ids]
 

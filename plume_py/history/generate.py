@@ -23,13 +23,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history import generate_kernels as kernels
 from plume_py.history.assemble import RawColumns, assemble
-from plume_py.history.atoms import Atoms
 from plume_py.history.model import COMMITTED, History, Int32s
 from plume_py.history.times import Times
+from plume_py.history.value_codes import Atoms
 from plume_py.levels import STRONGEST, STRONGEST_FIRST, sees
 from plume_py.levels.orders import REALTIME, level_of, strong_name
 
@@ -76,7 +76,7 @@ def generate(
     op_kind = (rng.random(count, dtype=np.float32) >= read_share).astype(np.uint8)
     op_key = draw_keys(rng, distribution, keys, count)
     op_value = np.empty(count, np.int64)
-    accel.prepare(4 * count + sessions * total, kernels)
+    dispatch.prepare(4 * count + sessions * total, kernels)
     salt = int(rng.integers(1, 2**30))
     kernels.execute(sees(level_of(guarantee)), order, lag, peer, salt, operations, keys, op_kind, op_key, op_value)
     raw = RawColumns(

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plume_py.base.errors import InputError
-from plume_py.history.atoms import Atom, Atoms
 from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ, WRITE, History, Int64s, Labels
 from plume_py.history.times import NO_TIME, Times
+from plume_py.history.value_codes import Atom, Atoms
 
 Number = TypeVar("Number", bound=np.generic)
 

@@ -10,8 +10,8 @@ import os
 import numpy as np
 
 from plume_py.history import assemble_kernels as kernels
-from plume_py.history.atoms import NULL
 from plume_py.history.model import Int32s, Int64s
+from plume_py.history.value_codes import NULL
 
 # Places of a table per thing to be numbered, at most: it takes less memory than hashing.
 SPARSE = 2

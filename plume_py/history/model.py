@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plume_py.base.text import counted
-from plume_py.history.atoms import Atom, Atoms
 from plume_py.history.times import Times, known
+from plume_py.history.value_codes import Atom, Atoms
 
 Int8s = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]

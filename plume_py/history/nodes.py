@@ -16,7 +16,7 @@ from plume_py.history.source import Source
 _MARK = b'"node"'
 
 
-class Placed(msgspec.Struct):
+class NodeEntry(msgspec.Struct):
     """A transaction, as far as it says where it ran."""
 
     id: str | int | None = None
@@ -24,13 +24,13 @@ class Placed(msgspec.Struct):
 
 
 class _Document(msgspec.Struct):
-    sessions: list[list[Placed]]
+    sessions: list[list[NodeEntry]]
 
 
-_lines, _documents = msgspec.json.Decoder(Placed), msgspec.json.Decoder(_Document)
+_lines, _documents = msgspec.json.Decoder(NodeEntry), msgspec.json.Decoder(_Document)
 
 
-def placed_in(path: str, format: str | None, largest: int | None = None) -> dict[int, Placed]:
+def placed_in(path: str, format: str | None, largest: int | None = None) -> dict[int, NodeEntry]:
     """The transactions of a document by their number, of JSON Lines by their line; none if no node is named.
 
     A document of more than ``largest`` bytes is not read again.
@@ -48,13 +48,13 @@ def placed_in(path: str, format: str | None, largest: int | None = None) -> dict
         source.close()
 
 
-def _of_document(source: Source) -> Iterator[tuple[int, Placed]]:
+def _of_document(source: Source) -> Iterator[tuple[int, NodeEntry]]:
     content = bytes(source.content())
     sessions = _documents.decode(content).sessions if _MARK in content else []
     yield from enumerate(txn for session in sessions for txn in session)
 
 
-def _of_lines(source: Source) -> Iterator[tuple[int, Placed]]:
+def _of_lines(source: Source) -> Iterator[tuple[int, NodeEntry]]:
     number = 1
     for chunk in source.lines():
         for at, line in enumerate(bytes(chunk).split(b"\n") if _MARK in chunk else ()):

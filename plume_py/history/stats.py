@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plume_py.history.atoms import Atom
 from plume_py.history.model import ABORTED, COMMITTED, NOBODY, READ_LIST, UNKNOWN, History, Int64s
 from plume_py.history.times import NO_TIME, Times
+from plume_py.history.value_codes import Atom
 from plume_py.levels import NAMES
 
 HOT_KEYS = 5

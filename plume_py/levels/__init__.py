@@ -14,11 +14,11 @@ from plume_py.levels.table import (
     WEAK,
     WEAKEST,
     Level,
-    floor,
     levels_that_see,
     parse_level,
     sees,
     sees_of,
+    strongest_weak_level_below,
     weaker_levels,
 )
 
@@ -35,10 +35,10 @@ __all__ = [
     "WEAK",
     "WEAKEST",
     "Level",
-    "floor",
     "levels_that_see",
     "parse_level",
     "sees",
     "sees_of",
+    "strongest_weak_level_below",
     "weaker_levels",
 ]

@@ -43,7 +43,7 @@ _NO_LEVELS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class LevelRequest:
     """A level as somebody asks for it: what it is called, and what that means."""
 
     name: str
@@ -51,12 +51,12 @@ class Asked:
     order: str
 
 
-def asked(spelling: str, order: str = DEFAULT_ORDER) -> Asked | None:
+def level_requests(spelling: str, order: str = DEFAULT_ORDER) -> LevelRequest | None:
     """What a spelling means where nothing else is said but ``order``; None: no level is called so."""
     plain = folded(spelling)
     level = parse_level(plain)
     if level is not None:
-        return Asked(level, level, order)
+        return LevelRequest(level, level, order)
     return _BY_SPELLING.get(_OWN_SPELLINGS.get(plain, plain).upper()) or _with_prefix(plain)
 
 
@@ -67,7 +67,7 @@ def unknown_level(spelling: str, usable: Iterable[str] = NAMES) -> str:
     near = similar(folded(spelling), names) or similar(folded(spelling), spellings)
     if folded(spelling) in _NO_LEVELS:
         advice = _NO_LEVELS[folded(spelling)]
-    elif near is not None and asked(spelling) is None:
+    elif near is not None and level_requests(spelling) is None:
         advice = f"Did you mean {near}?"
     else:
         advice = f"Use one of {', '.join(names)}."
@@ -102,16 +102,16 @@ def strong_name(level: str, order: str) -> str:
     return _OWN_NAMES.get((level, order)) or NAMED[order] + level
 
 
-def _with_prefix(plain: str) -> Asked | None:
+def _with_prefix(plain: str) -> LevelRequest | None:
     for prefix, order in _PREFIXES:
         level = parse_level(plain.removeprefix(prefix)) if plain.startswith(prefix) else None
         if level in RUNNABLE:
-            return Asked(strong_name(level, order), level, order)
+            return LevelRequest(strong_name(level, order), level, order)
     return None
 
 
 _BY_SPELLING = {
-    name.upper(): Asked(name, level, order)
+    name.upper(): LevelRequest(name, level, order)
     for level in LEVELS
     for order in (SESSION, REALTIME)
     for name in (strong_name(level, order),)

@@ -187,7 +187,7 @@ def levels_that_see(bits: int, without: int = 0) -> tuple[str, ...]:
     return tuple(name for name in RUNNABLE if sees(name) & (bits | without) == bits)
 
 
-def floor(names: Iterable[str]) -> str:
+def strongest_weak_level_below(names: Iterable[str]) -> str:
     """The strongest level below all of these that needs no search."""
     common = AT_COMMIT | TRANSITIVE
     for name in names:

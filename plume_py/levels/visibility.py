@@ -26,6 +26,6 @@ def seen(sees: int, direct: int, rivals: int, before: int, seen_by: Sequence[int
     return closure(found, seen_by.__getitem__) if sees & TRANSITIVE else found
 
 
-def looks_first(sees: int) -> bool:
+def reads_from_snapshot(sees: int) -> bool:
     """Does it take a snapshot, of a prefix, and commit later? Who sees EVERYTHING looks when it commits."""
     return sees & (PREFIX | EVERYTHING) == PREFIX

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from plume_py.base.atomic_files import write_atomically
 from plume_py.base.errors import IsocheckError
-from plume_py.base.files import write_atomically
 from plume_py.base.processes import module_command
 from plume_py.base.text import one_line
 from plume_py.matrix.cells import Cell

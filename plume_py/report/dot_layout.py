@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from plume_py.checking.result import Id, Step, Violation
-from plume_py.history.atoms import Atom
 from plume_py.history.model import INITIAL_ID
+from plume_py.history.value_codes import Atom
 from plume_py.report.dot_chains import Arrow, Fold, folded, merged, node_of
-from plume_py.report.evidence import visible_evidence
+from plume_py.report.picture_edges import visible_evidence
 from plume_py.report.wording import by_name
 
 START = "initial"  # the node of the initial state

@@ -7,11 +7,11 @@ For scripts and checkers that were written for Elle. Of several histories it is 
 import re
 from collections.abc import Iterable, Sequence
 
-from plume_py.base.text import defused_json, encodable
+from plume_py.base.text import encodable, escape_ci_commands_json
 from plume_py.checking.result import Result, ShownTransaction, Step, Violation
-from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import string_of
 from plume_py.history.model import INITIAL_ID
+from plume_py.history.value_codes import Atom
 from plume_py.report.elle_models import elle_cycle, elle_types, ruled_out
 
 _TYPES = {"committed": ":ok", "aborted": ":fail", "unknown": ":info"}
@@ -142,7 +142,7 @@ def _atom(atom: object) -> str:
 
 def _string(text: Atom) -> str:
     """A string with everything that does not print as an escape: it may well go to a terminal."""
-    return defused_json(f'"{"".join(map(_character, encodable(str(text))))}"')
+    return escape_ci_commands_json(f'"{"".join(map(_character, encodable(str(text))))}"')
 
 
 def _character(character: str) -> str:

@@ -14,7 +14,7 @@ from plume_py.levels import LEVELS, sees
 from plume_py.levels.orders import NONE, PER_KEY, REALTIME
 from plume_py.levels.patterns import TORN, Kind
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
-from plume_py.report.aliases import aliases
+from plume_py.report.anomaly_names import aliases
 
 # Patterns that are no cycles, and how Elle spells our other names for those that are.
 _NO_CYCLES = frozenset((Kind.READ, Kind.REREAD, Kind.LIST))

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NewType
 
+from plume_py.base.atomic_files import write_atomically
 from plume_py.base.errors import IsocheckError
-from plume_py.base.files import write_atomically
 from plume_py.base.processes import kill_tree
 from plume_py.base.text import display
 

@@ -14,8 +14,8 @@ from plume_py.base.text import one_line, shorten
 from plume_py.base.version import __version__
 from plume_py.checking.result import Result
 from plume_py.report.html_data import encoded, page_data
-from plume_py.report.looks import style_sheet
-from plume_py.report.speed import section
+from plume_py.report.styles import style_sheet
+from plume_py.report.throughput import section
 
 # Of a page without scripts: that many verdicts in words.
 PLAIN_VERDICTS = 50

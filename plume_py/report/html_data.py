@@ -10,10 +10,10 @@ from plume_py.base.version import __version__
 from plume_py.checking.result import Ends, Id, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS
-from plume_py.report.aliases import aliases
-from plume_py.report.evidence import visible_evidence
-from plume_py.report.looks import LOOKS
-from plume_py.report.wording import by_name, clock, forbidden, home, place, weaker_order, worth_of
+from plume_py.report.anomaly_names import aliases
+from plume_py.report.picture_edges import visible_evidence
+from plume_py.report.styles import LOOKS
+from plume_py.report.wording import by_name, clock, evidence_sentences, forbidden, home, place, weaker_order
 
 NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
 
@@ -80,8 +80,8 @@ class _Texts:
 
 
 def _evidence(result: Result) -> Iterator[str]:
-    if result.worth is not None:
-        yield from worth_of(result.worth)
+    if result.evidence is not None:
+        yield from evidence_sentences(result.evidence)
 
 
 def _sentence(words: str) -> str:

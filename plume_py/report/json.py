@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from plume_py.base.text import defused_json
+from plume_py.base.text import escape_ci_commands_json
 from plume_py.base.version import TOOL
-from plume_py.checking.result import LevelVerdict, Result, Step, Violation, Worth
-from plume_py.report.aliases import aliases
-from plume_py.report.speed import plain as speed
+from plume_py.checking.result import Evidence, LevelVerdict, Result, Step, Violation
+from plume_py.report.anomaly_names import aliases
+from plume_py.report.throughput import plain as speed
 
 _UNPRINTABLE = re.compile("[^ -~]")
 
@@ -58,20 +58,20 @@ def plain(result: Result) -> dict[str, Any]:
         "notes": list(result.notes),
         "seconds": {phase: round(s, 4) for phase, s in result.seconds.items()},
         "error": result.error,
-        **({"evidence": _worth(result.worth)} if result.worth is not None else {}),
+        **({"evidence": _evidence(result.evidence)} if result.evidence is not None else {}),
         **({"run": result.run} if result.run else {}),
         **({"speed": speed(result.speed)} if result.speed is not None else {}),
     }
 
 
-def _worth(worth: Worth) -> dict[str, Any]:
+def _evidence(evidence: Evidence) -> dict[str, Any]:
     return {
-        "tried": worth.tried,
-        "noticed": worth.noticed,
-        "seed": worth.seed,
-        "conflicts": worth.conflicts,
-        "conflicts_exact": worth.conflicts_exact,
-        "unseen": [{"anomaly": name, "advice": advice} for name, advice in worth.unseen],
+        "tried": evidence.tried,
+        "noticed": evidence.levels_detecting,
+        "seed": evidence.seed,
+        "conflicts": evidence.conflicts,
+        "conflicts_exact": evidence.conflicts_exact,
+        "unseen": [{"anomaly": name, "advice": advice} for name, advice in evidence.unseen],
     }
 
 
@@ -143,7 +143,7 @@ def encode(value: Any) -> str:
         text = msgspec.json.encode(value).decode()
     except UnicodeEncodeError:  # half of a character: Python's own JSON has an escape for it
         text = json.dumps(value, separators=(",", ":"))
-    return defused_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
+    return escape_ci_commands_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from plume_py.base.exits import ExitCode, combined, exit_code
-from plume_py.base.text import defused_json, display, one_line, txn_text
+from plume_py.base.text import display, escape_ci_commands_json, one_line, txn_text
 from plume_py.base.version import __version__
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS, Pattern
-from plume_py.report.aliases import bracketed
+from plume_py.report.anomaly_names import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
 from plume_py.report.wording import argument
@@ -47,7 +47,7 @@ def document(results: Sequence[Result]) -> str:
         "results": [found for result in results for found in _results(result)],
         "columnKind": "unicodeCodePoints",
     }
-    return defused_json(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}))
+    return escape_ci_commands_json(json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}))
 
 
 def uri(path: str) -> str:

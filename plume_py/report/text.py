@@ -8,15 +8,15 @@ from plume_py.base.terminal import Style
 from plume_py.base.text import counted, display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
-from plume_py.report.aliases import bracketed
+from plume_py.report.anomaly_names import bracketed
 from plume_py.report.wording import (
     LONG_AGO,
     clock,
+    evidence_sentences,
     forbidden,
     order_of,
     strongest_kept,
     weaker_order,
-    worth_of,
 )
 
 CULPRIT = "(!)"  # behind a read that is wrong by itself
@@ -51,8 +51,8 @@ def _lines(result: Result, style: Style, verbose: bool) -> Iterator[str]:
         yield f"  note: {one_line(note)}"
     for levels, verdict in _alike(result):
         yield from _verdict(levels, verdict, result, style)
-    if result.worth is not None:
-        for sentence in worth_of(result.worth):
+    if result.evidence is not None:
+        for sentence in evidence_sentences(result.evidence):
             yield from wrapped("  evidence: ", one_line(sentence), "            ")
     for violation in result.violations:
         yield ""

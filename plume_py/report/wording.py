@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from plume_py.base.text import counted
-from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Violation, Worth
+from plume_py.checking.result import Evidence, Id, LevelVerdict, Result, ShownTransaction, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.orders import DEFAULT_ORDER, IF, REALTIME, level_of, order_in
 from plume_py.levels.patterns import Kind
-from plume_py.report.aliases import aliases
+from plume_py.report.anomaly_names import aliases
 
 _NUMBER = re.compile("([0-9]{1,18})")
 
@@ -107,18 +107,18 @@ def clock(seconds: float) -> str:
         return f"{seconds:g}"
 
 
-def worth_of(worth: Worth) -> Iterator[str]:
+def evidence_sentences(evidence: Evidence) -> Iterator[str]:
     """What a pass is worth, a sentence each."""
-    if worth.tried:
-        shares = ", ".join(f"{level} {100 * n // worth.tried} %" for level, n in worth.noticed.items())
+    if evidence.tried:
+        shares = ", ".join(f"{level} {100 * n // evidence.tried} %" for level, n in evidence.levels_detecting.items())
         yield (
             f"had one read been one version stale, at least these would have noticed: {shares} "
-            f"({counted(worth.tried, 'read')} tried, seed {worth.seed})"
+            f"({counted(evidence.tried, 'read')} tried, seed {evidence.seed})"
         )
     else:
         yield "no read saw a version that had overwritten another: nothing stale could have been noticed"
-    if worth.conflicts is not None:
-        number = f"{'' if worth.conflicts_exact else 'at least '}{counted(worth.conflicts, 'pair')}"
+    if evidence.conflicts is not None:
+        number = f"{'' if evidence.conflicts_exact else 'at least '}{counted(evidence.conflicts, 'pair')}"
         yield f"{number} of overlapping transactions touched the same key, one of them writing"
-    if worth.unseen:
-        yield "it could not have shown: " + "; ".join(f"{name} ({advice})" for name, advice in worth.unseen)
+    if evidence.unseen:
+        yield "it could not have shown: " + "; ".join(f"{name} ({advice})" for name, advice in evidence.unseen)

@@ -15,9 +15,9 @@ from plume_py.history.source import Source
 from plume_py.report.dot import render
 from plume_py.report.graphviz import Album
 from plume_py.scan.settings import Settings
-from plume_py.scan.shape import shape_of
 from plume_py.scan.storage import fetched
 from plume_py.scan.summary import Group
+from plume_py.scan.violation_signature import shape_of
 
 # Shapes that are drawn, the most frequent first.
 DRAWN = 100

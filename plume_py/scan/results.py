@@ -15,8 +15,8 @@ from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 
+from plume_py.base.atomic_files import write_atomically
 from plume_py.base.errors import InputError, IsocheckError
-from plume_py.base.files import write_atomically
 from plume_py.scan.storage import identity
 
 # At most this many seconds of work are lost when the machine, and not only the process, goes down.

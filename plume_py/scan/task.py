@@ -29,8 +29,8 @@ from plume_py.scan.settings import (
     TaskAnswer,
     spell_bytes,
 )
-from plume_py.scan.shape import shape_of
 from plume_py.scan.storage import fetched
+from plume_py.scan.violation_signature import shape_of
 
 CHUNK = 1 << 20
 

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from plume_py.base.json_names import reject_same_names
-from plume_py.history.atoms import Atom
+from plume_py.history.value_codes import Atom
 
 Id = str | int
 Level = Literal["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from plume_py.base.text import txn_text
-from plume_py.history.atoms import Atom
 from plume_py.history.model import History, Op, Transaction
+from plume_py.history.value_codes import Atom
 from plume_py.verify.lists import START, Lists
 
 

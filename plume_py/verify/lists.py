@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from plume_py.history.atoms import Atom
+from plume_py.history.value_codes import Atom
 
 START = -1  # the initial state, before every transaction
 TORN, DUPLICATE = "torn-append", "duplicate-element"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 from plume_py.base.text import key_text
-from plume_py.history.atoms import Atom
+from plume_py.history.value_codes import Atom
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import START
 

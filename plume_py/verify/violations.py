@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from plume_py.base.text import display, key_text, txn_text
-from plume_py.history.atoms import Atom
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History
+from plume_py.history.value_codes import Atom
 from plume_py.levels import LEVELS, weaker_levels
 from plume_py.levels.orders import WEAKER, level_of
 from plume_py.verify.claims import HistoryClaim, Id, ShownClaim, StepClaim, ViolationClaim

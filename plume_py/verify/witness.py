@@ -5,9 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from plume_py.base.text import display, key_text, txn_text
-from plume_py.history.atoms import Atom
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History
+from plume_py.history.value_codes import Atom
 from plume_py.verify.claims import Id, WitnessClaim
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.lists import START
@@ -45,11 +45,11 @@ def _replayed(facts: HistoryFacts, witness: WitnessClaim, order: list[int]) -> l
     replay = OrderReplay(facts, levels.__getitem__)
     problems = [problem for t in order for problem in replay.put(t)]
     if not problems and witness.sees is not None:
-        return list(_misseen(replay, witness.sees))
+        return list(wrong_visibility(replay, witness.sees))
     return problems
 
 
-def _misseen(replay: OrderReplay, sees: list[list[int]]) -> Iterator[str]:
+def wrong_visibility(replay: OrderReplay, sees: list[list[int]]) -> Iterator[str]:
     """Is whom each one sees the least that the levels ask for?"""
     if len(sees) != len(replay.order):
         yield "what is seen does not match the order"
@@ -104,10 +104,10 @@ def _disobeyed(facts: HistoryFacts, level: str, order: list[int], place: dict[in
             )
 
 
-Known = Iterator[tuple[int, Atom, int, int]]  # t3, x, t1, and the newest t2 (or START)
+ForcedEdges = Iterator[tuple[int, Atom, int, int]]  # t3, x, t1, and the newest t2 (or START)
 
 
-def _known_by_reading(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> Known:
+def _known_by_reading(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> ForcedEdges:
     """RC: t3 read from t2 before it read x."""
     for t3 in order:
         newest: dict[Atom, int] = {}
@@ -118,7 +118,7 @@ def _known_by_reading(facts: HistoryFacts, order: list[int], place: dict[int, in
                 newest[y] = max(newest.get(y, START), t1, key=place.__getitem__)
 
 
-def _known_directly(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> Known:
+def _known_directly(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> ForcedEdges:
     """RA: t2 comes before t3 in its session or in real time, or t3 read from it."""
     by_session: defaultdict[int, dict[Atom, int]] = defaultdict(dict)
     for t3 in order:
@@ -135,7 +135,7 @@ def _known_directly(facts: HistoryFacts, order: list[int], place: dict[int, int]
         session.update(dict.fromkeys(facts.wrote[t3], t3))
 
 
-def _known_causally(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> Known:
+def _known_causally(facts: HistoryFacts, order: list[int], place: dict[int, int]) -> ForcedEdges:
     """TCC: t2 is in the causal past of t3, kept as the last transaction of each session; of a session the last counts.
 
     A past is dropped after its last use, so that not all of them are in memory at once.

@@ -10,15 +10,24 @@ from oracle_runs import Txn, bad_run
 from workloads import random_programs, random_txns, txns_of, workload_of
 
 from plume_py import check
-from plume_py.allocate import Program, Workload, block_kernels, critical_cycle, pivot_kernels, read, update, write
-from plume_py.allocate.catalogue import CATALOGUES, allocate
-from plume_py.allocate.driver import Drawing, answer_allocation, answer_robustness
-from plume_py.allocate.rules import simple_rules
-from plume_py.allocate.sets import gather
-from plume_py.allocate.space import of_instances, of_programs, of_templates
-from plume_py.allocate.templates import BENCHMARKS, COURSEWARE, SMALLBANK, TPCC, draw
-from plume_py.base import accel
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.kernels import dispatch
+from plume_py.reasoning.allocate import (
+    Program,
+    Workload,
+    block_kernels,
+    critical_cycle,
+    pivot_kernels,
+    read,
+    update,
+    write,
+)
+from plume_py.reasoning.allocate.catalogue import CATALOGUES, allocate
+from plume_py.reasoning.allocate.driver import Drawing, answer_allocation, answer_robustness
+from plume_py.reasoning.allocate.read_write_sets import gather
+from plume_py.reasoning.allocate.rules import simple_rules
+from plume_py.reasoning.allocate.search_space import of_instances, of_programs, of_templates
+from plume_py.reasoning.allocate.templates import BENCHMARKS, COURSEWARE, SMALLBANK, TPCC, draw
 
 MIXISO = CATALOGUES["mixiso"]
 # One step down in the lattice, as far as MixIso's levels go.
@@ -178,10 +187,10 @@ def test_kernels_compiled_and_not_agree() -> None:
     workload = draw(SMALLBANK, 300, 40, 1)
     plain = allocate(of_instances(workload), MIXISO)
     try:
-        accel.prepare(1 << 40, block_kernels, pivot_kernels)
+        dispatch.prepare(1 << 40, block_kernels, pivot_kernels)
         compiled = allocate(of_instances(workload), MIXISO)
     finally:
-        accel.release(block_kernels, pivot_kernels)
+        dispatch.release(block_kernels, pivot_kernels)
     assert plain == compiled and len(set(plain)) > 3
 
 

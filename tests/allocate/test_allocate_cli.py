@@ -42,7 +42,7 @@ def test_allocate_for_an_engine_names_its_levels() -> None:
 
 def test_the_mix_that_collect_runs() -> None:
     """Its programs are those of the example, by name, and need the levels that the page gives them."""
-    from plume_py.collect.mixes import MIXES
+    from plume_py.collect.benchmarks import MIXES
 
     result = run(
         "allocate", EXAMPLES / "smallbank-mix.json", "--catalogue", "postgresql", "--brief", "--format", "json"
@@ -168,8 +168,8 @@ def test_the_time_is_kept(more) -> None:
 
 
 def test_levels_are_told_even_if_there_is_no_time_to_explain_them(monkeypatch) -> None:
-    from plume_py.allocate import driver
     from plume_py.base.errors import LimitError
+    from plume_py.reasoning.allocate import driver
 
     def search(*_):
         raise LimitError("stopped after 1 s")
@@ -193,8 +193,8 @@ def test_simulate_shows_what_it_had_the_time_for() -> None:
 
 
 def test_a_run_that_was_not_decided_is_no_violation(monkeypatch) -> None:
-    from plume_py.allocate import trial
     from plume_py.checking.result import LevelVerdict, Result
+    from plume_py.reasoning.allocate import trial
 
     monkeypatch.setattr(trial, "check", lambda *_, **__: Result("", levels={"SER": LevelVerdict(None, reason="late")}))
     told = run("simulate", "smallbank", "--runs", 2)

@@ -5,12 +5,12 @@ import json
 import pytest
 from paths import EXAMPLES
 
-from plume_py.allocate import Workload, read, update, write
-from plume_py.allocate.driver import answer_allocation
-from plume_py.allocate.sql import load_sql
-from plume_py.allocate.templates import BENCHMARKS, draw
-from plume_py.allocate.workload_files import encode_programs, encode_workload, load_workload, parse_workload
 from plume_py.base.errors import InputError
+from plume_py.reasoning.allocate import Workload, read, update, write
+from plume_py.reasoning.allocate.driver import answer_allocation
+from plume_py.reasoning.allocate.sql import load_sql
+from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
+from plume_py.reasoning.allocate.workload_files import encode_programs, encode_workload, load_workload, parse_workload
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

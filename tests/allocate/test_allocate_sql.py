@@ -2,12 +2,12 @@
 
 import pytest
 
-from plume_py.allocate import Workload
-from plume_py.allocate.driver import answer_allocation
-from plume_py.allocate.sets import gather
-from plume_py.allocate.sql import load_sql
 from plume_py.base.errors import InputError
-from plume_py.infer.language.load import load
+from plume_py.reasoning.allocate import Workload
+from plume_py.reasoning.allocate.driver import answer_allocation
+from plume_py.reasoning.allocate.read_write_sets import gather
+from plume_py.reasoning.allocate.sql import load_sql
+from plume_py.reasoning.infer.program.load import load
 
 SCHEMA = """CREATE TABLE t (a INT, b INT, v INT, w INT, PRIMARY KEY (a, b));
 CREATE TABLE u (a INT PRIMARY KEY, v INT, w INT);

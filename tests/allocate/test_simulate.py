@@ -3,13 +3,13 @@
 import pytest
 
 from plume_py import check
-from plume_py.allocate.costs import USUAL, parsed
-from plume_py.allocate.protocols import PROTOCOLS
-from plume_py.allocate.simulate import Simulation
-from plume_py.allocate.templates import BENCHMARKS, draw
-from plume_py.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
-from plume_py.allocate.workload import Program, Workload, read, write
 from plume_py.base.errors import IsocheckError
+from plume_py.reasoning.allocate.costs import USUAL, parsed
+from plume_py.reasoning.allocate.protocols import PROTOCOLS
+from plume_py.reasoning.allocate.simulate import Simulation
+from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
+from plume_py.reasoning.allocate.trial import ALLOCATIONS, in_sessions, levels_for, summary, trials
+from plume_py.reasoning.allocate.workload import Program, Workload, read, write
 
 
 def contended(name, largest=8, instances=120, seed=1):

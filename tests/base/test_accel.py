@@ -15,10 +15,12 @@ from paths import ROOT
 from program import PATIENCE
 
 from plume_py import load
-from plume_py.base import accel, kernel_files, kernel_folder, limits
+from plume_py.base import limits
 from plume_py.base.errors import InputError, LimitError
+from plume_py.base.kernels import cache, dispatch
+from plume_py.base.kernels import folder as kernel_folder
 from plume_py.checking.graph import clock_kernels, order_kernels, row_kernels, session_kernels
-from plume_py.checking.strong.decide import node_kernels
+from plume_py.checking.strong.solver import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
@@ -35,9 +37,9 @@ COLUMNS += ("version_value", "version_writer", "key_code")
 @pytest.fixture(autouse=True)
 def released() -> Iterator[None]:
     """Plain kernels before and after."""
-    accel.release(*KERNELS)
+    dispatch.release(*KERNELS)
     yield
-    accel.release(*KERNELS)
+    dispatch.release(*KERNELS)
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, action) -> tuple:
@@ -45,7 +47,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, action) -> tuple:
     results = []
     for mode in ("never", "always"):
         monkeypatch.setenv("ISOCHECK_COMPILE", mode)
-        accel.release(*KERNELS)
+        dispatch.release(*KERNELS)
         try:
             results.append(action())
         except InputError as error:
@@ -125,8 +127,8 @@ def auto(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As in a new process, with nothing compiled ever before."""
     monkeypatch.delenv("ISOCHECK_COMPILE", raising=False)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(accel, "_done", {})
-    monkeypatch.setattr(accel, "_compiled", set())
+    monkeypatch.setattr(dispatch, "_done", {})
+    monkeypatch.setattr(dispatch, "_compiled", set())
 
 
 def swapped() -> bool:
@@ -134,29 +136,29 @@ def swapped() -> bool:
 
 
 def test_small_work_is_compiled_only_when_it_adds_up(auto: None) -> None:
-    accel.prepare(accel.WORTH_COMPILING - 1, render_kernels)
+    dispatch.prepare(dispatch.WORTH_COMPILING - 1, render_kernels)
     assert not swapped()
-    accel.prepare(1, render_kernels)
+    dispatch.prepare(1, render_kernels)
     assert swapped()
-    accel.release(render_kernels)
+    dispatch.release(render_kernels)
     assert not swapped()
 
 
 def test_it_adds_up_over_processes(auto: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         assert not swapped()
-        monkeypatch.setattr(accel, "_done", {})
-        accel.prepare(accel.WORTH_COMPILING // 2 + 1, render_kernels)
+        monkeypatch.setattr(dispatch, "_done", {})
+        dispatch.prepare(dispatch.WORTH_COMPILING // 2 + 1, render_kernels)
     assert swapped()
 
 
 def test_less_work_is_worth_it_where_kernels_are_there(auto: None) -> None:
-    accel.prepare(accel.WORTH_COMPILING, render_kernels)
+    dispatch.prepare(dispatch.WORTH_COMPILING, render_kernels)
     assert _put() == [7, 8] and render_kernels.put.compiled == 1
-    accel.release(render_kernels)
-    accel.prepare(accel.WORTH_STARTING - 1, render_kernels)
+    dispatch.release(render_kernels)
+    dispatch.prepare(dispatch.WORTH_STARTING - 1, render_kernels)
     assert not swapped()
-    accel.prepare(1, render_kernels)
+    dispatch.prepare(1, render_kernels)
     assert swapped() and _put() == [7, 8] and render_kernels.put.compiled == 0
 
 
@@ -178,7 +180,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(kernel_folder, "__file__", "/nonexistent/plume_py/base/kernel_folder.py")
+    monkeypatch.setattr(kernel_folder, "__file__", "/nonexistent/plume_py/base/kernels/folder.py")
     private = kernel_folder._private
     monkeypatch.setattr(
         kernel_folder, "_private", lambda path: not str(path).startswith("/nonexistent") and private(path)
@@ -193,7 +195,7 @@ def cache_base() -> Path | None:
 
 
 def test_the_package_itself_is_the_first_choice(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_folder, "__file__", str(tmp_path / "kernel_folder.py"))
+    monkeypatch.setattr(kernel_folder, "__file__", str(tmp_path / "folder.py"))
     assert cache_base() == tmp_path / "__pycache__"
 
 
@@ -290,7 +292,7 @@ def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkey
 
 def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
     alone = kernel_folder.folder_of(tcc_kernels)
-    used = accel._kernels_used(tcc_kernels)
+    used = dispatch._kernels_used(tcc_kernels)
     assert used == [
         clock_kernels,
         order_kernels,
@@ -401,21 +403,21 @@ def test_whoever_was_stopped_while_compiling_is_not_waited_for_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits._Clock, "limited", False)
-    monkeypatch.setattr(kernel_files, "LONGEST_WAIT", 0.1)
-    monkeypatch.setattr(kernel_files, "_gave_up", [])
-    with kernel_files.turn(str(tmp_path)), kernel_files.turn(str(tmp_path)):
-        assert kernel_files._gave_up
-        monkeypatch.setattr(kernel_files, "LONGEST_WAIT", 3600.0)
-        with kernel_files.turn(str(tmp_path)):
+    monkeypatch.setattr(cache, "LONGEST_WAIT", 0.1)
+    monkeypatch.setattr(cache, "_gave_up", [])
+    with cache.turn(str(tmp_path)), cache.turn(str(tmp_path)):
+        assert cache._gave_up
+        monkeypatch.setattr(cache, "LONGEST_WAIT", 3600.0)
+        with cache.turn(str(tmp_path)):
             pass  # once is enough
 
 
 def test_under_a_time_limit_no_other_process_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits._Clock, "limited", False)
-    monkeypatch.setattr(kernel_files.time, "sleep", lambda _: pytest.fail("it waited"))
-    with kernel_files.turn(str(tmp_path)):
+    monkeypatch.setattr(cache.time, "sleep", lambda _: pytest.fail("it waited"))
+    with cache.turn(str(tmp_path)):
         limits.Limits(3600.0)
-        with kernel_files.turn(str(tmp_path)):
+        with cache.turn(str(tmp_path)):
             pass
 
 
@@ -439,17 +441,17 @@ def test_the_limit_of_a_level_counts_neither_waiting_nor_compiling(monkeypatch: 
 def test_numba_may_be_told_not_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    assert not accel.worth_compiling(accel.WORTH_COMPILING, render_kernels)
+    assert not dispatch.worth_compiling(dispatch.WORTH_COMPILING, render_kernels)
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "0")
-    assert accel.worth_compiling(0, render_kernels)
+    assert dispatch.worth_compiling(0, render_kernels)
 
 
 def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
     code = """
-from plume_py.base import accel, kernel_folder
+from plume_py.base.kernels import dispatch, folder
 from plume_py.history.formats import render_kernels as kernels
-kernel_folder._private = lambda folder: False
-accel.prepare(0, kernels)
+folder._private = lambda folder: False
+dispatch.prepare(0, kernels)
 import numpy as np
 out = np.zeros(2, np.uint8)
 assert kernels.put(out, 0, np.array([7, 8], np.uint8), np.array([0, 2]), 0) == 2
@@ -467,7 +469,7 @@ def test_no_kernel_is_begun_when_the_time_is_up(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    accel.prepare(1, render_kernels)
+    dispatch.prepare(1, render_kernels)
     with pytest.raises(LimitError, match="stopped after 10 s"), limits.Limits(10).enforced():
         now[0] = 11.0
         _put()
@@ -520,7 +522,7 @@ sys.path.insert(0, sys.argv[1])
 from plume_py.base import accel
 import odd_kernels as k
 import numpy as np
-accel.prepare(0, k)
+dispatch.prepare(0, k)
 three = np.arange(6).reshape(2, 3)
 frozen = np.arange(4)
 frozen.flags.writeable = False

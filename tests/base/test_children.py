@@ -64,7 +64,7 @@ def test_the_watchdog_of_a_server_is_there_when_isocheck_is_killed(traps, tmp_pa
     wait_until(lambda: not os.listdir(tmp_path / "tmp"))
 
 
-@pytest.mark.parametrize("name", ["plume_py.scan.worker", "plume_py.collect.watchdog"])
+@pytest.mark.parametrize("name", ["plume_py.scan.worker", "plume_py.collect.orphan_watchdog"])
 def test_every_module_that_is_started_as_a_process(traps, tmp_path, name):
     done = subprocess.run(
         module_command(name, str(tmp_path / "nothing")), cwd=traps, env=environment(), stdin=subprocess.DEVNULL,
@@ -91,7 +91,7 @@ def test_there_is_one_place_that_starts_interpreters():
     assert found == [Path("base/processes.py")]
     started = ("multiprocessing", "ProcessPool", "os.fork", "os.spawn", "os.exec")
     also = [path for path in package.rglob("*.py") if any(word in path.read_text() for word in started)]
-    assert also == [package / "base" / "forked.py"]  # a child that imports nothing anew
+    assert also == [package / "base" / "child_process.py"]  # a child that imports nothing anew
 
 
 @pytest.mark.parametrize("content", ["cache_dir: planted\ndisable_jit: 1\n", "{ not yaml"])

@@ -14,8 +14,8 @@ import pytest
 
 import plume_py
 from plume_py.base import leftovers
+from plume_py.base.atomic_files import is_stream, write_atomically
 from plume_py.base.errors import IsocheckError
-from plume_py.base.files import is_stream, write_atomically
 from plume_py.cli.main import main
 
 # This package, and not another one that is installed.
@@ -236,7 +236,7 @@ def test_what_fails_on_the_way_leaves_what_was_there(nameless, tmp_path, monkeyp
 
 ENDLESS = """
 import os, sys, time
-from plume_py.base.files import write_atomically
+from plume_py.base.atomic_files import write_atomically
 if sys.argv[2] == "named":
     del os.O_TMPFILE
 def chunks():
@@ -385,7 +385,7 @@ def test_a_full_disk_leaves_no_second_hidden_file(tmp_path, monkeypatch):
         if not nameless:
             monkeypatch.delattr(os, "O_TMPFILE", raising=False)
         with monkeypatch.context() as patch:
-            patch.setattr(leftovers.Aside, "put_in_place", full)
+            patch.setattr(leftovers.AtomicFile, "put_in_place", full)
             recorder = Recorder(str(tmp_path / "h.jsonl"), {"initial": 0}, force=True)
             recorder.close()
         assert "No space left" in recorder.problem and os.listdir(tmp_path) == ["h.jsonl"]

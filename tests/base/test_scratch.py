@@ -8,8 +8,8 @@ import pytest
 from program import PROGRAM, isocheck, wait_until
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.scratch import Scratch, remove_abandoned
-from plume_py.collect import watchdog
+from plume_py.base.temp_folder import TempFolder, remove_abandoned
+from plume_py.collect import orphan_watchdog
 
 HISTORY = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}]]}'
 
@@ -24,14 +24,14 @@ def temporary(tmp_path, monkeypatch):
 
 
 def test_it_goes_at_the_end_with_all_that_is_in_it(temporary):
-    with Scratch() as scratch:
+    with TempFolder() as scratch:
         os.makedirs(os.path.join(scratch.path, "a", "b"))
         assert os.stat(scratch.path).st_mode & 0o077 == 0
     assert not os.listdir(temporary)
 
 
 def test_what_is_kept_is_nobodys_to_remove(temporary):
-    scratch = Scratch()
+    scratch = TempFolder()
     with open(os.path.join(scratch.path, "history.jsonl"), "w"):  # noqa: PTH123
         pass
     scratch.keep()
@@ -44,7 +44,7 @@ def test_nothing_of_anybody_else_is_taken_for_abandoned(temporary):
     def name(digit):
         return f"isocheck-run-{digit * 16}"
 
-    with Scratch() as in_use:
+    with TempFolder() as in_use:
         (temporary / name("0")).mkdir()
         (temporary / name("1")).mkdir()
         (temporary / name("1") / ".held").touch()
@@ -68,7 +68,7 @@ def test_nothing_of_anybody_else_is_taken_for_abandoned(temporary):
 def test_no_place_for_it_is_one_line(temporary, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(temporary / "none"))
     with pytest.raises(IsocheckError, match="no place for temporary files"):
-        Scratch()
+        TempFolder()
 
 
 def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
@@ -76,7 +76,7 @@ def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
     calls = ("unlink", "rmdir")
 
     def remove(dies_at):
-        scratch = Scratch()
+        scratch = TempFolder()
         for name in ("a", "z"):
             os.makedirs(os.path.join(scratch.path, name, "b"))
             with open(os.path.join(scratch.path, name, "b", "c"), "w"):  # noqa: PTH123
@@ -99,7 +99,7 @@ def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
             for call in calls:
                 patch.setattr(os, call, dying(getattr(os, call)))
             with suppress(KeyboardInterrupt):
-                watchdog.main()
+                orphan_watchdog.main()
         return len(done)
 
     for dies_at in range(1, remove(0) + 1):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from plume_py.allocate.sql import programs
 from plume_py.base.errors import InputError
 from plume_py.base.sql.files import parse
-from plume_py.infer.language.from_sql import translate
+from plume_py.reasoning.allocate.sql import programs
+from plume_py.reasoning.infer.program.from_sql import translate
 
 POSTGRES = r"""--
 \restrict abc

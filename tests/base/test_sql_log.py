@@ -260,7 +260,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_is_wrong_is_told_in_one_line(case, tmp_path) -> None:
-    from plume_py.allocate.sql import load_sql_log
+    from plume_py.reasoning.allocate.sql import load_sql_log
 
     lines, told = BAD[case]
     path = tmp_path / "a.log"

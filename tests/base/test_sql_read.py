@@ -4,11 +4,11 @@ import pytest
 from paths import ROOT
 
 from benchmarks.accepted import application
-from plume_py.allocate.sql import load_sql
 from plume_py.base.errors import InputError
 from plume_py.base.sql import If, RollbackStatement, Select, Update
 from plume_py.base.sql.files import parse
-from plume_py.infer.language.load import load
+from plume_py.reasoning.allocate.sql import load_sql
+from plume_py.reasoning.infer.program.load import load
 
 SCHEMA = "CREATE TABLE a (id INT PRIMARY KEY, v INT NOT NULL);\nCREATE TABLE b (id INT PRIMARY KEY, v INT NOT NULL);\n"
 SKEW = "SELECT v INTO q FROM a WHERE id = :x;\nUPDATE b SET v = :q + 1 WHERE id = :x;\n"

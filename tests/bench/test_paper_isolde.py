@@ -2,7 +2,7 @@
 
 from benchmarks.papers import isolde, isolde_runs
 from benchmarks.synth_brute import count, enumerate_for, histories
-from plume_py.synth import Scope, synthesize
+from plume_py.reasoning.synth import Scope, synthesize
 
 
 def test_brute_force_makes_every_history_and_agrees_with_the_search():

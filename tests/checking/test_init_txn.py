@@ -9,7 +9,7 @@ import pytest
 from plume_py import HistoryBuilder, Monitor, check, load
 from plume_py.checking.minimize import minimize
 from plume_py.checking.witness import write_witness
-from plume_py.synth.judge import judge
+from plume_py.reasoning.synth.judge import judge
 from plume_py.verify import judge_entry, read_claim, verify_witness
 
 FALSE_ALARM = [[[("w", "x", 1)]], [[("w", "x", 2)], [("r", "x", 1)]]]

@@ -14,13 +14,13 @@ from plume_py import HistoryBuilder, check
 from plume_py.base.errors import InputError
 from plume_py.checking.declared import LevelMap
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide.engine import StrongEngine
-from plume_py.checking.strong.small.search import search
+from plume_py.checking.strong.minimal.search import search
+from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.checking.witness import write_witness
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, asked
+from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, level_requests
 from plume_py.report.json import line
 from plume_py.verify import read_claim, verify_entry, verify_witness
 
@@ -143,7 +143,7 @@ def test_names_say_the_order():
 
 @pytest.mark.parametrize("spelling", ["strict-serializable", "Strict Serializability", "sser", "strict_serializable"])
 def test_spellings(spelling):
-    assert asked(spelling) == asked("SSER")
+    assert level_requests(spelling) == level_requests("SSER")
 
 
 def test_what_only_session_order_forbids_says_so():

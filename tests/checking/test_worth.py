@@ -10,12 +10,12 @@ from small_histories import build, random_times
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
+from plume_py.checking.evidence import evidence_of
+from plume_py.checking.evidence.overlap import conflicts
+from plume_py.checking.evidence.stale_read_mutants import levels_detecting, stale_reads
+from plume_py.checking.evidence.version_order import Versions
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.weak.decide import WeakLevels
-from plume_py.checking.worth import worth
-from plume_py.checking.worth.conflicts import conflicts
-from plume_py.checking.worth.stale import noticed, stale_reads
-from plume_py.checking.worth.versions import Versions
 from plume_py.cli.main import cli
 from plume_py.history.model import COMMITTED
 from plume_py.levels import NAMES
@@ -45,7 +45,7 @@ def test_what_is_noticed_is_what_breaks_the_changed_history():
             continue
         versions = Versions(weak.analysis, weak.witness("RC"))
         for stale in stale_reads(versions, 4, 0):
-            found = set(noticed(versions, [stale], NAMES, Limits()))
+            found = set(levels_detecting(versions, [stale], NAMES, Limits()))
             truth = {level for level, ok in oracle.verdicts(changed(sessions, history, stale)).items() if not ok}
             assert found <= truth, sessions
             asked, seen, broken = asked + 1, seen + len(found), broken + len(truth)
@@ -90,14 +90,14 @@ def test_a_chain_of_updates_is_noticed_and_says_what_is_missing():
     for i in range(40):
         builder.add(i % 2, [("r", "x", i), ("w", "x", i + 1)])
     history = builder.build()
-    found = worth(history, check(history).levels)
+    found = evidence_of(history, check(history).levels)
     assert found.tried == 20
-    assert found.noticed["SER"] == found.noticed["SI"] == 20
+    assert found.levels_detecting["SER"] == found.levels_detecting["SI"] == 20
     assert found.conflicts is None
     assert [name for name, _ in found.unseen] == [
         "aborted read", "intermediate read", "non-repeatable read", "fractured read",
     ]  # fmt: skip
-    assert worth(history, check(history).levels) == found
+    assert evidence_of(history, check(history).levels) == found
 
 
 def test_without_a_conflict_nothing_is_noticed():
@@ -106,7 +106,7 @@ def test_without_a_conflict_nothing_is_noticed():
         builder.add(i, [("w", f"k{i}", 1)], begin=2 * i, end=2 * i + 1)
         builder.add(i, [("r", f"k{i}", 1)], begin=100 + 2 * i, end=101 + 2 * i)
     history = builder.build()
-    found = worth(history, check(history).levels)
+    found = evidence_of(history, check(history).levels)
     assert found.conflicts == 0
     assert {"lost update", "write skew"} <= {name for name, _ in found.unseen}
 
@@ -117,7 +117,7 @@ def test_levels_that_follow_are_judged_too(levels):
     for i in range(10):
         builder.add(i % 3, [("r", "x", i), ("w", "x", i + 1)])
     history = builder.build()
-    assert set(worth(history, check(history, levels).levels).noticed) >= {*levels, "RC"}
+    assert set(evidence_of(history, check(history, levels).levels).levels_detecting) >= {*levels, "RC"}
 
 
 def test_nothing_is_said_where_nothing_holds():
@@ -125,7 +125,7 @@ def test_nothing_is_said_where_nothing_holds():
     builder.add(0, [("w", "x", 1)], status="aborted")
     builder.add(1, [("r", "x", 1)])
     history = builder.build()
-    assert worth(history, check(history, "RC").levels) is None
+    assert evidence_of(history, check(history, "RC").levels) is None
 
 
 def test_the_command_says_it(tmp_path):

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from paths import ROOT
 from program import PATIENCE
 
-from plume_py.cli import ahead, warm_up
+from plume_py.cli import precompile, warm_up
 
 
 @pytest.fixture
@@ -59,23 +59,23 @@ def test_all_commands_of_warm_up_are_ours() -> None:
 def test_a_second_process_compiles_while_the_first_loads(cold: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = cold.with_name("h.txt")
     path.write_text("w(1,2,3,4)\n")
-    monkeypatch.setattr(ahead, "WORTH_AHEAD", 1)
+    monkeypatch.setattr(precompile, "WORTH_AHEAD", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     started = []
     start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *words, **how: started.append(start(*words, **how)) or started[-1])
-    with ahead.compiled_ahead(str(path), ["RC"]):
+    with precompile.compiled_ahead(str(path), ["RC"]):
         give_up = time.monotonic() + PATIENCE
         while "resolve" not in codes(cold) and time.monotonic() < give_up:
             time.sleep(0.05)
     assert "resolve" in codes(cold) and len(started) == 1
     assert started[0].returncode is not None, "nothing is left behind"
-    with ahead.compiled_ahead(str(path), ["RC"]):
+    with precompile.compiled_ahead(str(path), ["RC"]):
         assert len(started) == 1, "now they are there"
 
 
 def test_it_ends_with_who_started_it(cold: Path) -> None:
-    command = [sys.executable, "-m", "plume_py.cli.ahead", "TCC"]
+    command = [sys.executable, "-m", "plume_py.cli.precompile", "TCC"]
     environment = {**os.environ, "ISOCHECK_COMPILE": "always"}
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
     assert done.returncode == 0 and "backward_edges" not in codes(cold)

@@ -8,14 +8,14 @@ from typing import ClassVar
 import pytest
 from paths import ROOT
 
-from plume_py.base import accel, kernel
+from plume_py.base.kernels import dispatch, kernel
 from plume_py.checking.stream import native
 from plume_py.cli import warm_up
 from plume_py.cli.main import cli
 
 # Kernels that no command of warm-up reaches yet. This may only get shorter.
 NOT_YET = {
-    "plume_py.allocate.pivot_kernels.dangerous",
+    "plume_py.reasoning.allocate.pivot_kernels.dangerous",
     "plume_py.checking.graph.clock_kernels.not_before",
     "plume_py.history.assemble_kernels.intern_versions",
     "plume_py.history.formats.cobra_kernels.parse",
@@ -45,7 +45,7 @@ def kernels_of(path: Path) -> dict[str, str]:
 def called_from_python() -> set[str]:
     """Return every kernel that a module other than those of kernels names."""
     found = set()
-    functions = {f"{module.__name__}.{name}" for module in KERNELS for name, _ in accel._functions(module)}
+    functions = {f"{module.__name__}.{name}" for module in KERNELS for name, _ in dispatch._functions(module)}
     for path in PACKAGE.rglob("*.py"):
         names = {} if path.name.endswith("_kernels.py") else kernels_of(path)
         for node in ast.walk(ast.parse(path.read_text())) if names else ():
@@ -71,7 +71,7 @@ class Recorder:
 def record_stream(state) -> None:
     """Stand for the compilation of the kernels of the monitor."""
     for module in native.MODULES:
-        for name, function in accel._functions(module):
+        for name, function in dispatch._functions(module):
             setattr(module, name, Recorder(function))
 
 
@@ -81,7 +81,7 @@ def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypat
     monkeypatch.setattr(native, "_compile", record_stream)
     monkeypatch.setattr(native, "handle", lambda state: state)
     monkeypatch.setattr(Recorder, "called", set())
-    accel.release(*KERNELS)
+    dispatch.release(*KERNELS)
     try:
         for part, commands in warm_up.PARTS.items():
             folder = tmp_path / part
@@ -92,6 +92,6 @@ def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypat
                 code = cli.main(words.split(), standalone_mode=False)
                 assert code in (None, 0, 1), words
     finally:
-        accel.release(*KERNELS)
+        dispatch.release(*KERNELS)
     missing = sorted(called_from_python() - Recorder.called - NOT_YET)
     assert not missing, f"add commands to warm_up.PARTS that call {' '.join(missing)}"

@@ -21,7 +21,7 @@ from plume_py.collect.client import Isolation
 from plume_py.collect.clusters import MANAGED
 from plume_py.collect.registry import open_adapter
 from plume_py.collect.run import Plan, collect
-from plume_py.collect.table import new_name
+from plume_py.collect.table_setup import new_name
 from plume_py.collect.workload import Shape
 
 ACTIONS = ("stall", "trickle", "truncate", "reset")

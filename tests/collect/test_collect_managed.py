@@ -25,7 +25,7 @@ def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path, child):
     """No server has been started yet; what makes its files would bring the folder back."""
     folder = tmp_path / "server"
     folder.mkdir()
-    keeper = child([sys.executable, "-m", "plume_py.collect.watchdog", str(folder)], stdin=subprocess.PIPE)
+    keeper = child([sys.executable, "-m", "plume_py.collect.orphan_watchdog", str(folder)], stdin=subprocess.PIPE)
     busy = child([sys.executable, "-c", BUSY, str(folder)], env={**os.environ, MARK: str(folder)})
     other = child([sys.executable, "-c", "import time; time.sleep(10_000)", str(folder)])
     wait_until((folder / "data").exists, busy)

@@ -15,12 +15,12 @@ from plume_py.collect.client import Isolation
 from plume_py.collect.nodes import Node, NodesAdapter, Routing, nodes_at, open_nodes
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape
-from plume_py.history.formats import native_columns
+from plume_py.history.formats.bulk_parser import json_grammar
 from plume_py.history.load import load
 from plume_py.report.dot import render
 from plume_py.report.html_data import page_data
 from plume_py.report.json import plain
-from plume_py.report.recorded import with_run
+from plume_py.report.recording_metadata import with_run
 from plume_py.report.text import render as text_of
 
 SHAPE = Shape(sessions=4, transactions=20, keys=4, read_only=0.5)
@@ -255,4 +255,4 @@ def test_pictures_of_check_have_nodes(tmp_path):
 
 def test_large_files_with_nodes_are_read_at_once():
     line = b'{"session":1,"id":"a","node":"n1","during":"kill of n2","isolation":"x","ops":[["r",1,0]]}\n'
-    assert native_columns.read_lines(line * 3, 1, 0) is not None
+    assert json_grammar.read_lines(line * 3, 1, 0) is not None

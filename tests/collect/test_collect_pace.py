@@ -12,7 +12,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.collect.arrivals import NANOSECONDS, arrivals
 from plume_py.collect.workload import Shape
-from plume_py.history.speed import Disturbance, speed
+from plume_py.history.throughput import Disturbance, speed
 
 
 @pytest.mark.parametrize("how", ["fixed", "poisson"])

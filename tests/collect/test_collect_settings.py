@@ -137,7 +137,7 @@ def test_sqlite_begins_with_the_lock_where_it_is_asked_to(tmp_path):
 
 
 def test_reports_begin_as_the_transaction_did(tmp_path):
-    from plume_py.report.recorded import _Line, _statements
+    from plume_py.report.recording_metadata import _Line, _statements
 
     sql = {"begin": "BEGIN", "begin immediate": "BEGIN IMMEDIATE"}
     assert next(_statements(_Line([], isolation="immediate"), sql)) == "BEGIN IMMEDIATE;"

@@ -15,7 +15,7 @@ from program import PATIENCE, PROGRAM, isocheck, lines_in, wait_until
 
 from plume_py import check, load
 from plume_py.base.errors import InputError, LimitError
-from plume_py.collect import table
+from plume_py.collect import table_setup
 from plume_py.collect.adapter import LostError, Setup, to_element, to_list
 from plume_py.collect.deadline import Guard, in_time
 from plume_py.collect.managed import ManagedPostgres
@@ -228,13 +228,13 @@ def test_no_fault_of_the_connection_makes_a_commit_an_abort(kind, request, tmp_p
 
 
 def test_names_are_matched_strictly():
-    name = table.new_name()
-    assert table.is_name(name) and not table.is_old(name)
+    name = table_setup.new_name()
+    assert table_setup.is_name(name) and not table_setup.is_old(name)
     others = ("isocheck_kv", "isocheck_0a1b2c3d", f"{name}x", f"x{name}", name.upper(), f"{name}\n", f"{name}_backup")
-    assert not any(table.is_name(other) or table.is_old(other) for other in others)
-    assert table.is_old("isocheck_20200101t000000_0a1b2c3d")
-    assert not table.is_old("isocheck_99999999t999999_0a1b2c3d"), "no time"
-    assert not table.is_old("isocheck_29990101t000000_0a1b2c3d"), "in the future"
+    assert not any(table_setup.is_name(other) or table_setup.is_old(other) for other in others)
+    assert table_setup.is_old("isocheck_20200101t000000_0a1b2c3d")
+    assert not table_setup.is_old("isocheck_99999999t999999_0a1b2c3d"), "no time"
+    assert not table_setup.is_old("isocheck_29990101t000000_0a1b2c3d"), "in the future"
 
 
 class Shared(Scripted):
@@ -242,7 +242,7 @@ class Shared(Scripted):
 
     def __init__(self, alive):
         super().__init__()
-        self.alive, self.left = alive, ["isocheck_20200101t000000_00000001", table.new_name(), "isocheck_mine"]
+        self.alive, self.left = alive, ["isocheck_20200101t000000_00000001", table_setup.new_name(), "isocheck_mine"]
 
     def tables(self):
         return self.left
@@ -260,9 +260,9 @@ class Shared(Scripted):
     ids=["alive", "unknown", "dead", "alive at the second look"],
 )
 def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
-    monkeypatch.setattr(table, "SECOND_LOOK", 0.0)
+    monkeypatch.setattr(table_setup, "SECOND_LOOK", 0.0)
     adapter = Shared(alive)
-    cleaned = table.clean(adapter)
+    cleaned = table_setup.clean(adapter)
     assert len(adapter.left) == left and len(cleaned.removed) == 3 - left and "isocheck_mine" in adapter.left
 
 
@@ -328,7 +328,7 @@ def test_a_commit_with_a_warning_is_unknown(tmp_path):
                 connection.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 
     with Alone() as server:
-        setup = Setup(server.url, table=table.new_name(), timeout=PATIENCE)
+        setup = Setup(server.url, table=table_setup.new_name(), timeout=PATIENCE)
         setup = replace(setup, session_settings={"synchronous_commit": "on"})
         canceller = threading.Thread(target=cancel, args=(server.url,), daemon=True)
         canceller.start()

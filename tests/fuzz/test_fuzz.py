@@ -12,8 +12,8 @@ from fuzz.mutate import damage
 from fuzz.run import command, run, write
 from fuzz.seeds import HISTORIES
 from plume_py import load
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 
 CORPUS = sorted((ROOT / "tests" / "fuzz" / "corpus").iterdir())
 
@@ -55,7 +55,7 @@ def test_compiled_and_not_compiled_answer_alike(tmp_path, monkeypatch):
     plain = list(answers(tmp_path, 60))
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     assert list(answers(tmp_path, 60)) == plain
-    accel.release(*(module for name, module in sys.modules.items() if name.endswith("_kernels")))
+    dispatch.release(*(module for name, module in sys.modules.items() if name.endswith("_kernels")))
 
 
 def test_the_reader_itself_says_what_is_wrong_in_one_line():

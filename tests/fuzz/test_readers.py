@@ -13,8 +13,8 @@ import pytest
 from fuzz.mutate import BYTES
 from fuzz.seeds import FOLDERS, HISTORIES
 from plume_py import load
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.model import History
 
@@ -73,7 +73,7 @@ def plain_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage finds an index out of range only where Python checks it."""
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
     loaded = [m for name, m in sys.modules.items() if name.startswith("plume_py.") and name.endswith("_kernels")]
-    accel.release(*loaded)
+    dispatch.release(*loaded)
 
 
 @pytest.mark.parametrize("format", HISTORIES)

@@ -9,19 +9,19 @@ import pytest
 from fuzz.mutate import BYTES, words
 
 from plume_py import load
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats import automaton_run, edn_columns, native_columns, plume_columns
+from plume_py.history.formats.bulk_parser import edn_grammar, json_grammar, parser, plume_grammar
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.model import History
 from plume_py.levels import NAMES
 
 READERS = {
-    "json": (native_columns, "read_sessions"),
-    "jsonl": (native_columns, "read_lines"),
-    "plume": (plume_columns, "read_text"),
-    "edn": (edn_columns, "read_events"),
+    "json": (json_grammar, "read_sessions"),
+    "jsonl": (json_grammar, "read_lines"),
+    "plume": (plume_grammar, "read_text"),
+    "edn": (edn_grammar, "read_events"),
 }
 COLUMNS = "op_kind op_key op_version txn_start txn_session txn_status txn_level txn_line session_start version_key"
 QUICK, FULL = 1_000, 10_000
@@ -55,7 +55,7 @@ class Both:
         self._path = folder / "history"
         self._patch = monkeypatch
         self.taken = 0
-        monkeypatch.setattr(automaton_run, "_cores", lambda: 2)
+        monkeypatch.setattr(parser, "_cores", lambda: 2)
         for module, name in set(READERS.values()):
             self._note(module, name)
 
@@ -74,7 +74,7 @@ class Both:
         self._path.write_bytes(content)
         by_hand = self._load(format, False)
         for cut_from in (WHOLE, HALVES):
-            self._patch.setattr(automaton_run, "WORTH_CUTTING", cut_from)
+            self._patch.setattr(parser, "WORTH_CUTTING", cut_from)
             assert self._load(format, True) == by_hand, content[:2000]
         return by_hand
 
@@ -91,7 +91,9 @@ class Both:
 def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Both:
     """Without compiled kernels: Python notices an index out of range."""
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    accel.release(*[m for name, m in sys.modules.items() if name.startswith("plume_py.") and name.endswith("_kernels")])
+    dispatch.release(
+        *[m for name, m in sys.modules.items() if name.startswith("plume_py.") and name.endswith("_kernels")]
+    )
     return Both(tmp_path, monkeypatch)
 
 
@@ -194,7 +196,7 @@ def test_what_collect_records_is_usual(both: Both) -> None:
 def test_a_place_that_only_looks_like_a_beginning(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id has the bracket at which a document is cut, and an event goes on after its line."""
     cut = []
-    monkeypatch.setattr(automaton_run, "_leads_on", _noted(automaton_run._leads_on, cut))
+    monkeypatch.setattr(parser, "_leads_on", _noted(parser._leads_on, cut))
     ops = b'"ops": [["w", 1, 1], ["w", 2, 2]]'
     both.outcome(b'{"sessions": [[{%b, "id": "%b"}]]}' % (ops, b"{" * 200), "json")
     both.outcome(b'{"sessions": [[{%b}], [{%b}, {%b}]]}' % (ops, ops.replace(b"w", b"r"), ops), "json")

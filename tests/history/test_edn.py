@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.checking.check import check
 from plume_py.history.formats import edn, edn_kernels, elle_json_kernels
 from plume_py.history.formats.edn_atoms import EXACT, MARK, SET, text_of, written
@@ -20,10 +20,10 @@ from plume_py.levels import NAMES
 
 @pytest.fixture(params=["never", "always"])
 def compiled(request, monkeypatch):
-    accel.release(edn_kernels, elle_json_kernels)
+    dispatch.release(edn_kernels, elle_json_kernels)
     monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
     yield request.param
-    accel.release(edn_kernels, elle_json_kernels)
+    dispatch.release(edn_kernels, elle_json_kernels)
 
 
 def to_json(text, block=edn.BLOCK):
@@ -236,10 +236,10 @@ def damaged_texts(draw):
 def test_compiled_agrees_with_plain(monkeypatch, cases):
     results = []
     for mode in ("never", "always"):
-        accel.release(edn_kernels)
+        dispatch.release(edn_kernels)
         monkeypatch.setenv("ISOCHECK_COMPILE", mode)
         results.append([outcome(text, block) for text, block in cases])
-    accel.release(edn_kernels)
+    dispatch.release(edn_kernels)
     assert results[0] == results[1]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.formats import cobra_kernels, dbcop_bincode_kernels
 from plume_py.history.load import load
 from plume_py.history.model import History
@@ -50,10 +50,10 @@ def loaded_folder(tmp_path: Path) -> Load:
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run with plain kernels and with compiled ones."""
     kernels = cobra_kernels, dbcop_bincode_kernels
-    accel.release(*kernels)
+    dispatch.release(*kernels)
     monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
     yield
-    accel.release(*kernels)
+    dispatch.release(*kernels)
 
 
 def plain(history: History) -> list[list[tuple[str, list[tuple]]]]:
@@ -577,7 +577,7 @@ def damage(content: bytes, rng: random.Random) -> bytes:
 @pytest.mark.parametrize("format", SAMPLES)
 def test_damaged_input_is_read_or_rejected(tmp_path: Path, format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    accel.release(cobra_kernels, dbcop_bincode_kernels)
+    dispatch.release(cobra_kernels, dbcop_bincode_kernels)
     rng = random.Random(format)
     is_folder = format in ("cobra", "viper")
     path = tmp_path / "J1.log"

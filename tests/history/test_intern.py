@@ -5,10 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.history import assemble_kernels as kernels
 from plume_py.history import intern
-from plume_py.history.atoms import NULL
+from plume_py.history.value_codes import NULL
 
 FAR = (0, 1, -1, 2**62, -(2**62), 2**62 - 1, 2**63 - 1, NULL + 1, NULL)
 
@@ -35,9 +35,9 @@ def unique_values(rng, count):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_keys_and_versions_are_numbered_by_first_appearance(compiled, monkeypatch):
-    accel.release(kernels)
+    dispatch.release(kernels)
     monkeypatch.setenv("ISOCHECK_COMPILE", "always" if compiled else "never")
-    accel.prepare(1, kernels)
+    dispatch.prepare(1, kernels)
     rng = random.Random(8)
     for _ in range(400):
         count = rng.randrange(0, 40)
@@ -49,7 +49,7 @@ def test_keys_and_versions_are_numbered_by_first_appearance(compiled, monkeypatc
         ids, keys, found = intern.intern_versions(ids, np.array(values, np.int64), len(distinct), initial)
         pairs = list(zip(numbered(codes)[0], values, strict=True))
         assert (ids.tolist(), list(zip(keys.tolist(), found.tolist(), strict=True))) == numbered(pairs)
-    accel.release(kernels)
+    dispatch.release(kernels)
 
 
 def test_a_table_has_at_most_two_places_per_thing(monkeypatch):

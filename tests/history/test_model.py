@@ -8,9 +8,9 @@ import pytest
 
 from plume_py.base.errors import InputError
 from plume_py.history import builder as builder_module
-from plume_py.history.atoms import MAX_DIGITS, NULL, AtomCoder, Atoms
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import NOBODY, READ_LIST, History, Op
+from plume_py.history.value_codes import MAX_DIGITS, NULL, AtomCoder, Atoms
 
 
 def build(*transactions: tuple, initial: object = None, **how: object) -> History:

@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from paths import EXAMPLES
 
 from plume_py.cli.main import cli
-from plume_py.infer.bounded.bounded_search import Bounded
-from plume_py.infer.driver import InferOptions, infer
-from plume_py.infer.language.load import load
-from plume_py.infer.run.replay import replay
-from plume_py.infer.run.schedule import Commit, Counterexample, ReplayError
-from plume_py.infer.stores import STORES
-from plume_py.infer.together import check_together
+from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+from plume_py.reasoning.infer.driver import InferOptions, infer
+from plume_py.reasoning.infer.execution.replay import replay
+from plume_py.reasoning.infer.execution.schedule import Commit, Counterexample, ReplayError
+from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.statement_models import STORES
 
 RC, SI, _ = STORES["mixiso-levels"].levels
 
@@ -53,13 +53,13 @@ def test_courseware_of_the_paper(store, cancel, app):
 def test_the_explorer_needs_no_solver(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     for name in ("bounded", "symbolic", "prove", "abstract"):
-        monkeypatch.delitem(sys.modules, f"plume_py.infer.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"plume_py.reasoning.infer.{name}", raising=False)
     result = infer(load("counters"), STORES["mysql"], (), InferOptions(engine="explore"))
     assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
 
 
 def test_without_solver_one_line_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("plume_py.infer.driver.find_spec", lambda name: None)
+    monkeypatch.setattr("plume_py.reasoning.infer.driver.find_spec", lambda name: None)
     from plume_py.base.errors import IsocheckError
 
     with pytest.raises(IsocheckError, match=r"pip install z3-solver"):
@@ -110,7 +110,7 @@ def test_pictures_survive_hostile_names(tmp_path):
     app = tmp_path / "app.py"
     evil = '<b>"x"&\\\\N'
     app.write_text(
-        "from plume_py.infer.embed import App, Text, by\n"
+        "from plume_py.reasoning.infer.embed import App, Text, by\n"
         "app = App('a')\n"
         "t = app.table('t', key='k', k=Text, v=Text)\n"
         "@app.txn()\n"
@@ -242,7 +242,7 @@ WRONG = {
 def test_wrong_programs(tmp_path, case):
     body, said = WRONG[case]
     path = tmp_path / "app.py"
-    path.write_text("from plume_py.infer.embed import *\napp = App('a')\n" + body)
+    path.write_text("from plume_py.reasoning.infer.embed import *\napp = App('a')\n" + body)
     result = subprocess.run(
         [sys.executable, "-c", "from plume_py.cli.main import main; main()", "infer", path],
         capture_output=True,
@@ -322,7 +322,7 @@ def test_no_question_is_asked_when_the_time_is_up(monkeypatch):
 
 def test_a_violation_that_was_found_in_time_counts(monkeypatch):
     from plume_py.base.errors import LimitError
-    from plume_py.infer.driver import SymbolicSearch
+    from plume_py.reasoning.infer.driver import SymbolicSearch
 
     def late(*_):
         raise LimitError("stopped after 1 s")

@@ -8,13 +8,13 @@ from click.testing import CliRunner
 from paths import ROOT
 
 from plume_py.cli.main import cli
-from plume_py.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
-from plume_py.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
-from plume_py.infer.language.wellformed import validate
-from plume_py.infer.proof.prove import prove
-from plume_py.infer.run.explorer import Explorer
-from plume_py.infer.run.replay import replay
-from plume_py.infer.stores import STORES
+from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
+from plume_py.reasoning.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
+from plume_py.reasoning.infer.execution.explorer import Explorer
+from plume_py.reasoning.infer.execution.replay import replay
+from plume_py.reasoning.infer.program.wellformed import validate
+from plume_py.reasoning.infer.proof.prove import prove
+from plume_py.reasoning.infer.statement_models import STORES
 
 RC_PG, SI, SER = STORES["postgresql"].levels
 RC, RR_INNODB, _ = STORES["mysql"].levels

@@ -2,9 +2,9 @@
 
 import pytest
 
-from plume_py.infer.driver import BOUNDED, PROVED, UNDECIDED, VIOLATED, InferOptions, infer
-from plume_py.infer.language.load import load
-from plume_py.infer.stores import STORES
+from plume_py.reasoning.infer.driver import BOUNDED, PROVED, UNDECIDED, VIOLATED, InferOptions, infer
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.statement_models import STORES
 
 TABLES = """CREATE TABLE t (id INT PRIMARY KEY, g INT, v INT);
 CREATE TABLE s (id INT PRIMARY KEY, v INT);

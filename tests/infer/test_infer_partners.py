@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.infer.driver import InferOptions, infer
-from plume_py.infer.language.bounds import most_counted, rows_for
-from plume_py.infer.language.load import load
-from plume_py.infer.stores import STORES
-from plume_py.infer.together import check_together
+from plume_py.reasoning.infer.driver import InferOptions, infer
+from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.program.bounds import most_counted, rows_for
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.statement_models import STORES
 
 LOST_THEN_MEASURE = """CREATE TABLE r (id INT PRIMARY KEY, x INT);
 CREATE TABLE s (id INT PRIMARY KEY, z INT);

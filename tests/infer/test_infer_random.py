@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from plume_py.infer.bounded.bounded_search import UNKNOWN, Bounded
-from plume_py.infer.embed import App, Id, Int, by, else_, for_each, if_, require
-from plume_py.infer.language.wellformed import validate
-from plume_py.infer.proof.prove import prove
-from plume_py.infer.run.explorer import Explorer
-from plume_py.infer.run.replay import replay
-from plume_py.infer.stores import ALONE, STORES
+from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, Bounded
+from plume_py.reasoning.infer.embed import App, Id, Int, by, else_, for_each, if_, require
+from plume_py.reasoning.infer.execution.explorer import Explorer
+from plume_py.reasoning.infer.execution.replay import replay
+from plume_py.reasoning.infer.program.wellformed import validate
+from plume_py.reasoning.infer.proof.prove import prove
+from plume_py.reasoning.infer.statement_models import ALONE, STORES
 
 LEVELS = (*STORES["literal"].levels, STORES["postgresql"].levels[0], STORES["ansi"].levels[1])
 

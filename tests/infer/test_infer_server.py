@@ -9,10 +9,10 @@ from paths import ROOT
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.collect.managed import SERVERS
-from plume_py.infer.language.load import load
-from plume_py.infer.run.client import Load
-from plume_py.infer.run.server import OPEN, SAFE, STORE_OF, UNSAFE, SqlServer, standing, vectors
-from plume_py.infer.stores import STORES
+from plume_py.reasoning.infer.execution.client import Load
+from plume_py.reasoning.infer.execution.server import OPEN, SAFE, STORE_OF, UNSAFE, SqlServer, standing, vectors
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.statement_models import STORES
 
 
 def needs(kind):

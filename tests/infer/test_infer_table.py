@@ -2,12 +2,12 @@
 
 import pytest
 
-from plume_py.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
-from plume_py.infer.language.load import load
-from plume_py.infer.proof.prove import prove
-from plume_py.infer.run.explorer import Explorer
-from plume_py.infer.run.replay import replay
-from plume_py.infer.stores import STORES
+from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
+from plume_py.reasoning.infer.execution.explorer import Explorer
+from plume_py.reasoning.infer.execution.replay import replay
+from plume_py.reasoning.infer.program.load import load
+from plume_py.reasoning.infer.proof.prove import prove
+from plume_py.reasoning.infer.statement_models import STORES
 
 LEVELS = STORES["literal"].levels  # RC0 RC RRf RRi SI SER
 

@@ -1,4 +1,4 @@
-"""Prediction by trying everything, written from docs/predict.md and sharing nothing with ``plume_py.predict``.
+"""Prediction by trying everything, written from docs/predict.md; shares nothing with ``plume_py.reasoning.predict``.
 
 A history is plain data as for ``oracle``: sessions of transactions ``(status, ops)``, here committed or of unknown
 outcome, initial value 0, values unique per key.

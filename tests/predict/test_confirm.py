@@ -14,11 +14,11 @@ from plume_py.cli.main import cli
 from plume_py.collect.adapter import AbortedError, Setup
 from plume_py.collect.registry import open_adapter
 from plume_py.levels.databases import POSTGRESQL
-from plume_py.predict.confirm.confirmation import Asked, confirm, fitting_isolation
-from plume_py.predict.confirm.discipline import discipline
-from plume_py.predict.confirm.script import rest_of, script
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.program import SeededProgram, observed_run, program
+from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.confirm.confirmation import Asked, confirm, fitting_isolation
+from plume_py.reasoning.predict.confirm.script import rest_of, script
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store.program import SeededProgram, observed_run, program
 
 ROW = '{"initial":0,"sessions":[%s]}'
 

@@ -8,9 +8,9 @@ from plume_py import HistoryBuilder
 from plume_py.base.errors import InputError
 from plume_py.history.model import INITIAL
 from plume_py.levels.databases import MYSQL, POSTGRESQL, SQLITE
-from plume_py.predict.confirm.discipline import CURRENT, Discipline, discipline
-from plume_py.predict.confirm.interleaving import COMMITS, Interleavings, Step
-from plume_py.predict.confirm.script import Expected, Script, ScriptedTransaction, Statement, script
+from plume_py.reasoning.predict.confirm.concurrency_control import CURRENT, Discipline, discipline
+from plume_py.reasoning.predict.confirm.interleaving import COMMITS, Interleavings, Step
+from plume_py.reasoning.predict.confirm.script import Expected, Script, ScriptedTransaction, Statement, script
 
 
 class Simulated:

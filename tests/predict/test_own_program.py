@@ -8,10 +8,10 @@ from paths import ROOT
 
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.exploration import explore
-from plume_py.predict.store.program import PROGRAMS, SeededProgram, failures, observed_run, program, run
-from plume_py.predict.store.replay import replay
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store.exploration import explore
+from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, failures, observed_run, program, run
+from plume_py.reasoning.predict.store.replay import replay
 
 THEATRE = f"{ROOT / 'docs/examples/theatre.py'}:Theatre"
 
@@ -66,7 +66,7 @@ def test_assertions_fail_in_replayed_predictions() -> None:
 
 
 PROGRAM = """
-from plume_py.predict.store import PlannedTransaction
+from plume_py.reasoning.predict.store import PlannedTransaction
 import random
 class Own:
     def initial(self, key):

@@ -13,14 +13,14 @@ from oracle import Facts
 from plume_py import HistoryBuilder, InputError, check, load
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
-from plume_py.predict import LEVELS
-from plume_py.predict.predictor import judge, predictor
-from plume_py.predict.predictor.observed import observe
-from plume_py.predict.predictor.prediction import running_order
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.predictor.recheck import PredictionDefectError, recheck
-from plume_py.predict.summary import dangerous_reads, program_of, safe_levels
-from plume_py.predict.trace import trace
+from plume_py.reasoning.predict import LEVELS
+from plume_py.reasoning.predict.predictor import judge, predictor
+from plume_py.reasoning.predict.predictor.observed_run import observe
+from plume_py.reasoning.predict.predictor.prediction import running_order
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.predictor.recheck import PredictionDefectError, recheck
+from plume_py.reasoning.predict.summary import dangerous_reads, program_of, safe_levels
+from plume_py.reasoning.predict.trace import trace
 
 STRATEGIES = [("strict", True), ("strict", False), ("relaxed", True), ("relaxed", False)]
 

@@ -9,9 +9,9 @@ from test_confirm_orders import can_be_done
 from test_predict import build, small
 
 from plume_py.levels.databases import MYSQL, POSTGRESQL
-from plume_py.predict.confirm.discipline import discipline
-from plume_py.predict.confirm.script import script
-from plume_py.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.confirm.concurrency_control import discipline
+from plume_py.reasoning.predict.confirm.script import script
+from plume_py.reasoning.predict.predictor.predictor import predict
 
 AS = {
     ("RC", "postgresql"): discipline(POSTGRESQL, "read committed"),

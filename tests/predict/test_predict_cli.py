@@ -71,7 +71,7 @@ def test_a_program_is_replayed() -> None:
 
 
 def test_a_prediction_that_does_not_come_true_is_0_with_a_note(monkeypatch) -> None:
-    from plume_py.predict.store.replay import Validation
+    from plume_py.reasoning.predict.store.replay import Validation
 
     arguments = ("predict", "--program", "smallbank", "--seed", "3", "--boundary", "relaxed")
     monkeypatch.setattr(Validation, "validated", False)
@@ -94,7 +94,7 @@ def test_a_sweep_of_a_program_replays() -> None:
 
 
 def test_undecided_is_3(monkeypatch) -> None:
-    import plume_py.predict.predictor.predictor as predictor
+    import plume_py.reasoning.predict.predictor.predictor as predictor
     from plume_py.base.errors import LimitError
 
     def tired(*_):

@@ -10,13 +10,13 @@ from plume_py import check
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import INITIAL
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.store.application import PlannedTransaction
-from plume_py.predict.store.exploration import explore
-from plume_py.predict.store.legality import CheckedRules, SerialRules, WeakRules, rules_for
-from plume_py.predict.store.program import PROGRAMS, SeededProgram, observed_run, program, run
-from plume_py.predict.store.replay import replay
-from plume_py.predict.store.store import Conflict, Latest, RandomLegal, Rollback, Store
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.store.application import PlannedTransaction
+from plume_py.reasoning.predict.store.exploration import explore
+from plume_py.reasoning.predict.store.legal_reads import CheckedRules, SerialRules, WeakRules, rules_for
+from plume_py.reasoning.predict.store.program import PROGRAMS, SeededProgram, observed_run, program, run
+from plume_py.reasoning.predict.store.replay import replay
+from plume_py.reasoning.predict.store.store import Conflict, Latest, RandomLegal, Rollback, Store
 
 
 def test_reads_and_writes() -> None:

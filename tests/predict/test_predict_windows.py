@@ -9,9 +9,9 @@ from test_predict import build, small
 from plume_py import HistoryBuilder, check
 from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import Limits
-from plume_py.predict.predictor.predictor import predict
-from plume_py.predict.predictor.recheck import recheck
-from plume_py.predict.predictor.windows import predict_in_windows
+from plume_py.reasoning.predict.predictor.predictor import predict
+from plume_py.reasoning.predict.predictor.recheck import recheck
+from plume_py.reasoning.predict.predictor.windows import predict_in_windows
 
 
 @pytest.mark.parametrize("level", ["RC", "TCC", "SI"])

@@ -11,7 +11,7 @@ from plume_py import HistoryBuilder, check
 from plume_py.checking.result import Result
 from plume_py.report.dot import render
 from plume_py.report.html import document
-from plume_py.report.looks import LOOKS
+from plume_py.report.styles import LOOKS
 
 DESK, PHONE = (1280, 900), (390, 844)
 

@@ -19,9 +19,9 @@ from plume_py.scan.report import render
 from plume_py.scan.results import Reader
 from plume_py.scan.run import Tally
 from plume_py.scan.settings import ScanTask, Settings, TaskAnswer, spell_bytes
-from plume_py.scan.shape import shape_of
 from plume_py.scan.summary import summed_up
 from plume_py.scan.task import _answer
+from plume_py.scan.violation_signature import shape_of
 
 # Paths may hold surrogates, and are spelled out early; what a history holds is valid text.
 HOSTILE = [text.replace("\ud800", "") for text in HOSTILE_TEXTS]

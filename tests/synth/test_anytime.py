@@ -7,12 +7,12 @@ import time
 
 import pytest
 
+from plume_py.base.child_process import run_in_child
 from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.forked import in_child
 from plume_py.base.limits import Limits
-from plume_py.synth import Scope, synthesize
-from plume_py.synth.hierarchy import Settled, hierarchy
-from plume_py.synth.synthesis import Beyond, Progress, beyond
+from plume_py.reasoning.synth import Scope, synthesize
+from plume_py.reasoning.synth.hierarchy import Settled, hierarchy
+from plume_py.reasoning.synth.synthesis import Beyond, Progress, beyond
 
 
 def test_sizes_are_settled_one_by_one():
@@ -31,7 +31,7 @@ def test_sizes_are_settled_one_by_one():
 def test_something_smaller_is_told(tmp_path, isocheck):
     path = tmp_path / "mine.py"
     path.write_text(
-        "from plume_py.synth import level\n@level(form='history')\n"
+        "from plume_py.reasoning.synth import level\n@level(form='history')\n"
         "def Two(h, w):\n    return h.all([]) if len(h.txns) == 2 else h.any([])\n"
     )
     code, out, _ = isocheck("synth", "-a", "Two", "--define", path)
@@ -86,7 +86,7 @@ def test_a_child_tells_returns_and_raises():
         tell([2] * 100_000)
         return {"pid": os.getpid()}
 
-    result = in_child(work, Limits(), news.append)
+    result = run_in_child(work, Limits(), news.append)
     assert result["pid"] != os.getpid()
     assert (news[0], len(news[1])) == (1, 100_000)
 
@@ -94,13 +94,13 @@ def test_a_child_tells_returns_and_raises():
         raise IsocheckError("told in one line")
 
     with pytest.raises(IsocheckError, match="told in one line"):
-        in_child(fails, Limits(), news.append)
+        run_in_child(fails, Limits(), news.append)
 
     def dies(tell):
         os.kill(os.getpid(), signal.SIGKILL)
 
     with pytest.raises(LimitError, match="ended from outside"):
-        in_child(dies, Limits(), news.append)
+        run_in_child(dies, Limits(), news.append)
 
 
 def test_a_child_that_does_not_listen_is_ended():
@@ -114,7 +114,7 @@ def test_a_child_that_does_not_listen_is_ended():
             sum(range(10_000_000))
 
     with pytest.raises(LimitError, match=r"stopped after 0\.2 s"):
-        in_child(deaf, Limits(0.2), pids.append)
+        run_in_child(deaf, Limits(0.2), pids.append)
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
 
@@ -124,7 +124,7 @@ def test_a_child_that_does_not_listen_is_ended():
         return len(kept)
 
     with pytest.raises(LimitError, match="of memory"):
-        in_child(greedy, Limits(max_memory=200 << 20), pids.append)
+        run_in_child(greedy, Limits(max_memory=200 << 20), pids.append)
 
 
 def test_the_command_line_ends_in_time(isocheck):

@@ -10,9 +10,9 @@ from paths import ROOT
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
-from plume_py.synth import load_definitions
-from plume_py.synth.formulas import DEFINITIONS
-from plume_py.synth.judge import MOST_TXNS, judge
+from plume_py.reasoning.synth import load_definitions
+from plume_py.reasoning.synth.formulas import DEFINITIONS
+from plume_py.reasoning.synth.judge import MOST_TXNS, judge
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 OTHERS = str(ROOT / "docs" / "other_levels.py")

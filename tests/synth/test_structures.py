@@ -5,9 +5,19 @@ from paths import ROOT
 
 from plume_py import HistoryBuilder
 from plume_py.base.errors import IsocheckError
-from plume_py.synth import Scope, axiom, definition, judge, level, load_definitions, seen_by, shows, synthesize
-from plume_py.synth.relate import relate
-from plume_py.synth.renaming import require_equal_treatment
+from plume_py.reasoning.synth import (
+    Scope,
+    axiom,
+    definition,
+    judge,
+    level,
+    load_definitions,
+    seen_by,
+    shows,
+    synthesize,
+)
+from plume_py.reasoning.synth.relate import relate
+from plume_py.reasoning.synth.renaming import require_equal_treatment
 
 OTHERS = load_definitions(str(ROOT / "docs" / "other_levels.py"))
 # As docs/synth.md says.

@@ -8,9 +8,9 @@ from paths import ROOT
 from synth_histories import plain
 
 from plume_py.levels import LEVELS, RUNNABLE, weaker_levels
-from plume_py.synth import Program, Scope, definition, level, load_definitions, synthesize
-from plume_py.synth.hierarchy import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
-from plume_py.synth.relate import relate
+from plume_py.reasoning.synth import Program, Scope, definition, level, load_definitions, synthesize
+from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
+from plume_py.reasoning.synth.relate import relate
 
 SCOPE = Scope(4, 2, 4)
 

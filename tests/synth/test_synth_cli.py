@@ -14,7 +14,7 @@ from program import PATIENCE
 from plume_py import check, load
 
 MINE = str(ROOT / "docs" / "my_levels.py")
-LEVEL = "from plume_py.synth import level\n@level\n"
+LEVEL = "from plume_py.reasoning.synth import level\n@level\n"
 
 
 def test_found_written_and_checked_again(isocheck, tmp_path):
@@ -215,13 +215,21 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
         ("x = 1", 4, "defines no level"),
         ("import sys; sys.exit(0)", 4, "SystemExit"),
         ("1 / 0", 4, "division by zero"),
-        ("from plume_py.synth import level\n@level\ndef SI(h, w): return 1", 4, "the name of a level already"),
-        ("from plume_py.synth import level\n@level\ndef mine(h, w): return True", 2, "level mine"),
-        ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.all([not h.so[0, 0]])", 2, "no formula"),
-        ("from plume_py.synth import level\n@level\ndef mine(h, w): return w.vis[0, 1]", 2, 'form="vis"'),
-        ("from plume_py.synth import level\n@level\ndef mine(h, w): return h.nothing", 2, "no attribute"),
         (
-            "from plume_py.synth import level\n@level(form='x')\ndef mine(h, w): return 1",
+            "from plume_py.reasoning.synth import level\n@level\ndef SI(h, w): return 1",
+            4,
+            "the name of a level already",
+        ),
+        ("from plume_py.reasoning.synth import level\n@level\ndef mine(h, w): return True", 2, "level mine"),
+        (
+            "from plume_py.reasoning.synth import level\n@level\ndef mine(h, w): return h.all([not h.so[0, 0]])",
+            2,
+            "no formula",
+        ),
+        ("from plume_py.reasoning.synth import level\n@level\ndef mine(h, w): return w.vis[0, 1]", 2, 'form="vis"'),
+        ("from plume_py.reasoning.synth import level\n@level\ndef mine(h, w): return h.nothing", 2, "no attribute"),
+        (
+            "from plume_py.reasoning.synth import level\n@level(form='x')\ndef mine(h, w): return 1",
             4,
             "use co, vis, history or axiom",
         ),
@@ -236,8 +244,12 @@ def test_wrong_use_is_told_in_one_line(isocheck, arguments, code, message):
             4,
             "'mine' is defined twice",
         ),
-        ("from plume_py.synth import level\n@level(name=5)\ndef mine(h, w): return 1", 4, "'5' is no name"),
-        ("from plume_py.synth import level\n@level(form='history')\ndef mine(h, w): return w.co[0, 0]", 2, "w.co"),
+        ("from plume_py.reasoning.synth import level\n@level(name=5)\ndef mine(h, w): return 1", 4, "'5' is no name"),
+        (
+            "from plume_py.reasoning.synth import level\n@level(form='history')\ndef mine(h, w): return w.co[0, 0]",
+            2,
+            "w.co",
+        ),
     ],
 )
 def test_bad_definitions_are_told_in_one_line(isocheck, tmp_path, source, code, message):
@@ -278,13 +290,15 @@ def test_pictures_show_real_time(isocheck, tmp_path):
 def test_levels_of_ones_own_have_orders(isocheck, tmp_path):
     mine = tmp_path / "mine.py"
     mine.write_text(
-        "from plume_py.synth import axiom, level, seen_by\n\n\n"
+        "from plume_py.reasoning.synth import axiom, level, seen_by\n\n\n"
         "@level\ndef Mine(h, w):\n    return axiom(h, w.co, seen_by(h.so))\n"
     )
     code, out, _ = isocheck("relate", "Mine", "Mine@realtime", "--define", mine, "--txns", 2)
     assert code == 0
     assert out.startswith("Mine is weaker than Mine@realtime")
-    mine.write_text("from plume_py.synth import level\n\n\n@level\ndef SSER(h, w):\n    return h.so.irreflexive()\n")
+    mine.write_text(
+        "from plume_py.reasoning.synth import level\n\n\n@level\ndef SSER(h, w):\n    return h.so.irreflexive()\n"
+    )
     code, _, err = isocheck("relate", "SSER", "SI", "--define", mine)
     assert code == 4
     assert "'SSER' is the name of a level already" in err

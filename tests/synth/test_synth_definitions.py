@@ -9,12 +9,12 @@ from synth_histories import plain, random_concrete, verdicts
 
 from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.history.model import INITIAL
-from plume_py.synth.concrete import Concrete, ConcreteTxn, ConcreteView
-from plume_py.synth.formulas import DEFINITIONS
-from plume_py.synth.problem import ConcreteWitness, witness_of
-from plume_py.synth.recheck import _every_witness, _witnesses
-from plume_py.synth.registry import checker_level
-from plume_py.synth.relation import Relation
+from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn, ConcreteView
+from plume_py.reasoning.synth.formulas import DEFINITIONS
+from plume_py.reasoning.synth.problem import ConcreteWitness, witness_of
+from plume_py.reasoning.synth.recheck import _every_witness, _witnesses
+from plume_py.reasoning.synth.registry import checker_level
+from plume_py.reasoning.synth.relation import Relation
 
 KNOWN = [name for name in DEFINITIONS if checker_level(DEFINITIONS[name]) and name != "declared"]
 

@@ -12,13 +12,13 @@ from plume_py.base.logic import Formula
 from plume_py.levels import RUNNABLE
 from plume_py.levels.orders import WEAKER
 from plume_py.levels.table import LEVELS as TABLE
-from plume_py.synth import Program, Scope, synthesize
-from plume_py.synth.concrete import Concrete, ConcreteTxn, ConcreteView
-from plume_py.synth.hierarchy import hierarchy
-from plume_py.synth.problem import TRICKS, without, witness_of
-from plume_py.synth.registry import definition, in_order
-from plume_py.synth.relate import relate
-from plume_py.synth.times import UnknownTimes, spans
+from plume_py.reasoning.synth import Program, Scope, synthesize
+from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn, ConcreteView
+from plume_py.reasoning.synth.hierarchy import hierarchy
+from plume_py.reasoning.synth.problem import TRICKS, without, witness_of
+from plume_py.reasoning.synth.registry import definition, in_order
+from plume_py.reasoning.synth.relate import relate
+from plume_py.reasoning.synth.times import UnknownTimes, spans
 
 EVERY = [(level, order) for level in LEVELS for order in ORDERS]
 

@@ -4,8 +4,8 @@ import pytest
 from synth_histories import every_history, verdicts
 
 from benchmarks.synth_problems import TASKS
-from plume_py.synth import Scope, synthesize
-from plume_py.synth.problem import without
+from plume_py.reasoning.synth import Scope, synthesize
+from plume_py.reasoning.synth.problem import without
 
 LARGE = [(3, True), (4, False), (5, True), (5, False), (7, True), (7, False)]
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import clock_kernels, reads_kernels
 from plume_py.checking.graph.causal import ClockKind, Extra, Ordering, order_of, vector_blocks, whole_clocks
 from plume_py.checking.graph.reads import Reads, key_writers, resolve_reads
@@ -65,7 +65,7 @@ class Analysis:
         key_group = np.zeros(len(writers.start), np.int64)
         group_start = np.zeros(len(writers.txn) + 1, np.int64)
         group_session = np.zeros(len(writers.txn), np.int32)
-        accel.prepare(4 * len(writers.txn), reads_kernels)
+        dispatch.prepare(4 * len(writers.txn), reads_kernels)
         count = reads_kernels.group_writers(writers, self.history.txn_session, key_group, group_start, group_session)
         return KeyGroups(key_group, group_start[: count + 1].copy(), group_session[:count].copy())
 
@@ -179,7 +179,7 @@ class Analysis:
         """Is early[i] causally before late[i]?"""
         verdict = np.ones(len(early), np.bool_)
         for block in self.clocks():
-            accel.prepare(20 * len(early), clock_kernels)
+            dispatch.prepare(20 * len(early), clock_kernels)
             clock_kernels.not_before(block, early, late, verdict)
         return ~verdict
 

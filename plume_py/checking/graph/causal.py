@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import clock_kernels, order_kernels, tree_clock_kernels
 from plume_py.checking.graph.reads import Reads
 from plume_py.checking.graph.records import Clocks, Columns, Predecessors
@@ -76,7 +76,7 @@ def predecessors(history: History, reads: Reads, extra: Extra) -> Predecessors:
 def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
     """A topological order of SO ∪ WR ∪ ``extra``, and its cycles."""
     transactions = history.transactions
-    accel.prepare(4 * (transactions + len(reads.read_op) + len(extra.source)), order_kernels)
+    dispatch.prepare(4 * (transactions + len(reads.read_op) + len(extra.source)), order_kernels)
     graph = predecessors(history, reads, extra)
     order = np.empty(transactions, np.int32)
     placed = order_kernels.topological_order(history.session_start, graph, order)
@@ -141,7 +141,7 @@ def vector_blocks(
     for low in range(0, max(1, history.sessions), width):
         high = min(low + width, history.sessions)
         clock = room[: history.transactions * (high - low)].reshape(history.transactions, high - low)
-        accel.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
+        dispatch.prepare(len(reads.read_op) * clock.shape[1], clock_kernels)
         if kind == "none":
             clock_kernels.searched_clocks(history.session_start, graph, low, clock)
         else:
@@ -151,7 +151,7 @@ def vector_blocks(
 
 def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | None = None) -> Clocks | None:
     """The clocks of all transactions as what changes from each to the next; None if that takes ``limit`` steps."""
-    accel.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
+    dispatch.prepare(20 * len(reads.read_op), clock_kernels, tree_clock_kernels)
     starts, ends = np.zeros(history.transactions, np.int64), np.zeros(history.transactions, np.int64)
     nodes = tree_clock_kernels.tree_clocks(
         causal.order, causal.component, Columns.of(history), reads.external,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import list_kernels as kernels
 from plume_py.checking.graph.records import Columns, Findings, ListColumns
 from plume_py.history.model import History, Int8s, Int32s
@@ -64,7 +64,7 @@ def _columns(history: History, judged: Int8s, source: Int32s) -> ListColumns:
     lists = history.lists
     assert lists is not None
     operations, versions, keys = history.operations, len(source), len(history.key_code)
-    accel.prepare(4 * len(lists.items) + 4 * operations, kernels)
+    dispatch.prepare(4 * len(lists.items) + 4 * operations, kernels)
     owner = (np.searchsorted(history.txn_start, lists.ops, side="right") - 1).astype(np.int32)
     columns = ListColumns(
         ops=lists.ops,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import order_kernels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Extra, Ordering, predecessors
@@ -24,7 +24,7 @@ def cycle_path(analysis: Analysis, extra: Extra, ordering: Ordering, begin: int,
 
 def _path(analysis: Analysis, extra: Extra, begin: int, end: int, allowed: Bools) -> list[int]:
     history = analysis.history
-    accel.prepare(2 * history.transactions, order_kernels)
+    dispatch.prepare(2 * history.transactions, order_kernels)
     parent = np.full(history.transactions, -1, np.int32)
     queue = np.empty(2 * history.transactions + 2, np.int32)
     graph = predecessors(history, analysis.reads, extra)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import reads_kernels
 from plume_py.checking.graph.lists import EXAMPLES, ListFindings, by_pattern, read_lists
 from plume_py.checking.graph.records import Columns, ExternalReads, Findings, Versions, Writers
@@ -61,7 +61,7 @@ class Reads:
 
 def resolve_reads(history: History) -> Reads:
     """Resolve every read of a committed transaction."""
-    accel.prepare(8 * history.operations, reads_kernels)
+    dispatch.prepare(8 * history.operations, reads_kernels)
     live, judged = _roles(history)
     source = version_sources(history)
     columns, keys = Columns.of(history), len(history.key_code)

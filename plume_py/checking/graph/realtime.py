@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import realtime_kernels as kernels
 from plume_py.checking.graph.records import Spans
 from plume_py.history.model import ABORTED, COMMITTED, Bools, History, Int32s
@@ -90,7 +90,7 @@ class RealTime:
         owner = np.repeat(np.arange(history.transactions, dtype=np.int64), np.diff(history.txn_start))
         pairs = np.unique(history.op_key.astype(np.int64) * max(1, history.transactions) + owner)
         key, txn = np.divmod(pairs, max(1, history.transactions))
-        accel.prepare(20 * len(pairs), kernels)
+        dispatch.prepare(20 * len(pairs), kernels)
         by_begin = np.lexsort((self.begin[txn], key))
         by_end = np.lexsort((self.end[txn], key))
         start = np.searchsorted(key, np.arange(len(history.key_code) + 1))

@@ -9,16 +9,16 @@ from plume_py.history.model import Bools, History, Int64s, ListReads
 
 
 @dataclass(frozen=True)
-class Part:
+class SubHistory:
     """What is left of a history. Transactions, sessions, keys and versions keep their numbers; operations do not."""
 
     analysis: Analysis
     origins: Int64s | None = None  # what its operations are in the whole; None: the same
 
-    def without(self, gone: Bools) -> "Part":
+    def without(self, gone: Bools) -> "SubHistory":
         """Leave out these operations, which must be reads."""
         origins = np.flatnonzero(~gone) if self.origins is None else self.origins[~gone]
-        return Part(self.analysis.of(without_operations(self.analysis.given, gone)), origins)
+        return SubHistory(self.analysis.of(without_operations(self.analysis.given, gone)), origins)
 
     def number_in_whole(self, o: int) -> int:
         """Which operation of the whole history operation ``o`` of what is left is."""

@@ -10,11 +10,10 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
+from plume_py.base.kernels import dispatch
 from plume_py.checking.stream.follow import Piece
-from plume_py.history.atoms import Atom
 from plume_py.history.detect import detect
 from plume_py.history.formats import text_kernels as kernels
 from plume_py.history.formats.json_common import decode, no_collector
@@ -23,6 +22,7 @@ from plume_py.history.formats.jsonl_native import MICROSECONDS, Header
 from plume_py.history.formats.plume_text import PROBLEMS
 from plume_py.history.intern import SECRET
 from plume_py.history.source import HEAD, Source
+from plume_py.history.value_codes import Atom
 from plume_py.levels import parse_level
 from plume_py.levels.orders import unknown_level
 
@@ -311,8 +311,8 @@ class _Columns:
     """What the kernel makes of some lines."""
 
     def __init__(self, text: bytes) -> None:
-        accel.prepare(3 * len(text), kernels)
-        buf = accel.byte_buffer(text, kernels)
+        dispatch.prepare(3 * len(text), kernels)
+        buf = dispatch.byte_buffer(text, kernels)
         room = kernels.count_lines(buf)
         self.text = text
         self.kind, self.key, self.value = np.empty(room, np.uint8), np.empty(room, np.int64), np.empty(room, np.int64)

@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 
 from plume_py.levels import GROUPS, WEAK
-from plume_py.levels.orders import NONE, REALTIME, SESSION, Asked, asked, in_lattice_order, unknown_level
+from plume_py.levels.orders import (
+    NONE,
+    REALTIME,
+    SESSION,
+    LevelRequest,
+    in_lattice_order,
+    level_requests,
+    unknown_level,
+)
 
 WATCHED_ORDERS = (NONE, SESSION, REALTIME)
 
 
-def watched(levels: str | Sequence[str], order: str) -> list[Asked]:
+def watched(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
     """Return what a user asks for, groups such as "weak" included, from weak to strong; all of it in one order."""
     given = [levels] if isinstance(levels, str) else list(levels)
     spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
-    meant = {spelling: asked(spelling, order) for spelling in spelled}
+    meant = {spelling: level_requests(spelling, order) for spelling in spelled}
     wrong = sorted(spelling for spelling, found in meant.items() if found is None or found.level not in WEAK)
     if wrong and meant[wrong[0]] is None:
         raise ValueError(unknown_level(wrong[0], WEAK))

@@ -9,10 +9,10 @@ import numpy as np
 
 from plume_py.base.errors import InputError
 from plume_py.checking.stream.codes import StreamCoder
-from plume_py.history.atoms import NULL, Atom
 from plume_py.history.builder import KINDS, STATUS, bad_operation, time_of
 from plume_py.history.model import APPEND, READ, READ_LIST, Int8s, Int32s, Int64s
 from plume_py.history.times import NO_TIME
+from plume_py.history.value_codes import NULL, Atom
 
 UNKNOWN = "unknown"  # an outcome that has no end
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from plume_py.base.errors import InputError
-from plume_py.history.atoms import MAX_DIGITS, NULL, Atom, Atoms
 from plume_py.history.model import Int64s
+from plume_py.history.value_codes import MAX_DIGITS, NULL, Atom, Atoms
 
 # Integers below this, in either direction, stand for themselves; from here on come the numbers of all other atoms.
 OTHERS = 1 << 62

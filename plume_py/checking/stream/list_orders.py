@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from plume_py.checking.stream import force_kernels as forcing
-from plume_py.checking.stream import judge_kernels as judges
+from plume_py.checking.stream import forced_edge_kernels as forcing
+from plume_py.checking.stream import level_kernels as judges
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.list_reference import NO_CODES, Reference
 from plume_py.checking.stream.state import State

@@ -9,29 +9,29 @@ import numpy as np
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.checking.check import NO_TIMES, check
-from plume_py.checking.in_order import Question
-from plume_py.checking.in_order import judge as judge_in_order
 from plume_py.checking.result import LevelVerdict, Result, Violation
-from plume_py.checking.stream import feed_kernels as feed
-from plume_py.checking.stream import force_kernels as forcing
-from plume_py.checking.stream import judge_kernels as judges
+from plume_py.checking.stream import forced_edge_kernels as forcing
+from plume_py.checking.stream import ingest_kernels as feed
+from plume_py.checking.stream import level_kernels as judges
 from plume_py.checking.stream import native
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.asked import watched
 from plume_py.checking.stream.batch import Arrived, Arriving, Batch, code_of, make_batch
 from plume_py.checking.stream.clocks import SessionClocks
-from plume_py.checking.stream.forget import Forgotten, forget
+from plume_py.checking.stream.counterexample import Event, Excerpt, Involved, Judge
+from plume_py.checking.stream.garbage_collection import Forgotten, forget
 from plume_py.checking.stream.list_orders import ListOrders
-from plume_py.checking.stream.proof import Event, Excerpt, Involved, Judge
-from plume_py.checking.stream.record import Record
+from plume_py.checking.stream.monitored_history import Record
 from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
-from plume_py.history.atoms import Atom
+from plume_py.checking.verdicts import CheckOptions
+from plume_py.checking.verdicts import judge as judge_in_order
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import History, Int32s
 from plume_py.history.times import NO_TIME
+from plume_py.history.value_codes import Atom
 from plume_py.levels import DEFAULT, RUNNABLE, WEAK
-from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, Asked
+from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, LevelRequest
 from plume_py.levels.patterns import forbidden_at
 
 # So many transactions go to the kernels at once.
@@ -265,7 +265,7 @@ class Monitor:
             seconds={"check": self._seconds},
         )
 
-    def _own_verdict(self, judged: Asked) -> LevelVerdict:
+    def _own_verdict(self, judged: LevelRequest) -> LevelVerdict:
         level = judged.level
         if self._waits_for_times:
             return LevelVerdict(None, reason=NO_TIMES)
@@ -345,7 +345,7 @@ class Monitor:
         part = excerpt.history(involved, self._record)
         order = SESSION if self.order == REALTIME and part.times is None else self.order
         levels = [level for level in WEAK if level in {each.level for each in self._asked}]
-        result = judge_in_order(part, levels, order, Question(max_examples=EXAMPLES))
+        result = judge_in_order(part, levels, order, CheckOptions(max_examples=EXAMPLES))
         number = {self._record.names.name(t): t for t in involved}
         judge = Judge(self._state, self._tables, self._lists, self._record.coder, number)
         fresh = []

@@ -7,14 +7,14 @@ widths it is called with, and copy a tuple of two dozen arrays at every call: mi
 from types import FunctionType, ModuleType
 from typing import Any
 
-from plume_py.base import accel
-from plume_py.base.numba_start import load_numba
+from plume_py.base.kernels import dispatch
+from plume_py.base.kernels.numba_start import load_numba
 from plume_py.checking.stream import (
-    feed_kernels,
-    force_kernels,
-    judge_kernels,
+    forced_edge_kernels,
+    ingest_kernels,
+    level_kernels,
     order_kernels,
-    reach_kernels,
+    reachability_kernels,
     table_kernels,
     time_kernels,
 )
@@ -22,12 +22,12 @@ from plume_py.checking.stream.state import State
 
 MODULES: tuple[ModuleType, ...] = (
     table_kernels,
-    reach_kernels,
+    reachability_kernels,
     time_kernels,
     order_kernels,
-    force_kernels,
-    judge_kernels,
-    feed_kernels,
+    forced_edge_kernels,
+    level_kernels,
+    ingest_kernels,
 )
 
 # Those that take other arrays, too, and so are compiled when they are called.
@@ -36,14 +36,14 @@ OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
 
 def prepare(work: int, state: State) -> Any:
     """What to hand to the kernels as their tables; compiles them if ``work``, in loop steps, is worth it."""
-    if accel.worth_compiling(work, *MODULES) and isinstance(feed_kernels.take_all, FunctionType):
+    if dispatch.worth_compiling(work, *MODULES) and isinstance(ingest_kernels.take_all, FunctionType):
         _compile(state)
     return handle(state)
 
 
 def handle(state: State) -> Any:
     """What to hand to the kernels as their tables, as they are now."""
-    if isinstance(feed_kernels.take_all, FunctionType):
+    if isinstance(ingest_kernels.take_all, FunctionType):
         return state
     from plume_py.checking.stream.native_state import NativeState
 
@@ -54,7 +54,7 @@ def _compile(state: State) -> None:
     numba = load_numba()
     from plume_py.checking.stream.native_state import NativeState
 
-    compiled = accel.compiler(*MODULES)
+    compiled = dispatch.compiler(*MODULES)
     plain = {}
     for module in MODULES:
         for name, value in list(vars(module).items()):

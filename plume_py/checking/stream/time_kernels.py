@@ -8,7 +8,7 @@ after nobody, and who has an unknown outcome has no end, and a beginning only on
 
 # mypy: allow-untyped-defs
 
-from plume_py.checking.stream import reach_kernels as reach
+from plume_py.checking.stream import reachability_kernels as reach
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.table_kernels import (
     COMMITTED,

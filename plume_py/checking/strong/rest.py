@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.without import Part
-from plume_py.checking.strong.decide.columns import Layout
+from plume_py.checking.graph.without import SubHistory
+from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.history.model import Bools, History
 from plume_py.levels import STRONGEST
 
@@ -18,7 +18,7 @@ from plume_py.levels import STRONGEST
 class Rest:
     """A history without some reads."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: SubHistory) -> None:
         self.part = part
 
     @property
@@ -47,7 +47,7 @@ class Rest:
 
     def leave_out_contested(self) -> None:
         """Leave out reads of versions that several of their readers overwrite: every one is a lost update."""
-        layout = Layout(self.analysis, STRONGEST)
+        layout = SolverColumns(self.analysis, STRONGEST)
         updates = np.flatnonzero(layout.first_read & (layout.also_writes == 1))
         readers = np.bincount(layout.read_version[updates], minlength=len(layout.versions))
         contested = readers[layout.read_version] > 1

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import realtime_kernels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import Ordering, order_of
@@ -91,7 +91,7 @@ class WeakLevels:
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
         if level == "TCC":
             return self._forced_by_causality()
-        accel.prepare(10 * history.operations, rc_kernels if level == "RC" else ra_kernels)
+        dispatch.prepare(10 * history.operations, rc_kernels if level == "RC" else ra_kernels)
         arguments = analysis.columns, reads.external, analysis.key_writers
         with analysis.timed("edges"):
             if level == "RC":
@@ -104,7 +104,7 @@ class WeakLevels:
         analysis, times = self.analysis, self.analysis.real_time
         if times is None:
             return []
-        accel.prepare(10 * analysis.history.operations, realtime_kernels)
+        dispatch.prepare(10 * analysis.history.operations, realtime_kernels)
         edges = realtime_kernels.forced_edges(
             analysis.reads.external, analysis.key_writers, analysis.groups, analysis.history.txn_session, times.spans
         )
@@ -114,7 +114,7 @@ class WeakLevels:
     def _forced_by_causality(self) -> Forced:
         analysis = self.analysis
         arguments = analysis.reads.external, analysis.key_writers, analysis.groups
-        accel.prepare(10 * analysis.history.operations, tcc_kernels)
+        dispatch.prepare(10 * analysis.history.operations, tcc_kernels)
         parts = []
         for block in analysis.clocks():
             with analysis.timed("edges"):
@@ -165,12 +165,12 @@ class WeakLevels:
             clocks = analysis.whole_clocks
             if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
                 return np.empty((0, 4), np.int32), True
-            accel.prepare(10 * history.operations, tcc_kernels)
+            dispatch.prepare(10 * history.operations, tcc_kernels)
             with analysis.timed("edges"):
                 slot = analysis.version_ordering.position
                 edges, left = tcc_kernels.backward_edges(ordering.order, slot, self._slots, keys, clocks, budget)
                 return edges, left < 0
-        accel.prepare(6 * history.operations, direct_kernels)
+        dispatch.prepare(6 * history.operations, direct_kernels)
         with analysis.timed("edges"):
             what = analysis.columns, reads.live, reads.external
             edges, left = direct_kernels.backward_edges(

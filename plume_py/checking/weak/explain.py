@@ -11,9 +11,9 @@ from plume_py.checking.graph.paths import causal_path, cycle_path
 from plume_py.checking.result import Step, Violation
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.violation import Argument, complete
+from plume_py.checking.weak.classify import PatternCounts, Triple
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.checking.weak.list_examples import list_argument
-from plume_py.checking.weak.naming import PatternCounts, Triple
 from plume_py.history.model import INITIAL, READ_LIST
 from plume_py.levels.patterns import TRIPLES, VERSION_CYCLE
 

@@ -6,8 +6,8 @@ from plume_py.checking.graph.reads import version_sources
 from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter, list_text
 from plume_py.checking.violation import Argument
-from plume_py.history.atoms import Atom
 from plume_py.history.model import APPEND
+from plume_py.history.value_codes import Atom
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 
 

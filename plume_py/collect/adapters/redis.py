@@ -27,7 +27,7 @@ from plume_py.collect.adapter import (
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
-from plume_py.collect.table import is_name
+from plume_py.collect.table_setup import is_name
 from plume_py.levels.stores import REDIS
 
 # Keys per question about many.

@@ -24,7 +24,7 @@ from plume_py.collect.adapter import (
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
-from plume_py.collect.table import is_name
+from plume_py.collect.table_setup import is_name
 
 # Seconds that the server gets to end what the run has left behind.
 SETTLED_WITHIN = 20.0

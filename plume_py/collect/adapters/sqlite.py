@@ -8,11 +8,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from plume_py.base.errors import IsocheckError
-from plume_py.base.leftovers import HAS_LOCKS, held, hold
+from plume_py.base.leftovers import HAS_LOCKS, lock, locked
 from plume_py.base.override import override
 from plume_py.collect.adapter import LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
-from plume_py.collect.table import is_name
+from plume_py.collect.table_setup import is_name
 from plume_py.levels.databases import SQLITE
 
 _COLUMNS = [("k",), ("v",)]
@@ -50,7 +50,7 @@ class SqliteAdapter(SqlAdapter):
         self.ask("PRAGMA journal_mode = WAL")
         if is_name(self.setup.table):
             self._claim = os.open(self._claim_path(self.setup.table), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            hold(self._claim)
+            lock(self._claim)
         super().create(keys)
 
     @override
@@ -75,7 +75,7 @@ class SqliteAdapter(SqlAdapter):
         except OSError:  # the run was none of this adapter
             return None
         try:
-            return not held(handle)
+            return not locked(handle)
         finally:
             os.close(handle)
 

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
-from plume_py.history.atoms import Atoms
 from plume_py.history.formats import cobra_kernels as kernels
 from plume_py.history.formats.log_folder import display, log_names, open_log
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s, Labels
 from plume_py.history.source import Source
 from plume_py.history.times import NO_TIME, Times
+from plume_py.history.value_codes import Atoms
 
 LOGS = r".*\.log"
 
@@ -66,7 +66,7 @@ def read(source: Source) -> RawColumns:
     names = log_names(source.path, LOGS)
     if not names:
         raise InputError("no *.log in this folder", hint="a Cobra history is a folder of *.log, one per session")
-    accel.prepare(sum(_size(os.path.join(source.path, name)) for name in names), kernels)
+    dispatch.prepare(sum(_size(os.path.join(source.path, name)) for name in names), kernels)
     logs = []
     for name in names:
         with open_log(source.path, name) as log:
@@ -96,7 +96,7 @@ def _read_log(log: Source) -> _Log:
     )
     if not content:
         return columns
-    buf = accel.byte_buffer(content, kernels)
+    buf = dispatch.byte_buffer(content, kernels)
     ops, txns, problem, at = kernels.parse(buf, 0, NO_TIME, *columns)
     if problem == kernels.AFTER_MARK:
         stamped = kernels.parse(buf, kernels.STAMP, NO_TIME, *columns)

@@ -8,13 +8,13 @@ aborted ones, all of whose writes are aborted anyway.
 
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
-from plume_py.history.atoms import Atoms
 from plume_py.history.formats import dbcop_bincode_kernels as kernels
 from plume_py.history.model import Int64s
 from plume_py.history.source import Source
+from plume_py.history.value_codes import Atoms
 
 CUT_HINT = "the file was cut off, or is not dbcop's binary format"
 PROBLEMS = {
@@ -30,12 +30,12 @@ def read(source: Source) -> RawColumns:
     content = source.content()
     if not content:
         raise InputError("the file is empty", hint=CUT_HINT)
-    accel.prepare(len(content), kernels)
+    dispatch.prepare(len(content), kernels)
     # upper bounds: what is not used is never touched, and so costs no memory
     events, txns = len(content) // kernels.EVENT, len(content) // kernels.TXN
     kinds, keys, values = np.empty(events, np.uint8), np.empty(events, np.int64), np.empty(events, np.int64)
     op_txn, txn_session, txn_aborted = np.empty(events, np.int32), np.empty(txns, np.int32), np.empty(txns, np.uint8)
-    buf = accel.byte_buffer(content, kernels)
+    buf = dispatch.byte_buffer(content, kernels)
     ops, transactions, sessions, problem, at = kernels.parse(buf, kinds, keys, values, op_txn, txn_session, txn_aborted)
     if problem:
         what, hint = PROBLEMS[problem]

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from plume_py.history.atoms import Atom
 from plume_py.history.formats.render import (
     Rendered,
     Spelling,
@@ -17,6 +16,7 @@ from plume_py.history.formats.render import (
     require_initial,
 )
 from plume_py.history.model import COMMITTED, History
+from plume_py.history.value_codes import Atom
 
 JSON, BINCODE = "dbcop JSON", "dbcop bincode"
 _WHEN = "1970-01-01T00:00:00+00:00"  # the header wants dates, and a history has none, even where it has times

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
-from plume_py.history.formats import edn_columns
 from plume_py.history.formats import edn_kernels as kernels
+from plume_py.history.formats.bulk_parser import edn_grammar
 from plume_py.history.formats.edn_atoms import MARKED
 from plume_py.history.formats.jepsen import Pairing
 from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
@@ -84,7 +84,7 @@ DIALECT = Dialect(
 def read(source: Source) -> RawColumns:
     """The raw columns of an EDN history."""
     content = source.content()
-    columns = edn_columns.read_events(content) if edn_columns.is_large(len(content)) else None
+    columns = edn_grammar.read_events(content) if edn_grammar.is_large(len(content)) else None
     return read_blocks(BlockReader(content)) if columns is None else columns
 
 
@@ -106,10 +106,10 @@ class BlockReader:
     """Hands out the top-level forms of ``content``, as lines of JSON, some megabytes at a time."""
 
     def __init__(self, content: Buffer, block: int = BLOCK) -> None:
-        accel.prepare(edn_columns.STEPS * len(content), kernels)
+        dispatch.prepare(edn_grammar.STEPS * len(content), kernels)
         self._content = content
-        self._buffer = accel.byte_buffer(content or b" ", kernels)
-        self._classes = accel.byte_buffer(CLASSES, kernels)
+        self._buffer = dispatch.byte_buffer(content or b" ", kernels)
+        self._classes = dispatch.byte_buffer(CLASSES, kernels)
         self._at = 3 if content[:3] == b"\xef\xbb\xbf" else 0
         self._line = 1
         self.mode = kernels.NOTHING_YET

@@ -3,7 +3,6 @@
 import numpy as np
 
 from plume_py.base.errors import ConversionError
-from plume_py.history.atoms import Atom
 from plume_py.history.formats.edn_atoms import written
 from plume_py.history.formats.edn_events import in_time, rows
 from plume_py.history.formats.render import (
@@ -18,6 +17,7 @@ from plume_py.history.formats.render import (
     session_numbers,
 )
 from plume_py.history.model import COMMITTED, READ, Bools, History
+from plume_py.history.value_codes import Atom
 
 TARGET = "Jepsen EDN"
 _TYPES = (b":ok", b":fail", b":info")

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.json_names import given, reject_same_names
+from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import elle_json_kernels as kernels
 from plume_py.history.formats.jepsen import Pairing
@@ -64,9 +64,9 @@ def read(source: Source) -> RawColumns:
 def _read_array(content: Buffer, pairing: Pairing) -> None:
     begin = 3 if content[:3] == b"\xef\xbb\xbf" else 0
     operations = decode(_array, memoryview(content)[begin:], hint=f"an operation looks like {DIALECT.example}")
-    accel.prepare(2 * len(content), kernels)
+    dispatch.prepare(2 * len(content), kernels)
     lines = np.empty(len(operations), np.int32)
-    kernels.object_lines(accel.byte_buffer(content, kernels), lines)
+    kernels.object_lines(dispatch.byte_buffer(content, kernels), lines)
     names = given(operations, OPTIONAL)
     pairing.add(operations, lines.tolist())
     reject_same_names(content, names)

@@ -8,7 +8,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import given, most_names, reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats import native_columns
+from plume_py.history.formats.bulk_parser import json_grammar
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
@@ -92,13 +92,13 @@ _txn = msgspec.json.Decoder(NativeTxn)
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON file."""
     content = source.content()
-    columns = _read_at_once(content) if native_columns.is_large(len(content)) else None
+    columns = _read_at_once(content) if json_grammar.is_large(len(content)) else None
     return _read_one_by_one(content) if columns is None else columns
 
 
 def _read_at_once(content: Buffer) -> RawColumns | None:
     """By the kernel, if the file has nothing unusual."""
-    head = native_columns.before_sessions(content)
+    head = json_grammar.before_sessions(content)
     if head is None:
         return None
     try:
@@ -106,8 +106,8 @@ def _read_at_once(content: Buffer) -> RawColumns | None:
     except msgspec.DecodeError:
         return None
     reject_same_names(head + b"]}", names=1)
-    initial = native_columns.code_of(outline.initial)
-    found = None if initial is None else native_columns.read_sessions(content, len(head), initial)
+    initial = json_grammar.code_of(outline.initial)
+    found = None if initial is None else json_grammar.read_sessions(content, len(head), initial)
     if found is None:
         return None
     builder = begin(outline.initial, outline.ticks_per_second)

@@ -9,7 +9,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats import native_columns
+from plume_py.history.formats.bulk_parser import json_grammar
 from plume_py.history.formats.json_common import decode, no_collector
 from plume_py.history.formats.json_native import OPTIONAL, NativeTxn, Ticks, Value, begin, hint
 from plume_py.history.formats.jsonl_pending import pending_lines
@@ -89,14 +89,14 @@ class _AtOnce:
 
     def __init__(self, builder: HistoryBuilder, header: Header) -> None:
         self._builder = builder
-        self._initial = native_columns.code_of(header.initial)
+        self._initial = json_grammar.code_of(header.initial)
         self._usual = self._initial is not None and not header.is_in_seconds
 
     def add(self, body: bytes, line: int) -> bool:
         """Add the transactions of whole lines, if that can be done."""
-        if not self._usual or self._initial is None or not native_columns.is_large(len(body)):
+        if not self._usual or self._initial is None or not json_grammar.is_large(len(body)):
             return False
-        columns = native_columns.read_lines(body, line, self._initial)
+        columns = json_grammar.read_lines(body, line, self._initial)
         if columns is None:
             self._usual = False
             return False

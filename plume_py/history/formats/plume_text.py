@@ -6,15 +6,15 @@ Blank lines and ``#`` comments are allowed; the lines of a transaction need not 
 
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
-from plume_py.history.atoms import Atoms
-from plume_py.history.formats import plume_columns
 from plume_py.history.formats import text_kernels as kernels
+from plume_py.history.formats.bulk_parser import plume_grammar
 from plume_py.history.intern import SECRET
 from plume_py.history.model import Labels
 from plume_py.history.source import Buffer, Source
+from plume_py.history.value_codes import Atoms
 
 PROBLEMS = {
     kernels.NOT_AN_OPERATION: ("not an operation", "write r(key,value,session,txn) or w(key,value,session,txn)"),
@@ -26,14 +26,14 @@ PROBLEMS = {
 def read(source: Source) -> RawColumns:
     """The raw columns of a Plume text file."""
     content = source.content()
-    columns = plume_columns.read_text(content) if plume_columns.is_large(len(content)) else None
+    columns = plume_grammar.read_text(content) if plume_grammar.is_large(len(content)) else None
     return _read_all(content) if columns is None else columns
 
 
 def _read_all(content: Buffer) -> RawColumns:
     """The same for files in which there is something unusual, or small ones."""
-    accel.prepare(plume_columns.STEPS * len(content), kernels)
-    buf = accel.byte_buffer(content, kernels)
+    dispatch.prepare(plume_grammar.STEPS * len(content), kernels)
+    buf = dispatch.byte_buffer(content, kernels)
     lines = kernels.count_lines(buf)
     kinds, keys, values = np.empty(lines, np.uint8), np.empty(lines, np.int64), np.empty(lines, np.int64)
     txns, txn_ids, txn_sessions = np.empty(lines, np.int32), np.empty(lines, np.int64), np.empty(lines, np.int32)

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plume_py.base import accel
 from plume_py.base.errors import ConversionError
+from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import list_elements
-from plume_py.history.atoms import Atom
 from plume_py.history.formats import render_kernels as kernels
 from plume_py.history.init_txn import find_init_txn
 from plume_py.history.model import (
@@ -29,6 +28,7 @@ from plume_py.history.model import (
     Int64s,
     Labels,
 )
+from plume_py.history.value_codes import Atom
 
 BLOCK = 1 << 19  # operations rendered at a time
 
@@ -85,7 +85,7 @@ def render(
     history: History, spelling: Spelling, before: bytes = b"", after: bytes = b"", rows: Rows | None = None
 ) -> Iterator[bytes]:
     """The bytes of ``history``, block by block; ``spelling`` has a head and a tail for each of ``rows``."""
-    accel.prepare(40 * history.operations, kernels)
+    dispatch.prepare(40 * history.operations, kernels)
     rows = transactions(history) if rows is None else rows
     closes = spelling.closes
     tables = (

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from plume_py.history.atoms import Atom
 from plume_py.history.formats.render import (
     Rendered,
     Spelling,
@@ -17,6 +16,7 @@ from plume_py.history.formats.render import (
     session_numbers,
 )
 from plume_py.history.model import ABORTED, History
+from plume_py.history.value_codes import Atom
 
 TARGET = "Plume text"
 

@@ -7,7 +7,7 @@ import pytest
 
 import plume_py
 from plume_py import InputError
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.stream.arrivals import Arrivals, JsonLines, PlumeText, _IdSet
 from plume_py.checking.stream.follow import Piece
 from plume_py.history.formats import text_kernels
@@ -77,9 +77,9 @@ def random_text(rng):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_plume_text_gives_the_same_transactions_however_it_is_cut(compiled, tmp_path):
-    accel.release(text_kernels)
+    dispatch.release(text_kernels)
     if compiled:
-        accel.prepare(10**9, text_kernels)
+        dispatch.prepare(10**9, text_kernels)
     rng = random.Random(5)
     for _ in range(150):
         text = random_text(rng)

@@ -9,7 +9,7 @@ from test_monitor import arrived, explained_otherwise
 
 from plume_py import InputError, Monitor, check
 from plume_py.base.errors import LimitError
-from plume_py.checking.stream import record
+from plume_py.checking.stream import monitored_history
 from plume_py.checking.stream.batch import Arrived
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
@@ -262,7 +262,7 @@ def test_who_does_not_count_passes_nothing_on(status):
 
 
 def test_without_order_more_than_so_many_are_too_many(monkeypatch):
-    monkeypatch.setattr(record, "MOST_ALONE", 50)
+    monkeypatch.setattr(monitored_history, "MOST_ALONE", 50)
     monitor = Monitor("TCC", order=NONE, initial=0)
     for i in range(100):
         monitor.feed("a", [("w", "x", i + 1)])

@@ -12,7 +12,7 @@ from small_histories import build
 
 from plume_py import HistoryBuilder, check
 from plume_py.checking.graph.without import without_operations
-from plume_py.checking.strong import besides
+from plume_py.checking.strong import further_violations
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import weaker_levels
@@ -85,14 +85,14 @@ def test_declared_levels_are_looked_at_besides():
 
 
 def test_healthy_histories_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr(besides.Besides, "search", lambda *_: pytest.fail("nothing is broken"))
+    monkeypatch.setattr(further_violations.Besides, "search", lambda *_: pytest.fail("nothing is broken"))
     history = planted({})
     assert check(history, ALL).ok
     assert check(planted({"write-skew": 1}), ["PC", "PSI", "SI"]).ok
 
 
 def test_without_examples_only_the_levels_are_decided(monkeypatch):
-    monkeypatch.setattr(besides.Besides, "search", lambda *_: pytest.fail("no examples are wanted"))
+    monkeypatch.setattr(further_violations.Besides, "search", lambda *_: pytest.fail("no examples are wanted"))
     result = check(planted({"a": 1, "lost-update": 1}), ALL, max_examples=0)
     assert result.levels["SER"].taps == ("a",)
     assert check(planted({"lost-update": 1}), "SER", max_examples=0).levels["SER"].taps == ("lost-update",)
@@ -103,8 +103,8 @@ def test_a_bound_on_work_ends_it_and_changes_no_verdict(monkeypatch, steps):
     """What it did not look at is not claimed to be absent."""
     history = planted({"a": 1, "lost-update": 1})
     assert check(history, ALL).levels["SER"].taps == ("a", "lost-update")
-    monkeypatch.setattr(besides, "STEPS", steps)
-    monkeypatch.setattr(besides, "STEPS_PER_OPERATION", 0)
+    monkeypatch.setattr(further_violations, "STEPS", steps)
+    monkeypatch.setattr(further_violations, "STEPS_PER_OPERATION", 0)
     result = check(history, ALL)
     assert [level for level in ALL if result.levels[level].ok] == ["CI"]
     assert not result.counts_exact

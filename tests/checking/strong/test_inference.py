@@ -9,9 +9,9 @@ from small_histories import build
 
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide import inference
-from plume_py.checking.strong.decide.columns import Layout
-from plume_py.checking.strong.decide.inference import Inference
+from plume_py.checking.strong.solver import saturation
+from plume_py.checking.strong.solver.layout import SolverColumns
+from plume_py.checking.strong.solver.saturation import Inference
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.generate import generate
 
@@ -22,9 +22,9 @@ def in_both_ways(monkeypatch, analysis, level):
     """What is inferred: with the clocks of the round before at hand, and without."""
     found = []
     for width in (2, 1):  # there is room for so many clocks of all sessions
-        layout = Layout(analysis, level)
+        layout = SolverColumns(analysis, level)
         rows = layout.nodes + (layout.transactions if layout.by_session else 0)
-        monkeypatch.setattr(inference, "CLOCK_BYTES", 4 * width * rows * analysis.history.sessions)
+        monkeypatch.setattr(saturation, "CLOCK_BYTES", 4 * width * rows * analysis.history.sessions)
         found.append(Inference(layout, Limits()))
         found[-1].run()
         assert found[-1].whole

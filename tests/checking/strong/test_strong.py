@@ -9,11 +9,11 @@ from paths import HISTORIES
 from small_histories import all_histories, build, close, crowded, random_lists
 
 from plume_py import HistoryBuilder, check, load
-from plume_py.base import accel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide import infer_kernels, node_kernels, trial_kernels
-from plume_py.checking.strong.decide.answer import Core
-from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels, saturation_kernels
+from plume_py.checking.strong.solver.answer import Core
+from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY
@@ -22,7 +22,7 @@ from plume_py.verify import verify_entry, verify_witness
 from plume_py.verify.claims import WitnessClaim, read_claim
 
 STRONG = ("PC", "PSI", "SI", "SER")
-KERNELS = (node_kernels, infer_kernels, trial_kernels)
+KERNELS = (node_kernels, saturation_kernels, greedy_order_kernels)
 
 
 def decided(sessions, initial=0):
@@ -116,7 +116,7 @@ def test_compiled_kernels_agree_with_the_oracle(monkeypatch):
         compare(3, 100)
         compare(3, 100, crowded)
     finally:
-        accel.release(*KERNELS)
+        dispatch.release(*KERNELS)
 
 
 def test_histories_of_two_transactions_agree_with_the_oracle():
@@ -128,7 +128,7 @@ def test_histories_of_two_transactions_agree_with_the_oracle():
 
 
 def test_narrow_blocks_of_clocks_change_nothing(monkeypatch):
-    monkeypatch.setattr("plume_py.checking.strong.decide.inference.CLOCK_BYTES", 1)
+    monkeypatch.setattr("plume_py.checking.strong.solver.saturation.CLOCK_BYTES", 1)
     compare(4, 150)
     compare(4, 60, crowded)
 

@@ -15,10 +15,10 @@ from small_histories import build, history
 import plume_py
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Result
-from plume_py.checking.strong.decide.answer import Core, Decision
-from plume_py.checking.strong.decide.engine import StrongEngine
 from plume_py.checking.strong.explain.counterexample import DECLARED, explain
-from plume_py.checking.strong.small import argument
+from plume_py.checking.strong.minimal import proof_tree
+from plume_py.checking.strong.solver.answer import Core, Decision
+from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.history.generate import generate
 from plume_py.history.model import INITIAL_ID
 from plume_py.levels import weaker_levels
@@ -151,7 +151,7 @@ def refuted_exactly(seed, count):
         levels = oracle_mixed.random_levels(rng, facts)
         made = build(sessions)
         analysis = Analysis(made)
-        found, proof = argument.Refuter(made, analysis.reads, levels).argue(facts.live)
+        found, proof = proof_tree.ProofFinder(made, analysis.reads, levels).argue(facts.live)
         assert (proof is None) == oracle_mixed.holds(facts, levels), (sessions, levels)
         if proof is not None:
             violation = explained(made, levels)
@@ -268,7 +268,7 @@ def test_the_same_history_is_fine_at_pc_and_not_at_si():
     made = history(["rx0 wx1"], ["rx0 wx2"])
     analysis = Analysis(made)
     fine = {0: "SER", 1: "PC"}
-    assert argument.Refuter(made, analysis.reads, fine).argue((0, 1))[1] is None
+    assert proof_tree.ProofFinder(made, analysis.reads, fine).argue((0, 1))[1] is None
     violation = explained(made, {0: "SER", 1: "SI"})
     assert violation.tap == "lost-update"
     assert violation.level == DECLARED
@@ -299,7 +299,7 @@ def test_commit_orders_are_supposed_where_the_order_of_writers_does_not_decide()
 
 
 def test_an_argument_that_is_too_long_is_not_shown_but_the_set_is(monkeypatch):
-    monkeypatch.setattr(argument, "TRIALS", 0)
+    monkeypatch.setattr(proof_tree, "TRIALS", 0)
     violation = explained(history(["wx1"], ["rx1 wx2"], ["rx1 wx3"]), "PSI")
     assert (violation.tap, violation.steps) == ("cycle", ())
     assert "these 3 transactions alone break the level" in violation.explanation

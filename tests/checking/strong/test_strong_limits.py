@@ -10,7 +10,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.memory import in_use
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide.engine import StrongEngine
+from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.cli.main import cli
 from plume_py.history.formats.json_writer import write_json
@@ -81,7 +81,7 @@ def test_out_of_memory_is_undecided(history, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("plume_py.checking.strong.decide.inference.commit_graph", fail)
+    monkeypatch.setattr("plume_py.checking.strong.solver.saturation.commit_graph", fail)
     decision = StrongEngine(Analysis(history), "SER").decide()
     assert (decision.ok, decision.reason) == (None, "stopped: no more memory to be had")
 

@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from small_histories import build, close, crowded, random_lists
 
 from plume_py import HistoryBuilder, check, load
-from plume_py.base import accel
 from plume_py.base.errors import InputError
+from plume_py.base.kernels import dispatch
 from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.decide import infer_kernels, node_kernels, trial_kernels
-from plume_py.checking.strong.decide.engine import StrongEngine
-from plume_py.checking.strong.small.visibility import visibility
+from plume_py.checking.strong.minimal.visibility import visibility
+from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels, saturation_kernels
+from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
@@ -54,13 +54,13 @@ def compare(seed, count, make=close, initial=0):
 
 
 def witness(analysis, engine, codes, decision):
-    from plume_py.checking.strong.decide.columns import Layout
+    from plume_py.checking.strong.solver.layout import SolverColumns
 
     return WitnessClaim(
         level="declared",
         order=[analysis.history.txn_label[t] for t in decision.order],
         levels=[NAMES[code - 1] for code in codes[decision.order]],
-        sees=visibility(Layout(analysis, codes), decision.order),
+        sees=visibility(SolverColumns(analysis, codes), decision.order),
     )
 
 
@@ -84,7 +84,7 @@ def test_compiled_kernels_agree_with_the_oracle(monkeypatch):
     try:
         compare(3, 300)
     finally:
-        accel.release(node_kernels, infer_kernels, trial_kernels)
+        dispatch.release(node_kernels, saturation_kernels, greedy_order_kernels)
 
 
 @pytest.mark.parametrize("level", oracle_mixed.LEVELS)

@@ -7,7 +7,7 @@ import oracle_mixed
 import pytest
 
 from plume_py import HistoryBuilder
-from plume_py.checking.strong.small.search import search
+from plume_py.checking.strong.minimal.search import search
 from plume_py.history.generate import generate
 
 STRONG = ("PC", "PSI", "SI", "SER")

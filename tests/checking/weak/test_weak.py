@@ -10,7 +10,7 @@ from small_histories import ECHOES, all_histories, build, random_lists, spelled
 from plume_py import check
 from plume_py.checking.graph import causal
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.weak import naming
+from plume_py.checking.weak import classify
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.generate import generate
@@ -134,8 +134,8 @@ def test_what_is_too_much_to_count_is_named_all_the_same(monkeypatch):
         history = build(oracle.random_history(rng))
         exact = check(history, WEAK)
         with monkeypatch.context() as little:
-            little.setattr(naming, "STEPS", 0)
-            little.setattr(naming, "STEPS_PER_OPERATION", 0)
+            little.setattr(classify, "STEPS", 0)
+            little.setattr(classify, "STEPS_PER_OPERATION", 0)
             bounded = check(history, WEAK)
         for level, verdict in exact.levels.items():
             assert bounded.levels[level].ok is verdict.ok

@@ -8,12 +8,12 @@ from plume_py.base.text import key_text, txn_text
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step, Violation
-from plume_py.checking.strong.decide.answer import Core, Decision
-from plume_py.checking.strong.explain.naming import broken_level, named
+from plume_py.checking.strong.explain.classify import broken_level, named
 from plume_py.checking.strong.explain.proof_steps import ProofWriter, chain
-from plume_py.checking.strong.small.argument import Levels, Refuter
-from plume_py.checking.strong.small.contradictions import Proof
-from plume_py.checking.strong.small.facts import Facts
+from plume_py.checking.strong.minimal.facts import Facts
+from plume_py.checking.strong.minimal.forbidden_cycles import Proof
+from plume_py.checking.strong.minimal.proof_tree import Levels, ProofFinder
+from plume_py.checking.strong.solver.answer import Core, Decision
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import INITIAL, Int8s
 from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels
@@ -65,8 +65,8 @@ def explain(
 def _from_core(analysis: Analysis, core: Core, levels: Levels, limits: Limits | None) -> Explained:
     position = analysis.causal.position
 
-    def refuter_at(level: Levels) -> Refuter:
-        return Refuter(analysis.history, analysis.reads, level, position, limits, analysis.real_time)
+    def refuter_at(level: Levels) -> ProofFinder:
+        return ProofFinder(analysis.history, analysis.reads, level, position, limits, analysis.real_time)
 
     facts, proof = refuter_at(levels).argue(core.transactions)
     for weaker in _weaker(levels):

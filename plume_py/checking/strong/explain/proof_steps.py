@@ -8,8 +8,8 @@ from plume_py.base.text import display, key_text, txn_text
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter
-from plume_py.checking.strong.small.contradictions import CAUSAL, Link, Proof
-from plume_py.checking.strong.small.facts import Facts
+from plume_py.checking.strong.minimal.facts import Facts
+from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof
 from plume_py.history.model import INITIAL, INITIAL_ID
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 

@@ -1,5 +1,0 @@
-"""Which isolation level each transaction needs, so that every run of a workload is serializable."""
-
-from plume_py.allocate.workload import Access, Instance, Program, Workload, read, update, write
-
-__all__ = ["Access", "Instance", "Program", "Workload", "read", "update", "write"]

@@ -1,0 +1,107 @@
+"""What a pass is worth: stale reads that would have been noticed, conflicts, and what could not have been seen."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from plume_py.base.limits import Limits
+from plume_py.checking.evidence.overlap import Conflicts, conflicts
+from plume_py.checking.evidence.stale_read_mutants import levels_detecting, stale_reads
+from plume_py.checking.evidence.version_order import Versions
+from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.result import Evidence, LevelVerdict
+from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.model import ABORTED, History, Int32s, Int64s
+from plume_py.levels import LEVELS, NAMES, STRONGEST_FIRST, WEAK, weaker_levels
+from plume_py.levels.orders import DEFAULT_ORDER
+
+# Reads that are changed: between the two, one for each of so many operations.
+FEWEST, SAMPLES, EACH = 20, 100, 500
+
+
+def evidence_of(
+    history: History,
+    verdicts: dict[str, LevelVerdict],
+    *,
+    order: str = DEFAULT_ORDER,
+    samples: int | None = None,
+    seed: int = 0,
+    limits: Limits | None = None,
+) -> Evidence | None:
+    """What the verdicts of ``check`` on ``history`` are worth; None if no level holds of which that can be asked."""
+    limits = limits or Limits()
+    kept = _kept(verdicts, order)
+    if not kept:  # in real time, the history need not even have times
+        return None
+    weak = WeakLevels(Analysis(history, order=order))
+    commit_order = _commit_order(weak, kept, limits)
+    if commit_order is None:
+        return None
+    versions = Versions(weak.analysis, commit_order)
+    if samples is None:
+        samples = min(max(history.operations // EACH, FEWEST), SAMPLES)
+    stale = stale_reads(versions, samples, seed)
+    found = levels_detecting(versions, stale, kept, limits)
+    pairs = conflicts(history)
+    return Evidence(
+        len(stale),
+        {level: found[level] for level in kept},
+        seed,
+        None if pairs is None else len(pairs.pairs),
+        pairs is None or pairs.is_all,
+        tuple(_unseen(history, pairs)),
+    )
+
+
+def _kept(verdicts: dict[str, LevelVerdict], order: str) -> list[str]:
+    """The levels that hold in this order, those that follow included."""
+    holding = {name for name in NAMES if name in verdicts and verdicts[name].ok and verdicts[name].order == order}
+    below = {weaker for name in holding for weaker in weaker_levels(name)}
+    return [name for name in NAMES if name in holding | below]
+
+
+def _commit_order(weak: WeakLevels, kept: Iterable[str], limits: Limits) -> Int32s | None:
+    """One that shows the strongest level."""
+    strongest = next((name for name in STRONGEST_FIRST if name in kept), None)
+    if strongest is None:
+        return None
+    if strongest in WEAK:
+        return weak.witness(strongest)
+    assert LEVELS[strongest].needs_search
+    return StrongEngine(weak.analysis, strongest, limits=limits).decide().order
+
+
+def _unseen(history: History, pairs: Conflicts | None) -> Iterator[tuple[str, str]]:
+    """Anomalies that no history of this shape shows, with what the workload would have to do."""
+    owner = np.repeat(np.arange(history.transactions), np.diff(history.txn_start))
+    writes = (history.op_kind & 1) == 1
+    if not (writes & (history.txn_status[owner] == ABORTED)).any():
+        yield "aborted read", "roll back some transactions after they wrote"
+    if not _twice(history, owner, writes):
+        yield "intermediate read", "write a key twice in some transactions"
+    if not _twice(history, owner, ~writes):
+        yield "non-repeatable read", "read a key twice in some transactions"
+    if _most_keys(history, owner, writes) < 2 or _most_keys(history, owner, ~writes) < 2:
+        yield "fractured read", "let transactions write, and others read, two keys or more"
+    if history.transactions and int(np.diff(history.session_start).max()) < 2:
+        yield "stale session", "let sessions run more than one transaction"
+    if history.sessions < 2:
+        yield "anything between sessions", "run several sessions"
+    if pairs is not None and pairs.is_all:
+        if not pairs.updates:
+            yield "lost update", "let transactions that overlap read and write the same key: more sessions, fewer keys"
+        if not pairs.skews:
+            yield "write skew", "let transactions that overlap read what the other one writes: fewer keys"
+
+
+def _twice(history: History, owner: Int64s, chosen: np.ndarray) -> bool:
+    """Does a transaction do this twice to one key?"""
+    pair = owner[chosen] * len(history.key_code) + history.op_key[chosen]
+    return len(np.unique(pair)) < len(pair)
+
+
+def _most_keys(history: History, owner: Int64s, chosen: np.ndarray) -> int:
+    """To how many keys does a transaction do this at most?"""
+    pair = np.unique(owner[chosen] * len(history.key_code) + history.op_key[chosen])
+    return int(np.bincount(pair // len(history.key_code)).max()) if len(pair) else 0

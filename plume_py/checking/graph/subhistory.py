@@ -1,0 +1,75 @@
+"""A part of a history: some of its transactions, some of their operations, as a history of its own."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.model import NOBODY, History, Op, Transaction
+
+
+@dataclass(frozen=True)
+class SubHistory:
+    """A transaction with the operations still in it, and the number of its session."""
+
+    session: int
+    txn: Transaction
+
+    def without(self, at: int) -> "SubHistory":
+        """Leave out one of its operations."""
+        ops = self.txn.ops[:at] + self.txn.ops[at + 1 :]
+        return replace(self, txn=self.txn._replace(ops=ops))
+
+
+def list_writers(history: History, t: int) -> set[int]:
+    """Whose appends the lists that ``t`` read show."""
+    return {int(w) for w in history.version_writer[_list_items(history, t)] if w != NOBODY}
+
+
+def _list_items(history: History, t: int) -> list[int]:
+    """The versions in the lists that ``t`` read."""
+    if history.lists is None:
+        return []
+    first, last = history.lists.starts[history.lists.ops.searchsorted(history.txn_start[t : t + 2])]
+    items: list[int] = history.lists.items[first:last].tolist()
+    return items
+
+
+def written_by_others(history: History, t: int, present: set[int]) -> set[tuple[object, object]]:
+    """What ``t`` read that somebody wrote who is not present: it would seem to come from thin air."""
+    gone: set[tuple[object, object]] = set()
+    span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+    for version in history.op_version[span].tolist() + _list_items(history, t):
+        writer = int(history.version_writer[version])
+        if writer != NOBODY and writer not in present:
+            gone.add((history.key(int(history.version_key[version])), history.value(version)))
+    return gone
+
+
+def without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]) -> Iterator[Op]:
+    """The operations, without reads of these keys and values; a list loses such elements."""
+    for op in ops:
+        if op.kind != "r":
+            yield op
+        elif isinstance(op.value, tuple):
+            yield op._replace(value=tuple(v for v in op.value if (op.key, v) not in gone))
+        elif (op.key, op.value) not in gone:
+            yield op
+
+
+def build(history: History, parts: list[SubHistory]) -> History:
+    """The part as a history, with the clock and the initial state of the whole."""
+    explicit = history.init_txn != NOBODY
+    clock = None if history.times is None else history.times.per_second
+    implicit = history.initial is not None
+    builder = HistoryBuilder(
+        history.initial_value,
+        declared=not explicit,
+        implicit_initial=implicit,
+        initials=None if history.version_initial is None else history.initial_values,
+        per_second=clock,
+    )
+    for part in parts:
+        txn = part.txn
+        name = txn.id if txn.id != -1 else None  # Plume text calls every aborted transaction -1
+        builder.add(part.session, txn.ops, status=txn.status, level=txn.level, id=name, begin=txn.begin, end=txn.end)
+    return replace(builder.build(init_txn="auto" if explicit else "none"), init_guessed=history.init_guessed)

@@ -1,0 +1,147 @@
+"""``Record``: what a monitor has of its history beside the tables, and the history itself."""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from plume_py.base.errors import InputError, LimitError
+from plume_py.checking.stream import forced_edge_kernels as forcing
+from plume_py.checking.stream import table_kernels as tables
+from plume_py.checking.stream.batch import Batch
+from plume_py.checking.stream.codes import StreamCoder
+from plume_py.checking.stream.names import TransactionNames
+from plume_py.checking.stream.state import State
+from plume_py.history.assemble import RawColumns, RawLists, assemble
+from plume_py.history.init_txn import InitTxn
+from plume_py.history.model import History, Int32s, Int64s, Labels
+from plume_py.history.times import Times
+from plume_py.levels.orders import NONE
+
+# Transactions that can be watched where each has a session of its own: their tables grow with the square.
+MOST_ALONE = 8_000
+
+
+class Record:
+    """Names, sessions, lists as they were read; a history is made of them and of the tables."""
+
+    def __init__(self, declared: bool, init_txn: InitTxn, per_second: int | None) -> None:
+        self.declared = declared
+        self.init_txn = init_txn
+        self.per_second = per_second
+        self.coder = StreamCoder()
+        self.names = TransactionNames()
+        self.sessions: dict[Hashable, int] = {}
+        self.lists: list[tuple[int, Int64s]] = []  # by operation
+        self.own_sessions: list[int] | None = None  # by transaction, where the tables have one for each of them
+
+    @property
+    def session_count(self) -> int:
+        """How many sessions the tables have, or are to have."""
+        if self.own_sessions is None:
+            return len(self.sessions)
+        if len(self.own_sessions) > MOST_ALONE:
+            raise LimitError(
+                f"more than {MOST_ALONE:,} transactions cannot be watched without any order between them once the "
+                f"order of a session is broken; run isocheck check --order {NONE} when the history is complete"
+            )
+        return len(self.own_sessions)
+
+    def session_names(self) -> list[str | int]:
+        """As the tables number them."""
+        names = self._given_names()
+        return names if self.own_sessions is None else [names[s] for s in self.own_sessions]
+
+    def place(self, m: State, t: int) -> str:
+        """Where t stands."""
+        if self.names.lines[t]:
+            return f"line {self.names.lines[t]}"
+        session, position = int(m.txn[t, tables.SESSION]), int(m.txn[t, tables.POSITION])
+        if self.own_sessions is not None:
+            session = self.own_sessions[t]
+            position = self.own_sessions[: t + 1].count(session)
+        return f"sessions[{session}][{position - 1}]"
+
+    def reject(self, m: State, kind: int, a: int, b: int) -> None:
+        """Some events mean that the input makes no sense."""
+        if kind == forcing.MIXED_USE:
+            key = self.coder.spell(int(m.key_code[b]))
+            raise InputError(
+                f"key {key!r:.60} is used both as a list and as a register",
+                where=self.place(m, a),
+                hint="use separate keys for appends and for plain writes",
+            )
+        if kind == forcing.AMBIGUOUS:
+            x = int(m.version[b, tables.VERSION_KEY])
+            both = (int(m.version[b, column]) for column in (tables.WRITER, tables.SECOND))
+            written = " and ".join(f"{self.names.name(t)!s:.60} ({self.place(m, t)})" for t in both)
+            raise InputError(
+                f"ambiguous read: {self.names.name(a)!s:.60} read value "
+                f"{self.coder.spell(int(m.version_value[b]))!r:.60} of key "
+                f"{self.coder.spell(int(m.key_code[x]))!r:.60}, which two transactions wrote: {written}",
+                where=self.place(m, a),
+                hint="write each value of a key only once",
+            )
+
+    def history(self, m: State, initial: int) -> History:
+        """Everything that has arrived; ``initial`` is the code of the initial value."""
+        txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
+        lines = self.names.lines[:txns]
+        keys, key_atoms = self.coder.table(m.key_code[: int(m.n[tables.KEYS])])
+        elements = [codes for _, codes in self.lists]
+        versions = int(m.n[tables.VERSIONS])
+        codes = np.concatenate([m.version_value[:versions], [initial], *elements]).astype(np.int64)
+        values, value_atoms = self.coder.table(codes)
+        lists = self._whole_lists(values[versions + 1 :])
+        op_value = values[m.op[:ops, tables.VERSION]]
+        if lists is not None:  # here a list stands for its last element, whoever appended that
+            shows = np.diff(lists.starts) > 0
+            op_value[lists.ops[shows]] = lists.values[lists.starts[1:][shows] - 1]
+        raw = RawColumns(
+            op_kind=(m.op_kind[:ops] & 3).astype(np.uint8),
+            op_key=keys[m.op[:ops, tables.KEY]],
+            op_value=op_value,
+            op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.diff(m.txn[: txns + 1, tables.FIRST_OP])),
+            txn_session=self._txn_session(m, txns),
+            txn_status=m.txn[:txns, tables.STATUS].astype(np.uint8),
+            sessions=len(self.sessions),
+            keys=key_atoms,
+            values=value_atoms,
+            initial=int(values[versions]),
+            initial_declared=self.declared,
+            txn_line=np.array(lines, np.int32) if any(lines) else None,
+            times=Times(m.begin[:txns].copy(), m.end[:txns].copy(), self.per_second),
+            lists=lists,
+            txn_label=Labels(tuple(map(self.names.name, range(txns)))),
+            session_label=Labels(tuple(self._given_names())),
+        )
+        return assemble(raw, "stream", self.init_txn)
+
+    def again(self, m: State) -> Batch:
+        """Everything that has arrived, to be taken in anew, each transaction in a session of its own."""
+        txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
+        return Batch(
+            kinds=(m.op_kind[:ops] & 3).astype(np.uint8),
+            keys=m.key_code[m.op[:ops, tables.KEY]],
+            values=m.version_value[m.op[:ops, tables.VERSION]],
+            start=m.txn[: txns + 1, tables.FIRST_OP].astype(np.int64),
+            session=np.arange(txns, dtype=np.int32),
+            status=m.txn[:txns, tables.STATUS].astype(np.uint8),
+            begin=m.begin[:txns].copy(),
+            end=m.end[:txns].copy(),
+            lists=dict(self.lists),
+        )
+
+    def _given_names(self) -> list[str | int]:
+        return [name if isinstance(name, int) else str(name) for name in self.sessions]
+
+    def _txn_session(self, m: State, txns: int) -> Int32s:
+        if self.own_sessions is None:
+            return m.txn[:txns, tables.SESSION].copy()
+        return np.array(self.own_sessions[:txns], np.int32)
+
+    def _whole_lists(self, values: Int64s) -> RawLists | None:
+        if not self.lists:
+            return None
+        ops = np.array([o for o, _ in self.lists], np.int64)
+        starts = np.cumsum([0, *(len(codes) for _, codes in self.lists)]).astype(np.int64)
+        return RawLists(ops, starts, values)

@@ -1,0 +1,230 @@
+"""Why no order fits: from a set of transactions that breaks a level to a small tree of contradictions.
+
+Leaving out transactions leaves out constraints, so what a part of the history contradicts, the whole contradicts. First
+the set is made small, then the argument is sought: a cycle, or two writers of a key whose order leads to a cycle either
+way, with further such cases within if need be.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from plume_py.base.limits import Limits
+from plume_py.checking.graph.reads import Reads
+from plume_py.checking.graph.realtime import RealTime
+from plume_py.checking.strong.minimal.facts import Facts, fixed_versions, gather
+from plume_py.checking.strong.minimal.forbidden_cycles import Case, Proof, unordered
+from plume_py.checking.strong.minimal.saturation import saturate
+from plume_py.checking.strong.minimal.search import search_facts
+from plume_py.history.model import INITIAL, History, Int32s
+
+Levels = str | Mapping[int, str]
+
+# States that the search may look at to find that a part is contradictory by itself.
+STATES = 400
+# How many orders of two writers are tried in all, and how deep cases may lie within each other.
+TRIALS = 4000
+DEPTH = 6
+# Of larger sets only what follows without choices is looked at, and no argument is sought.
+FEW = 150
+# Neighbours in the causal order that are tried instead of a large set: how many at a time, and how often.
+WINDOWS = (50, 100, 200, 400, 800)
+TRIED = 30
+# What the search for a smaller set may cost: the sum of the squares of the sizes tried.
+WORK = 200_000_000
+# Steps of work (see ``Limits``) that a set that is tried counts for, each pair of its transactions, each state of a
+# search, and each order of two writers that is supposed.
+STEPS_PER_SET, STEPS_PER_PAIR, STEPS_PER_STATE, STEPS_PER_TRIAL = 30_000, 100, 5_000, 20_000
+# An argument of more links than this is no explanation.
+LONGEST = 200
+# Sets larger than this are first made smaller by the search, which asks less than an argument in words.
+MANY = 12
+
+
+class ProofFinder:
+    """Finds arguments for one history at one level (or a level per transaction)."""
+
+    def __init__(
+        self,
+        history: History,
+        reads: Reads,
+        level: Levels,
+        position: Int32s | None = None,
+        limits: Limits | None = None,
+        real_time: RealTime | None = None,
+    ) -> None:
+        """``position``: of each transaction in the causal order; neighbours there tend to contradict each other.
+
+        ``real_time`` counts if it is given.
+
+        At ``limits`` it ends with a LimitError.
+        """
+        self.history = history
+        self.reads = reads
+        self.level = level
+        self.real_time = real_time
+        self.position = position
+        self.limits = limits or Limits()
+        self.work = WORK
+
+    def facts(self, transactions: Iterable[int]) -> Facts:
+        """The history cut down to these transactions."""
+        return gather(self.history, self.level, self.reads, transactions, self.real_time)
+
+    def broken(self, transactions: Iterable[int]) -> bool:
+        """Do these transactions contradict the level by themselves, as far as a short search can tell?"""
+        self.limits.check()
+        facts = self.facts(transactions)
+        self.work -= facts.count**2
+        self.limits.spend(STEPS_PER_SET + STEPS_PER_PAIR * facts.count**2)
+        if facts.count > FEW:
+            return saturate(facts) is None
+        found = search_facts(facts, STATES)
+        self.limits.spend(STEPS_PER_STATE * found.states)
+        return found.ok is False
+
+    def smallest(self, transactions: Iterable[int], promising: Callable[[list[int]], bool] | None = None) -> list[int]:
+        """As few of them as still contradict the level: parts are left out, halves first, then one by one."""
+        still = promising or self.broken
+        kept = sorted(transactions)
+        size = max(1, len(kept) // 2)
+        while True:
+            parts = [kept[i : i + size] for i in range(0, len(kept), size)]
+            for part in reversed(parts):
+                if self.work < 0:
+                    return kept
+                gone = set(part)
+                rest = [t for t in kept if t not in gone]
+                if rest and still(rest):
+                    kept = rest
+            if size == 1:
+                return kept
+            size = max(1, min(size, len(kept)) // 2)
+
+    def proof(self, transactions: Iterable[int]) -> tuple[Facts, Proof | None]:
+        """An argument why these transactions cannot be; None if it was not found soon."""
+        facts = self.facts(transactions)
+        index = {t: i for i, t in enumerate(facts.number)}
+        key = {x: i for i, x in enumerate(facts.key_number)}
+        shown = fixed_versions(self.history, self.reads, set(facts.number))
+        case = Case.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
+        return facts, _Trials(self.limits).refute(case, 0)
+
+    def _near(self, transactions: list[int]) -> list[int]:
+        """Of a large set, neighbours that contradict the level by themselves, if such are found soon."""
+        if len(transactions) <= FEW or self.position is None:
+            return transactions
+        in_order = sorted(transactions, key=self.position.__getitem__)
+        for size in WINDOWS:
+            starts = range(0, max(1, len(in_order) - size // 2), size // 2)
+            for start in starts[:: max(1, len(starts) // TRIED)]:
+                if self.broken(in_order[start : start + size]):
+                    return sorted(in_order[start : start + size])
+        return transactions
+
+    def argue(self, transactions: Iterable[int]) -> tuple[Facts, Proof | None]:
+        """A small set, and a small argument why it cannot be."""
+        kept = self._near(sorted(transactions))
+        if len(kept) > MANY or self.proof(kept)[1] is None:
+            kept = self.smallest(kept) if self.broken(kept) else kept
+        facts, proof = self.proof(kept) if len(kept) <= FEW else (self.facts(kept), None)
+        if proof is None:
+            return facts, None
+        kept = self.smallest(
+            _mentioned(facts, proof), lambda rest: self.broken(rest) and self.proof(rest)[1] is not None
+        )
+        facts, proof = self.proof(kept)
+        return facts, None if proof is None or proof.size > LONGEST else proof
+
+
+def _mentioned(facts: Facts, proof: Proof) -> list[int]:
+    """The transactions that an argument speaks of."""
+    return sorted({facts.number[t] for t in speaks_of(proof)})
+
+
+def speaks_of(proof: Proof) -> set[int]:
+    """The transactions of an argument, the cases within included."""
+    links = [link for part in proof.within() for link in part.cycle]
+    return {t for link in links for t in (link.source, link.target, link.via) if t != INITIAL}
+
+
+class _Trials:
+    """One search for an argument, with what it may still try."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.budget = TRIALS
+
+    def refute(self, case: Case, depth: int) -> Proof | None:
+        """A contradiction of ``case``, or None if none was found."""
+        proof = case.contradiction()
+        while proof is None and self.budget > 0:
+            proof, moved = self._try_pairs(case)
+            if proof is None and not moved:
+                proof = self._split(case, depth)
+                if proof is None:
+                    return None
+                # The case is settled one way: what it excluded stays excluded.
+                proof = case.contradiction() if proof is SETTLED else proof
+        return proof
+
+    def _try_pairs(self, case: Case) -> tuple[Proof | None, bool]:
+        """Order each open pair both ways; a pair that fails both ways ends the case, one that fails once is settled."""
+        settled: list[tuple[int, int, int, Proof]] = []
+        best: tuple[int, int, int, int, Proof] | None = None
+        for x, a, b in case.open_pairs():
+            if self.budget <= 0:
+                break
+            one, other = self._suppose(case, x, a, b), self._suppose(case, x, b, a)
+            if one and other:
+                size = one.size + other.size
+                if best is None or size < best[0]:
+                    # The shorter one stands within, as the reason for the order that the longer one uses.
+                    best = (size, x, a, b, other) if other.size <= one.size else (size, x, b, a, one)
+            elif one:
+                settled.append((x, b, a, one))
+            elif other:
+                settled.append((x, a, b, other))
+        if best is not None:
+            _, x, a, b, excluded = best
+            case.order(x, a, b, excluded)
+            return case.contradiction((a, b)), True
+        for x, a, b, excluded in settled:
+            case.order(x, a, b, excluded)
+        return (case.contradiction() if settled else None), bool(settled)
+
+    def _suppose(self, case: Case, x: int, a: int, b: int) -> Proof | None:
+        self.budget -= 1
+        self.limits.check()
+        self.limits.spend(STEPS_PER_TRIAL + STEPS_PER_PAIR * case.facts.count**2)
+        supposed = case.copy()
+        supposed.order(x, a, b, None)
+        return supposed.contradiction((a, b))
+
+    def _split(self, case: Case, depth: int) -> Proof | None:
+        """Suppose an order that leads to no contradiction at once; SETTLED if it turns out impossible."""
+        if depth >= DEPTH:
+            return None
+        for x, a, b in case.open_pairs():
+            for first, second in ((a, b), (b, a)):
+                supposed = case.copy()
+                supposed.order(x, first, second, None)
+                inner = self.refute(supposed, depth + 1)
+                if inner is not None:
+                    case.order(x, second, first, inner)
+                    return SETTLED
+            return None  # this pair can go either way, so nothing is contradictory
+        for a, b in unordered(case):
+            if len(set(case.facts.level)) == 1:
+                break  # with one level, the order of writers decides
+            for first, second in ((a, b), (b, a)):
+                supposed = case.copy()
+                supposed.commit(first, second, None)
+                inner = self.refute(supposed, depth + 1)
+                if inner is not None:
+                    case.commit(second, first, inner)
+                    return SETTLED
+            return None
+        return None
+
+
+# Stands for "one way is excluded; go on with the other".
+SETTLED = Proof(())

@@ -1,0 +1,258 @@
+"""The second engine: a search for a commit order, with memory of the states from which there is none.
+
+Transactions are placed one after the other. One that looks first is placed in two steps, its snapshot and its commit;
+what it sees is what was committed at its snapshot. A state is how far each session has come: as a version cannot be
+overwritten while someone has yet to read it in a snapshot, all that matters for the rest follows from it. Only where
+visibility is transitive but no prefix of the commit order, the version orders and what each transaction sees belong to
+the state, too.
+
+Shares nothing with the main engine but the history and its resolved reads.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plume_py.base.bits import bits
+from plume_py.checking.graph.reads import Reads
+from plume_py.checking.graph.realtime import RealTime
+from plume_py.checking.strong.minimal.facts import Facts, gather
+from plume_py.checking.strong.minimal.psi_version_search import VersionSearch
+from plume_py.checking.strong.minimal.saturation import saturate
+from plume_py.history.model import INITIAL, History
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+from plume_py.levels.visibility import reads_from_snapshot, seen
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """``ok`` is None if the budget was spent first; ``order`` is a commit order that shows the level."""
+
+    ok: bool | None
+    order: list[int] | None = None
+    states: int = 0
+
+
+def search(
+    history: History,
+    level: str | Mapping[int, str],
+    budget: int,
+    reads: Reads | None = None,
+    real_time: RealTime | None = None,
+) -> SearchResult:
+    """Does ``history`` keep ``level``, and ``real_time`` if given? At most ``budget`` states are looked at.
+
+    ``level`` is one that a transaction can run at, or a mapping from transactions to such levels.
+    """
+    facts = gather(history, level, reads, real_time=real_time)
+    return SearchResult(False) if facts.broken else search_facts(facts, budget)
+
+
+def search_facts(facts: Facts, budget: int) -> SearchResult:
+    """The same for facts that are not broken by a single read."""
+    before = saturate(facts)
+    if before is None:
+        return SearchResult(False)
+    if all(sees & (TRANSITIVE | PREFIX | WRITERS) == TRANSITIVE | WRITERS for sees in facts.sees):
+        versions = VersionSearch(facts, before)
+        ok, order = versions.run(budget)
+        return SearchResult(ok, [facts.number[t] for t in order] if ok else None, versions.states)
+    return _Search(facts, before).run(budget)
+
+
+class _Search:
+    """Depth first over the events: event 2t is the snapshot of t, event 2t + 1 its commit."""
+
+    def __init__(self, facts: Facts, before: list[int]) -> None:
+        self.facts = facts
+        self.before = before  # per event, as bits: the events that must come first
+        # Is more than the frontier part of the state?
+        self.whole = any(sees & (TRANSITIVE | PREFIX) == TRANSITIVE for sees in facts.sees)
+        self.split = [reads_from_snapshot(sees) for sees in facts.sees]
+        self.placed = 0
+        self.order: list[int] = []
+        self.place = [-1] * facts.count
+        self.sees = [0] * facts.count  # per transaction that is placed, as bits
+        self.current = [INITIAL] * facts.keys  # last writer of each key
+        self.open_writers = [len(writers) for writers in facts.writers]  # of each key, those not yet placed
+        # Readers of the current version that take a snapshot and have not yet; and all reads still to come.
+        self.waiting = [0] * facts.keys
+        self.to_read = [sum(map(len, readers.values())) for readers in facts.readers]
+        self.open_snapshots = 0  # of those that see all writers, the ones between snapshot and commit, as bits
+        self.done = 0  # transactions that are committed, as bits
+        self.next = [0] * len(facts.sessions)
+        self.at = [s for t in range(facts.count) for s, session in enumerate(facts.sessions) if t in session]
+        for x in range(facts.keys):
+            self._recount(x)
+
+    def run(self, budget: int) -> SearchResult:
+        """Try; every dead end is remembered."""
+        failed: set[object] = set()
+        path: list[tuple[int, list[int], object]] = []  # (events placed at that choice, what is left to try, its state)
+        trail: list[int] = []
+        states = 0
+        while True:
+            alive = self._advance(trail)
+            if alive and len(self.order) == self.facts.count:
+                return SearchResult(True, [self.facts.number[t] for t in self.order], states)
+            state = self._state() if alive else None
+            if alive and state not in failed:
+                states += 1
+                if states > budget:
+                    return SearchResult(None, None, states)
+                choices = self._choices()
+                choices.reverse()
+                path.append((len(trail), choices, state))
+            while path and not path[-1][1]:
+                failed.add(path.pop()[2])
+            if not path:
+                return SearchResult(False, None, states)
+            depth, choices, _ = path[-1]
+            while len(trail) > depth:
+                self._undo(trail.pop())
+            self._do(choices.pop(), trail)
+
+    def _state(self) -> object:
+        if not self.whole:
+            return self.placed
+        writers = tuple(tuple(sorted(w for w in ws if self.place[w] >= 0)) for ws in self.facts.writers)
+        versions = tuple(tuple(sorted(ws, key=self.place.__getitem__)) for ws in writers)
+        return self.placed, versions, tuple(self.sees)
+
+    def _advance(self, trail: list[int]) -> bool:
+        """Place all that can be placed without loss; False if someone can never be placed any more."""
+        moved = True
+        while moved:
+            moved = False
+            for event in self._ready():
+                if self.placed >> event & 1 or not self._is_ready(event):
+                    continue
+                fits = self._fits(event)
+                if fits is None:
+                    return False
+                if fits and self._harmless(event):
+                    self._do(event, trail)
+                    moved = True
+        return True
+
+    def _ready(self) -> list[int]:
+        """The next event of each session."""
+        events = []
+        for at, session in zip(self.next, self.facts.sessions, strict=True):
+            if at < len(session):
+                t = session[at]
+                snapshot = self.split[t] and not self.placed >> 2 * t & 1
+                events.append(2 * t + (not snapshot))
+        return events
+
+    def _is_ready(self, event: int) -> bool:
+        return self.before[event] & ~self.placed == 0
+
+    def _choices(self) -> list[int]:
+        events = [e for e in self._ready() if self._is_ready(e) and self._fits(e)]
+        return sorted(events, key=lambda e: (self.before[e].bit_count(), e))
+
+    def _fits(self, event: int) -> bool | None:
+        """May the event come next? None: it never will."""
+        t, facts = event >> 1, self.facts
+        sees = facts.sees[t]
+        if event & 1 == 0:
+            clash = sees & WRITERS and facts.conflicts[t] & self.open_snapshots
+            return not clash and self._reads_current(t)
+        if sees & EVERYTHING and not self._reads_current(t):
+            return False
+        if not sees & PREFIX and not self._reads_well(t, self._visible(t)):
+            return None  # what it sees can only grow
+        own = {x for x, t1 in facts.reads[t] if sees & EVERYTHING}
+        blocked = any(self.waiting[x] > (x in own) for x in facts.writes[t])
+        return not blocked and not facts.conflicts[t] & self.open_snapshots & ~(1 << t)
+
+    def _reads_current(self, t: int) -> bool:
+        return all(self.current[x] == t1 for x, t1 in self.facts.reads[t])
+
+    def _reads_well(self, t: int, seen: int) -> bool:
+        facts = self.facts
+        for position, (x, t1) in enumerate(facts.reads[t]):
+            premise = seen
+            if not facts.sees[t] & AT_COMMIT:
+                premise = bits(s for _, s in facts.reads[t][:position] if s != INITIAL)
+            at = -1 if t1 == INITIAL else self.place[t1]
+            for t2 in facts.writers[x]:
+                if t2 not in (t1, t) and premise >> t2 & 1 and self.place[t2] > at:
+                    return False
+        return True
+
+    def _visible(self, t: int) -> int:
+        """What t sees if it comes next: of those placed, the least set that its level allows."""
+        facts = self.facts
+        return seen(facts.sees[t], facts.direct[t], facts.conflicts[t], self.done, self.sees)
+
+    def _harmless(self, event: int) -> bool:
+        """Is there, if any completion exists, one in which this event comes next?
+
+        A snapshot only makes room for others, except that with WRITERS others may not commit before its own commit. A
+        commit cannot disturb anyone if nobody else is still to write its keys, or to read another version of them.
+        """
+        t, facts = event >> 1, self.facts
+        if event & 1 == 0:
+            return not facts.sees[t] & WRITERS or not facts.conflicts[t] & ~self.done
+        own = [x for x, _ in facts.reads[t]] if not self.split[t] else []
+        for x in facts.writes[t]:
+            if self.open_writers[x] > 1 or self.to_read[x] > own.count(x) + len(facts.readers[x].get(t, ())):
+                return False
+        return True
+
+    def _do(self, event: int, trail: list[int]) -> None:
+        t, facts = event >> 1, self.facts
+        trail.append(event)
+        self.placed |= 1 << event
+        if event & 1 == 0:
+            self.sees[t] = self._visible(t)
+            self._count_reads(t, -1)
+            if facts.sees[t] & WRITERS:
+                self.open_snapshots |= 1 << t
+            return
+        if not self.split[t]:
+            self.sees[t] = self._visible(t)
+            self._count_reads(t, -1)
+        self.open_snapshots &= ~(1 << t)
+        self.place[t] = len(self.order)
+        self.order.append(t)
+        self.done |= 1 << t
+        self.next[self.at[t]] += 1
+        for x in facts.writes[t]:
+            self.open_writers[x] -= 1
+            self.current[x] = t
+            self._recount(x)
+
+    def _undo(self, event: int) -> None:
+        t, facts = event >> 1, self.facts
+        self.placed &= ~(1 << event)
+        if event & 1:
+            self.order.pop()
+            self.place[t] = -1
+            self.done &= ~(1 << t)
+            self.next[self.at[t]] -= 1
+            if self.split[t] and facts.sees[t] & WRITERS:
+                self.open_snapshots |= 1 << t
+            for x in facts.writes[t]:
+                self.open_writers[x] += 1
+                placed = [w for w in facts.writers[x] if self.place[w] >= 0]
+                self.current[x] = max(placed, key=self.place.__getitem__, default=INITIAL)
+                self._recount(x)
+        if event & 1 == 0 or not self.split[t]:
+            self._count_reads(t, 1)
+            self.sees[t] = 0
+            self.open_snapshots &= ~(1 << t)
+
+    def _count_reads(self, t: int, by: int) -> None:
+        for x, _ in self.facts.reads[t]:
+            self.to_read[x] += by
+            self._recount(x)
+
+    def _recount(self, x: int) -> None:
+        readers = self.facts.readers[x].get(self.current[x], ())
+        self.waiting[x] = sum(self.facts.sees[r] & PREFIX != 0 and not self._has_read(r) for r in readers)
+
+    def _has_read(self, t: int) -> bool:
+        event = 2 * t if self.split[t] else 2 * t + 1
+        return bool(self.placed >> event & 1)

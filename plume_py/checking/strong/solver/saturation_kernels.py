@@ -1,0 +1,272 @@
+"""Kernels that infer what every commit order must obey. Rows are (a, b, relation, key, read), see ``node_kernels``.
+
+``clock[v][s - low]`` counts the transactions of session s that commit at node v or before it; ``seen`` is the same for
+what a transaction sees, itself included, and has no rows where only prefixes are seen. ``sees`` are bits, see
+levels.table.
+"""
+
+# mypy: allow-untyped-defs
+
+import numpy as np
+
+from plume_py.checking.graph import row_kernels, session_kernels
+from plume_py.checking.strong.solver import node_kernels
+from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+
+
+def add(rows, count, a, b, relation, key, read):
+    """``rows`` with one more, enlarged if need be."""
+    rows = row_kernels.with_room(rows, count)
+    rows[count, 0] = a
+    rows[count, 1] = b
+    rows[count, 2] = relation
+    rows[count, 3] = key
+    rows[count, 4] = read
+    return rows
+
+
+def last_below(writers, begin, end, bound):
+    """The place behind the last writer of begin .. end - 1 that is below ``bound``."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if writers[middle] < bound:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+def seen_writers(
+    sees, view, read_start, read_key, read_source, txn_session, session_start,
+    writers, key_group, group_start, group_session, changed, low, clock, seen,
+):  # fmt: skip
+    """WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be seen by t3.
+
+    Of the writers in one session the last one stands for all. A t1 of -1 (the initial state) is a contradiction. Looked
+    at are those t3 of whose view more is known than before: they are ``changed``.
+    """
+    rows, count = np.empty((64, 5), np.int32), 0
+    width = clock.shape[1]
+    for t3 in range(len(read_start) - 1):
+        if not changed[t3] or not sees[t3] & TRANSITIVE:
+            continue
+        for r in range(read_start[t3], read_start[t3 + 1]):
+            x, t1 = read_key[r], read_source[r]
+            for g in range(key_group[x], key_group[x + 1]):
+                j = group_session[g] - low
+                if j < 0 or j >= width:
+                    continue
+                known = 0
+                if view[t3] != t3 or sees[t3] & EVERYTHING:  # else there are no prefixes to be seen
+                    known = clock[view[t3], j]
+                if not sees[t3] & PREFIX:
+                    known = max(known, seen[t3, j])
+                if known == 0:
+                    continue
+                first = session_start[group_session[g]]
+                at = last_below(writers, group_start[g], group_start[g + 1], first + known)
+                if at > group_start[g] and writers[at - 1] == t3:
+                    at -= 1
+                if at == group_start[g]:
+                    continue
+                t2 = writers[at - 1]
+                if t2 == t1 or (t1 >= 0 and t2 < first + clock[t1, j]):
+                    continue
+                rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                count += 1
+    return rows[:count]
+
+
+def earlier_writers(
+    sees, view, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
+    changed, low, clock, seen,
+):  # fmt: skip
+    """WW(a, b) where b sees all earlier writers of its keys: a, a writer of the same key, is known to commit before b.
+
+    Who sees EVERYTHING sees them anyway. Looked at are those b before which more is known than before: ``changed``.
+    """
+    rows, count = np.empty((64, 5), np.int32), 0
+    width = clock.shape[1]
+    for i in range(len(key_writers)):
+        b = key_writers[i]
+        if not changed[b] or sees[b] & (WRITERS | EVERYTHING) != WRITERS:
+            continue
+        x = writer_key[i]
+        for g in range(key_group[x], key_group[x + 1]):
+            j = group_session[g] - low
+            if j < 0 or j >= width or clock[b, j] == 0:
+                continue
+            first = session_start[group_session[g]]
+            at = last_below(key_writers, group_start[g], group_start[g + 1], first + clock[b, j])
+            if at > group_start[g] and key_writers[at - 1] == b:
+                at -= 1
+            if at == group_start[g]:
+                continue
+            a = key_writers[at - 1]
+            known = clock[view[b], j] if sees[b] & PREFIX else seen[b, j]
+            if a >= first + known:
+                rows = add(rows, count, a, b, node_kernels.WW, x, -1)
+                count += 1
+    return rows[:count]
+
+
+def first_after(t1, j, begin, end, first, writers, clock):
+    """The place of the first writer of begin .. end - 1 (one session) that is known to commit after t1."""
+    while begin < end:
+        middle = (begin + end) // 2
+        if clock[writers[middle], j] > t1 - first:
+            end = middle
+        else:
+            begin = middle + 1
+    return begin
+
+
+def changed_rows(before, clock):
+    """By row: is more known than before?"""
+    changed = np.zeros(len(clock), np.uint8)
+    for v in range(len(clock)):
+        for j in range(clock.shape[1]):
+            if before[v, j] != clock[v, j]:
+                changed[v] = 1
+                break
+    return changed
+
+
+def overtaken(
+    session_start, writers, writer_key, writer_version, key_group, group_start, group_session, before, clock, rows, out
+):  # fmt: skip
+    """out[v] := 1 for versions (t1, x) that some writer of x is known to commit after, and was not known to before.
+
+    Only of these the nearest overwriters may be others now. ``rows`` are those of ``clock`` that changed; both clocks
+    cover all sessions.
+    """
+    for i in range(len(writers)):
+        t2 = writers[i]
+        if not rows[t2]:
+            continue
+        x = writer_key[i]
+        for g in range(key_group[x], key_group[x + 1]):
+            s = group_session[g]
+            if before[t2, s] == clock[t2, s]:
+                continue
+            first = session_start[s]
+            begin = last_below(writers, group_start[g], group_start[g + 1], first + before[t2, s])
+            end = last_below(writers, begin, group_start[g + 1], first + clock[t2, s])
+            for k in range(begin, end):
+                if writer_version[k] >= 0:
+                    out[writer_version[k]] = 1
+
+
+def overwriters(
+    sees, txn_session, session_start, version_start, version_txn, version_key, version_read,
+    read_txn, read_also_writes, writers, key_group, group_start, group_session, changed, low, clock,
+):  # fmt: skip
+    """RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
+
+    Of the writers in one session the first one stands for all, and writers behind another such one are left out. If t3
+    writes x as well and sees all earlier writers of x, it commits before t2: then the row is WW(t3, t2). Looked at are
+    those versions that are ``changed``, see ``overtaken``.
+    """
+    rows, count = np.empty((64, 5), np.int32), 0
+    width = clock.shape[1]
+    found = np.empty(len(session_start), np.int32)
+    for v in range(len(version_txn)):
+        if not changed[v]:
+            continue
+        t1, x = version_txn[v], version_key[v]
+        j = low if t1 < 0 else txn_session[t1]
+        first = 0 if t1 < 0 else session_start[j]
+        j -= low
+        if j < 0 or j >= width:
+            continue
+        many = 0
+        for g in range(key_group[x], key_group[x + 1]):
+            at = group_start[g]
+            if t1 >= 0:
+                if group_session[g] == j + low:
+                    at = last_below(writers, at, group_start[g + 1], t1 + 1)
+                else:
+                    at = first_after(t1, j, at, group_start[g + 1], first, writers, clock)
+            if at < group_start[g + 1]:
+                found[many] = writers[at]
+                many += 1
+        for i in range(many):
+            t2 = found[i]
+            behind = -1  # one of the others that is known to commit before t2; -2: several
+            for k in range(many):
+                s = txn_session[found[k]]
+                if k != i and low <= s < low + width and found[k] - session_start[s] < clock[t2, s - low]:
+                    if behind != -1:
+                        behind = -2
+                        break
+                    behind = found[k]
+            if behind == -2:
+                continue
+            for k in range(version_start[v], version_start[v + 1]):
+                r = version_read[k]
+                t3 = read_txn[r]
+                # t3 itself may be before t2 because of this very row
+                if t3 == t2 or not sees[t3] & TRANSITIVE or (behind >= 0 and behind != t3):
+                    continue
+                relation = node_kernels.RW
+                if read_also_writes[r] and sees[t3] & (WRITERS | EVERYTHING) == WRITERS:
+                    relation = node_kernels.WW
+                    s = txn_session[t3] - low
+                    if 0 <= s < width and t3 - session_start[s + low] < clock[t2, s]:
+                        continue  # known already
+                rows = add(rows, count, t3, t2, relation, x, r)
+                count += 1
+    return rows[:count]
+
+
+def static_rows(
+    sees, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
+):  # fmt: skip
+    """WW(t2, t1) for readers t3 that see nobody through others, so that it needs no commit order to say whom.
+
+    AT_COMMIT: t2 is before t3 in its session, or t3 read from t2. Else t3 read from t2 before it read x from t1.
+    """
+    rows, count = np.empty((64, 5), np.int32), 0
+    keys = len(key_start) - 1
+    last_writer = np.full(keys, -1, np.int32)
+    for t3 in range(len(read_start) - 1):
+        if not sees[t3] & TRANSITIVE:
+            at_commit = sees[t3] & AT_COMMIT != 0
+            for r in range(read_start[t3], read_start[t3 + 1]):
+                x, t1 = read_key[r], read_source[r]
+                if at_commit and last_writer[x] >= 0:
+                    t2 = last_writer[x]
+                    if t2 != t1 and session_kernels.precedes(txn_session, t2, t3):
+                        rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                        count += 1
+                end = read_start[t3 + 1] if at_commit else r
+                for k in range(read_start[t3], end):
+                    t2 = read_source[k]
+                    if t2 < 0 or t2 == t1 or t2 == t3:
+                        continue
+                    at = last_below(key_writers, key_start[x], key_start[x + 1], t2)
+                    if at < key_start[x + 1] and key_writers[at] == t2:
+                        rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                        count += 1
+        if live[t3]:
+            for o in range(txn_start[t3], txn_start[t3 + 1]):
+                if op_kind[o] & 1:
+                    last_writer[op_key[o]] = t3
+    return rows[:count]
+
+
+def count_open(writers, writer_key, txn_session, session_start, key_group, group_start, group_session, clock):
+    """How many pairs of writers of a key have no known order. ``clock`` covers all sessions."""
+    count = 0
+    for i in range(len(writers)):
+        t = writers[i]
+        s = txn_session[t]
+        x = writer_key[i]
+        for g in range(key_group[x], key_group[x + 1]):
+            other = group_session[g]
+            if other <= s:
+                continue
+            before = last_below(writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other])
+            after = first_after(t, s, before, group_start[g + 1], session_start[s], writers, clock)
+            count += after - before
+    return count

@@ -1,0 +1,193 @@
+"""The search for a commit order: guess one, judge it, and turn what is wrong with it into choices and clauses.
+
+Choices (which of two writers commits first) are made into variables only where a guess went wrong. A SAT solver
+proposes sides; edges of the chosen sides that close a cycle come back as a clause. Each round either adds a variable
+or a clause, so the search ends: with an order that the judge accepts, or with clauses that contradict each other.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plume_py.base.kernels import dispatch
+from plume_py.base.limits import Limits
+from plume_py.base.logic.sat import Solver
+from plume_py.checking.graph.causal import predecessors
+from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels
+from plume_py.checking.strong.solver.candidate_order import CandidateOrder, CommitCycle
+from plume_py.checking.strong.solver.layout import SolverColumns
+from plume_py.checking.strong.solver.pairs import WriterPairs
+from plume_py.checking.strong.solver.saturation import RW, WR, Inference
+from plume_py.checking.strong.solver.visibility_chain import Chains
+from plume_py.history.model import Int32s
+
+# Slices of the solver's work that a smaller core is worth.
+CORE_SLICES = 10
+
+# Steps of work that a round counts for, by edge of its graph.
+STEPS_PER_EDGE = 30
+
+# What is wrong with a guess is looked at up to so many contradictions.
+LOOKED_AT = 2000
+
+
+@dataclass
+class OrderOrCycles:
+    """An order, or the cycles that together leave no choice."""
+
+    order: Int32s | None
+    cycles: list[CommitCycle]
+
+
+class Search:
+    """The search for one layout, after inference found no contradiction."""
+
+    def __init__(self, layout: SolverColumns, inference: Inference, limits: Limits) -> None:
+        known = inference.known
+        assert known.graph is not None
+        self.layout, self.limits, self.inference = layout, limits, inference
+        self.known, self.base = known.rows, known.graph
+        self.pairs = WriterPairs(layout)
+        self.clauses: dict[frozenset[int], CommitCycle] = {}
+        self.rounds = 0
+        self._solver: Solver | None = None
+
+    def run(self, rounds: int = 1 << 62) -> OrderOrCycles | None:
+        """Until there is an order, or none is left; None after so many ``rounds`` in all. It can go on later."""
+        while self.rounds < rounds:
+            self.limits.check(self.progress)
+            self.rounds += 1
+            candidate = CandidateOrder(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
+            self.limits.spend(STEPS_PER_EDGE * (candidate.graph.nodes + len(candidate.graph.target)))
+            order = candidate.guess()
+            if order is None:
+                self._add_clauses(list(candidate.cycles()))
+            else:
+                wrong = self.judge(order)
+                if not len(wrong):
+                    return OrderOrCycles(order, [])
+                self._learn(wrong, order)
+            if not self._solve():
+                return OrderOrCycles(None, self._core())
+        return None
+
+    def judge(self, order: Int32s) -> Int32s:
+        """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
+        layout, history, analysis = self.layout, self.layout.history, self.layout.analysis
+        graph = predecessors(history, layout.reads, analysis.time_predecessors)
+        dispatch.prepare(8 * (len(order) + len(layout.read_key)), node_kernels, greedy_order_kernels)
+        shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
+        self.limits.reserve(4 * shape[0] * shape[1], self.progress)
+        start, key, _ = layout.writes
+        rows: Int32s = greedy_order_kernels.judge(
+            order, layout.sees, layout.reads.live, graph, analysis.spans, history.session_start,
+            layout.read_key, start, key, layout.keys, np.zeros(shape, np.int32),
+        )  # fmt: skip
+        return rows
+
+    def progress(self) -> str:
+        """How far it came, for people."""
+        return (
+            f"{len(self.pairs):,} pairs of writers were open, {len(self.clauses):,} cycles excluded"
+            f" in {self.rounds:,} rounds, largest component {self.largest_component():,} transactions"
+        )
+
+    def largest_component(self) -> int:
+        """Of the known edges and both sides of every choice, in transactions."""
+        both = [side * v for v in range(1, len(self.pairs) + 1) for side in (1, -1)]
+        return CandidateOrder(self.layout, self.known, self.base, self.pairs, both).largest_component() if both else 0
+
+    def _learn(self, wrong: Int32s, order: Int32s) -> None:
+        """Each contradiction asks for a choice that was not made yet, or forbids those made."""
+        chains = Chains(self.layout, order)
+        old, before = len(self.pairs), len(self.pairs) + len(self.clauses)
+        for t1, t2, t3, r in wrong[:LOOKED_AT].tolist():
+            if t1 >= 0 and not self._decided(t1, t2):
+                # t2 lies between t1 and t3: let it go to the nearer side
+                near = chains.place[t2] - chains.place[t1] < chains.place[t3] - chains.place[t2]
+                self.pairs.add(*((t2, t1) if near else (t1, t2)))
+            elif t1 < 0 or abs(self.pairs.literal(t1, t2)) <= old:
+                self._learn_chain(t1, t2, t3, r, chains, old)
+        assert len(self.pairs) + len(self.clauses) > before, "a round taught nothing"
+
+    def _learn_chain(self, t1: int, t2: int, t3: int, r: int, chains: Chains, old: int) -> None:
+        """t3 must not see t2: forbid the choices by which it does, or make the order that it rests on a choice.
+
+        Only the first ``old`` variables were part of the order at hand; what newer ones bring is seen the next time.
+        """
+        links = chains.chain(t2, t3)
+        literals: set[int] = set()
+        for link in links:
+            if link.relation <= WR or self._known_before(link.a, link.b):
+                continue
+            literal = self.pairs.literal(link.a, link.b)
+            if not literal:
+                self.pairs.add(link.b, link.a)
+                return
+            if abs(literal) > old:
+                return
+            literals.add(literal)
+        assert links and links[0].a == t2, "the order does not extend its edges"
+        if t1 >= 0 and self.pairs.literal(t1, t2):
+            literals.add(self.pairs.literal(t1, t2))
+        overwrites = (t3, t2, RW, int(self.layout.read_key[r]), r)
+        rows = (*(tuple(link) for link in links), overwrites)
+        self._add_clauses([CommitCycle(rows, frozenset(literals))])
+
+    def _decided(self, a: int, b: int) -> bool:
+        return bool(self.pairs.literal(a, b)) or self._known_before(a, b) or self._known_before(b, a)
+
+    def _known_before(self, a: int, b: int) -> bool:
+        """Is a known to commit before b?"""
+        history = self.layout.history
+        if not self.inference.whole:
+            return False
+        s = int(history.txn_session[a])
+        return bool(self.inference.clock[b, s] > a - int(history.session_start[s]))
+
+    def _add_clauses(self, cycles: list[CommitCycle]) -> None:
+        for cycle in cycles:
+            if cycle.literals not in self.clauses:
+                self.clauses[cycle.literals] = cycle
+                if self._solver is None:
+                    self._solver = Solver()
+                self._solver.add([-literal for literal in cycle.literals])
+
+    def _solve(self) -> bool:
+        """Choose sides anew; False if none are left."""
+        if self._solver is None or not len(self.pairs):
+            return frozenset() not in self.clauses
+        self._solver.prefer(self.pairs.chosen())
+        if not self._solver.solve(self.limits, progress=self.progress):
+            return False
+        for literal in self._solver.model():
+            if abs(literal) <= len(self.pairs):
+                self.pairs.phase[abs(literal)] = literal > 0
+        return True
+
+    def _core(self) -> list[CommitCycle]:
+        """Cycles that by themselves leave no choice: each clause gets a switch, and the solver says which it needs."""
+        if frozenset() in self.clauses:
+            return [self.clauses[frozenset()]]
+        cycles = list(self.clauses.values())
+        switches = {len(self.pairs) + 1 + i: cycle for i, cycle in enumerate(cycles)}
+        while True:
+            solver = Solver()
+            for switch, cycle in switches.items():
+                solver.add([-switch, *(-literal for literal in cycle.literals)])
+            answer = solver.attempt(self.limits.whole, list(switches), CORE_SLICES)
+            needed = solver.core() if answer is False else frozenset()
+            solver.close()
+            if answer is None:  # too hard to do better
+                return list(switches.values())
+            assert answer is False
+            core = {switch: cycle for switch, cycle in switches.items() if switch in needed}
+            if len(core) >= 0.9 * len(switches):
+                return list(core.values())
+            switches = core
+
+    def close(self) -> None:
+        """Free the solver."""
+        if self._solver is not None:
+            self._solver.close()
+            self._solver = None

@@ -1,0 +1,1 @@
+"""Questions about programs and levels: synth, predict, allocate, infer. Nothing below imports them."""

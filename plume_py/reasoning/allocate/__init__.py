@@ -1,0 +1,5 @@
+"""Which isolation level each transaction needs, so that every run of a workload is serializable."""
+
+from plume_py.reasoning.allocate.workload import Access, Instance, Program, Workload, read, update, write
+
+__all__ = ["Access", "Instance", "Program", "Workload", "read", "update", "write"]

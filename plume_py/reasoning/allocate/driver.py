@@ -1,0 +1,246 @@
+"""From a file or the name of a benchmark to an answer."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plume_py.base.errors import InputError, IsocheckError, LimitError
+from plume_py.base.limits import Limits
+from plume_py.levels import STRONGEST, WEAKEST, sees
+from plume_py.reasoning.allocate.catalogue import CATALOGUES, Catalogue, allocate, find_pins
+from plume_py.reasoning.allocate.critical_cycle import CriticalCycle, why_not_weaker
+from plume_py.reasoning.allocate.report import Allocation
+from plume_py.reasoning.allocate.robust import Robustness, robust
+from plume_py.reasoning.allocate.rules import simple_rules
+from plume_py.reasoning.allocate.search_space import Space, of_instances, of_programs, of_templates
+from plume_py.reasoning.allocate.templates import BENCHMARKS, draw
+from plume_py.reasoning.allocate.workload import Instance, Program, Workload, require_names
+from plume_py.reasoning.allocate.workload_files import load_workload
+
+if TYPE_CHECKING:
+    from plume_py.base.sql.from_log import LogFile
+
+# Groups that are explained one by one; of more, one for each program and level.
+EXPLAINED = 40
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How many instances to draw from templates; none: the answer is for all workloads."""
+
+    instances: int | None = None
+    largest: int = 500
+    seed: int = 1
+
+
+def open_workload(source: str, schema: str | None = None, exclude: Sequence[str] = ()) -> Workload:
+    """A built-in benchmark, a JSON file, or SQL with its schema, without the programs to ``exclude``."""
+    if source.lower() not in BENCHMARKS and not Path(source).exists():
+        hint = f"give a file, or an example: {', '.join(BENCHMARKS)}"
+        raise InputError("no such file, and no example of this name", hint=hint).in_source(source)
+    if source.lower() in BENCHMARKS and not Path(source).exists():
+        workload = Workload([], [], list(BENCHMARKS[source.lower()]), source)
+        return _without(workload, exclude)
+    if Path(source).suffix.lower() == ".sql":
+        from plume_py.reasoning.allocate.sql import load_sql
+
+        return Workload([], [], load_sql(source, schema, exclude), source)
+    return _without(load_workload(source), exclude)
+
+
+def _without(workload: Workload, exclude: Sequence[str]) -> Workload:
+    require_names(exclude, [program.name for program in workload.programs])
+    return replace(workload, programs=[program for program in workload.programs if program.name not in exclude])
+
+
+def open_log(path: str, schema: str | None = None, exclude: Sequence[str] = ()) -> "tuple[Workload, LogFile]":
+    """The programs of a log of statements, and the log as it was understood."""
+    from plume_py.reasoning.allocate.sql import load_sql_log
+
+    programs, log = load_sql_log(path, schema, exclude)
+    return Workload([], [], programs, path), log
+
+
+def of_sql(path: str, log: str | None, exclude: Sequence[str]) -> Workload:
+    """The transactions of a SQL file, or of a log with its tables, without some."""
+    from plume_py.reasoning.allocate.sql import load_sql, load_sql_log
+
+    programs = load_sql(path, None, exclude) if log is None else load_sql_log(log, path, exclude)[0]
+    return Workload([], [], programs, path)
+
+
+def open_space(workload: Workload, per: str, sessions: bool, drawing: Drawing) -> tuple[Space, list[str], Workload]:
+    """What to allocate levels to, the program of each group, and the workload at hand."""
+    if workload.programs and not workload.instances:
+        if drawing.instances is None:
+            space = of_templates(workload.programs, workload.followers if sessions else ())
+            return space, list(space.groups), workload
+        drawn = draw(workload.programs, drawing.instances, drawing.largest, drawing.seed)
+        workload = Workload(drawn.instances, drawn.session, drawn.programs, f"{workload.source}, {drawn.source}")
+    elif drawing.instances is not None:
+        raise IsocheckError("--instances draws from templates; this file has instances already")
+    if not workload.instances:
+        raise InputError("no transactions in it").in_source(workload.source)
+    if per == "program":
+        space = of_programs(workload)
+        return space, list(space.groups), workload
+    return of_instances(workload), [instance.program for instance in workload.instances], workload
+
+
+def answer_allocation(
+    workload: Workload,
+    *,
+    rules: str = "refined",
+    catalogue: str = "mixiso",
+    per: str = "instance",
+    sessions: bool = True,
+    drawing: Drawing | None = None,
+    pins: Mapping[str, str] | None = None,
+    costs: Mapping[str, float] | None = None,
+    explain: bool = True,
+    limits: Limits | None = None,
+) -> Allocation:
+    """A level for each group, with reasons; where the limits end these, the levels stand without."""
+    limits = limits or Limits()
+    space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
+    chosen = CATALOGUES[catalogue]
+    if rules != "refined" and (catalogue != "mixiso" or pins or costs):
+        raise IsocheckError(f"the {rules} rules know no catalogue, pins or weights; use the refined ones")
+    answer = Allocation(workload.source, space, programs, chosen, rules, [], templates=workload.programs)
+    answer.notes += _notes(workload.programs)
+    if rules == "refined":
+        _by_refined_rules(answer, find_pins(space, programs, pins or {}), costs or {}, limits)
+        if explain:
+            _explain(answer, limits)
+    else:
+        _by_simple_rules(answer, limits, repaired=rules == "repaired")
+    return answer
+
+
+def _notes(programs: Sequence[Program]) -> list[str]:
+    """Each note once, with the programs that it is about."""
+    about: dict[str, list[str]] = {}
+    for program in programs:
+        for note in program.notes:
+            about.setdefault(note, []).append(program.name)
+    return [note if note.startswith("schema: ") else f"{', '.join(names)}: {note}" for note, names in about.items()]
+
+
+def _by_refined_rules(answer: Allocation, pins: Mapping[int, str], costs: Mapping[str, float], limits: Limits) -> None:
+    catalogue, space = answer.catalogue, answer.space
+    wrong = sorted({level for level in pins.values() if level not in catalogue.levels})
+    if wrong:
+        raise IsocheckError(f"--pin: {wrong[0]} is not offered by {catalogue.name}; use {', '.join(catalogue.levels)}")
+    answer.levels = allocate(space, catalogue, pins, costs)
+    missing = [name for name, level in zip(space.groups, answer.levels, strict=True) if level not in catalogue.levels]
+    if missing:
+        some = ", ".join(missing[:3]) + (f" and {len(missing) - 3:,} more" if len(missing) > 3 else "")
+        answer.notes.append(f"no level of {catalogue.name} is enough for {some}: lock what they read")
+    if pins:
+        tested = _robustness(space, catalogue, answer.levels, limits)
+        answer.robustness = None if tested.ok else tested
+
+
+def _by_simple_rules(answer: Allocation, limits: Limits, *, repaired: bool) -> None:
+    """The theorem's levels, the strongest over all cases; the paper's are put to the test."""
+    strongest = [WEAKEST] * len(answer.space.groups)
+    for case in answer.space.cases:
+        levels = simple_rules(case.rules.sets, repaired=repaired)
+        for p in case.judged:
+            g = case.group[p]
+            strongest[g] = max(strongest[g], levels[p], key=sees)
+    answer.levels = strongest
+    if not repaired:
+        tested: Robustness = robust(answer.space, strongest, limits)
+        if not tested.ok:
+            answer.robustness = tested
+            answer.notes.append("the paper's rules are unsound here: they ignore sessions and conditional writes")
+
+
+def _explain(answer: Allocation, limits: Limits) -> None:
+    """Find the critical cycles, as far as the limits allow."""
+    try:
+        for group, critical in _critical_cycles(answer, limits):
+            answer.critical[group] = critical
+    except LimitError as error:
+        answer.stopped = f"{error}: not every level is explained"
+
+
+def _critical_cycles(answer: Allocation, limits: Limits) -> Iterator[tuple[int, CriticalCycle]]:
+    """Why each group is not at a cheaper level; of many groups, one for each program and level."""
+    seen: set[tuple[str, str]] = set()
+    for g, kind in enumerate(zip(answer.programs, answer.levels, strict=True)):
+        if len(answer.levels) > EXPLAINED and kind in seen:
+            continue
+        seen.add(kind)
+        limits.check()
+        critical = why_not_weaker(answer.space, answer.catalogue, g, answer.levels, limits)
+        if critical is not None:
+            yield g, critical
+
+
+@dataclass(frozen=True)
+class RobustnessAnswer:
+    """An answer about robustness, and what it is about."""
+
+    source: str
+    scope: str
+    levels: dict[str, str]
+    answer: Robustness
+
+
+def answer_robustness(
+    workload: Workload,
+    by_name: Mapping[str, str] | None,
+    *,
+    catalogue: str = "mixiso",
+    per: str = "instance",
+    sessions: bool = True,
+    drawing: Drawing | None = None,
+    limits: Limits | None = None,
+) -> RobustnessAnswer:
+    """Is every run serializable at these levels, or at those that the workload declares?"""
+    space, programs, workload = open_space(workload, per, sessions, drawing or Drawing())
+    levels_by_cost = CATALOGUES[catalogue]
+    if by_name is None:
+        by_name = _declared(workload)
+    levels = _levels_of(space, programs, levels_by_cost, by_name)
+    answer = _robustness(space, levels_by_cost, levels, limits)
+    return RobustnessAnswer(workload.source, space.scope, dict(zip(space.groups, levels, strict=True)), answer)
+
+
+def _robustness(space: Space, catalogue: Catalogue, levels: list[str], limits: Limits | None) -> Robustness:
+    """The answer of the rules, or what they do not know: an engine's levels may promise less than ours where others run
+    below them."""
+    answer = robust(space, levels, limits)
+    if not answer.ok or not catalogue.adjustments:
+        return answer
+    needed = catalogue.adjust(space, levels)
+    low = [name for name, own, least in zip(space.groups, levels, needed, strict=True) if own != least]
+    if not low:
+        return answer
+    return Robustness(None, f"{catalogue.note}; {low[0]} would have to be at {STRONGEST}")
+
+
+def _declared(workload: Workload) -> dict[str, str]:
+    bearers: list[Instance | Program] = [*workload.instances] or [*workload.programs]
+    missing = [bearer.name for bearer in bearers if bearer.level is None]
+    if missing:
+        raise IsocheckError(f"{missing[0]} declares no level; give one with --levels NAME=LEVEL, or *=LEVEL for all")
+    return {bearer.name: bearer.level for bearer in bearers if bearer.level is not None}
+
+
+def _levels_of(space: Space, programs: Sequence[str], catalogue: Catalogue, by_name: Mapping[str, str]) -> list[str]:
+    """A level for each group from levels by name; ``*`` is for all that are not named."""
+    rest = by_name.get("*")
+    named = find_pins(space, programs, {name: level for name, level in by_name.items() if name != "*"}, "--levels")
+    levels = []
+    for g, name in enumerate(space.groups):
+        level = named.get(g, rest)
+        if level is None:
+            raise IsocheckError(f"--levels gives no level for {name}; name it, or give one for all others with *=LEVEL")
+        if level not in catalogue.spellings:
+            raise IsocheckError(f"--levels: {level} is not offered by {catalogue.name}")
+        levels.append(level)
+    return levels

@@ -1,0 +1,155 @@
+"""A workload on a protocol in simulated time: its history, and how much it gets done."""
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from plume_py.base.errors import IsocheckError
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.model import History
+from plume_py.reasoning.allocate.costs import USUAL, Costs
+from plume_py.reasoning.allocate.protocols import PROTOCOLS, WORK, AbortedError, Protocol, Running, Steps, VersionStore
+from plume_py.reasoning.allocate.workload import Instance, Workload
+
+# What is in the way is looked at again after so long.
+PATIENCE = 0.001
+# A conditional access happens in half of the cases.
+HAPPENS = 0.5
+MOST_RETRIES = 1000
+
+
+@dataclass(frozen=True)
+class SimulatedRun:
+    """What came of it, in simulated seconds."""
+
+    history: History
+    committed: int
+    aborted: int
+    seconds: float
+    latency: float  # mean time from the first attempt to the commit
+
+    @property
+    def throughput(self) -> float:
+        """Transactions committed per second."""
+        return self.committed / self.seconds if self.seconds else 0.0
+
+
+@dataclass
+class Simulation:
+    """Sessions that run instances one after the other; ``costs`` says how long that takes."""
+
+    protocol: str
+    levels: Sequence[str]
+    workload: Workload
+    seed: int = 0
+    bug: str = ""
+    costs: Costs = USUAL
+    now: float = 0.0
+    latencies: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        kind = PROTOCOLS[self.protocol]
+        wrong = sorted(set(self.levels) - set(kind.levels))
+        if wrong:
+            raise IsocheckError(f"{self.protocol} has no {wrong[0]}; it runs {', '.join(kind.levels)}")
+        if self.bug and self.bug not in kind.bugs:
+            raise IsocheckError(f"{self.protocol} has no bug {self.bug!r}; choose {', '.join(kind.bugs)}")
+        if self.costs.waiting and kind.locks:
+            raise IsocheckError(
+                f"{self.protocol} has locks that readers wait for; waiting=true is for protocols without"
+            )
+        self.random = random.Random(self.seed)
+        self.store = VersionStore()
+        self.rules: Protocol = kind(self.store, self.bug)
+        self.builder = HistoryBuilder(initial=0)
+        self.values, self.ages = count(1), count()
+        self.aborted = 0
+        self.committing = Counter[str]()  # keys that somebody is about to write
+        self.section: Running | None = None  # who is in the critical section
+
+    def run(self) -> SimulatedRun:
+        """To the end of all sessions."""
+        queue: list[tuple[float, int, Iterator[float]]] = []
+        order = count()
+        for s, members in enumerate(self.workload.sessions()):
+            heapq.heappush(queue, (0.0, next(order), self._session(s, members)))
+        while queue:
+            self.now, _, session = heapq.heappop(queue)
+            delay = next(session, None)
+            if delay is not None:
+                heapq.heappush(queue, (self.now + delay, next(order), session))
+        mean = sum(self.latencies) / len(self.latencies) if self.latencies else 0.0
+        history = self.builder.build(init_txn="none")
+        return SimulatedRun(history, len(self.latencies), self.aborted, self.now, mean)
+
+    def _session(self, session: int, members: list[int]) -> Iterator[float]:
+        for i in members:
+            begun, age = self.now, next(self.ages)
+            for attempt in count(1):
+                txn = Running(age, self.levels[i])
+                done = yield from self._attempt(session, txn, self.workload.instances[i], attempt)
+                if done:
+                    break
+                if attempt == MOST_RETRIES:
+                    raise IsocheckError(f"{self.workload.instances[i].name} was aborted {attempt} times in a row")
+                yield self._trips(1)
+            self.latencies.append(self.now - begun)
+
+    def _attempt(self, session: int, txn: Running, instance: Instance, attempt: int) -> Generator[float, None, bool]:
+        """One try; did it commit?"""
+        ops: list[tuple[str, str, int]] = []
+        yield self._trips(self.costs.begin)
+        self.rules.begin(txn)
+        status = "committed"
+        try:
+            yield from self._work(session, txn, instance, ops)
+            yield from self._commit(session, txn)
+        except AbortedError:
+            status = "aborted"
+            self.store.release(txn)
+            self.aborted += 1
+        name = instance.name if attempt == 1 else f"{instance.name}, attempt {attempt}"
+        self.builder.add(session, ops, status=status, level=txn.level, id=name)
+        return status == "committed"
+
+    def _work(self, session: int, txn: Running, instance: Instance, ops: list[tuple[str, str, int]]) -> Iterator[float]:
+        for access in instance.accesses:
+            if access.conditional and self.random.random() >= HAPPENS:
+                continue
+            key, remote = access.cell, self.costs.is_remote(session, access.cell)
+            if access.reads:
+                while self.costs.waiting and self.committing[key]:
+                    yield PATIENCE
+                yield from self._timed(self.rules.read(txn, key), remote)
+                ops.append(("r", key, txn.buffer.get(key, txn.reads.get(key, 0))))
+            if access.writes:
+                value = next(self.values)
+                yield from self._timed(self.rules.write(txn, key, value), remote)
+                ops.append(("w", key, value))
+
+    def _commit(self, session: int, txn: Running) -> Iterator[float]:
+        """Ask whoever has to be asked, then commit; at some levels nobody else may be at it meanwhile."""
+        trips = self.costs.validation_trips(session, txn.level, txn.reads, txn.buffer)
+        while txn.level in self.costs.exclusive and self.section is not None:
+            yield PATIENCE
+        if txn.level in self.costs.exclusive:
+            self.section = txn
+        self.committing.update(txn.buffer.keys())
+        try:
+            if trips:
+                yield self._trips(trips)
+            yield from self._timed(self.rules.commit(txn), self.costs.commit)
+        finally:
+            self.committing.subtract(txn.buffer.keys())
+            if self.section is txn:
+                self.section = None
+
+    def _timed(self, steps: Steps, trips: int) -> Iterator[float]:
+        for step in steps:
+            yield PATIENCE if step != WORK else self._trips(trips) if trips else self.costs.local
+
+    def _trips(self, number: int) -> float:
+        return sum(self.random.uniform(self.costs.low, self.costs.high) for _ in range(number))

@@ -1,0 +1,409 @@
+"""Transactions written in SQL, as programs with cells.
+
+A cell is a column of a row. A row that is named by its whole primary key gives a cell with that key; whatever a
+condition leaves open is taken as every row, which is safe and told. The values of a key are arguments, constants, or
+variables that are set once; each is a parameter of the program, since two runs may or may not agree on it. A write is
+certain where nothing but the key decides about it, the key surely has a value, and the row is there.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from plume_py.base.errors import InputError
+from plume_py.base.sql import (
+    Assign,
+    Attempt,
+    Change,
+    File,
+    If,
+    Insert,
+    Loop,
+    Repeat,
+    Select,
+    SqlColumn,
+    SqlTransaction,
+    Statement,
+    access,
+)
+from plume_py.base.sql.files import load
+from plume_py.base.sql.from_log import LogFile, load_log
+from plume_py.base.sql.names import resolve
+from plume_py.reasoning.allocate.control_flow import Fork, flat, ways
+from plume_py.reasoning.allocate.sql_statements import (
+    asks,
+    assigned,
+    gives_up_unless_found,
+    has_value,
+    locks_one_row,
+    made_up,
+    rolls_back,
+)
+from plume_py.reasoning.allocate.workload import EVERY, READ, UPDATE, WRITE, Access, Program, require_names
+
+# The cell that says whether a row is there.
+ROW = "(row)"
+_WHOLE = re.compile(r"-?[1-9]\d*|0")
+_LITERAL = re.compile(r"-?\d+|'(?:[^']|'')*'")
+
+
+def load_sql(path: str, schema: str | None = None, exclude: Sequence[str] = ()) -> list[Program]:
+    """The programs of a file without those to ``exclude``; the tables may be in another one."""
+    file = load(path, any_query=True)
+    if schema is not None:
+        base = load(schema, functions=False)
+        file = replace(file, tables=(*base.tables, *file.tables), notes=(*base.notes, *file.notes))
+    if not file.transactions:
+        raise InputError(
+            "no transactions", hint="begin each with a line `-- transaction: name(argument, …)`"
+        ).in_source(path)
+    try:
+        return programs(without(file, exclude))
+    except InputError as error:
+        raise error.in_source(path) from None
+    except RecursionError:
+        raise InputError("nested too deeply", hint="split it").in_source(path) from None
+
+
+def load_sql_log(path: str, schema: str | None, exclude: Sequence[str] = ()) -> tuple[list[Program], LogFile]:
+    """The programs of a log of statements without those to ``exclude``, and the log as a file."""
+    log = load_log(path, schema, any_query=True, fold=True)
+    with log.telling():
+        return programs(without(log.file, exclude)), log
+
+
+def without(file: File, exclude: Sequence[str]) -> File:
+    """The file without some transactions; an error for a name that none has."""
+    require_names(exclude, [txn.name for txn in file.transactions])
+    return replace(file, transactions=tuple(txn for txn in file.transactions if txn.name not in exclude))
+
+
+def programs(file: File) -> list[Program]:
+    """One for each transaction."""
+    for transaction in file.transactions:
+        resolve(transaction, file)
+    by_transaction = [[a for s in t.body for a in access.accesses(s, file)] for t in file.transactions]
+    found = list(chain.from_iterable(by_transaction))
+    replaced = set().union(*(_come(own, file) & _go(own, file) for own in by_transaction))
+    doubtful = _doubtful({text for a in found for _, text in a.equal})
+    come, go = _come(found, file), _go(found, file)
+    whole = _Whole(file, come, come | go, go, replaced, doubtful)
+    made = [_Translation(whole, transaction).program() for transaction in file.transactions]
+    # what was ignored in the schema is a note on every program
+    return [replace(program, notes=(*program.notes, *(f"schema: {note}" for note in file.notes))) for program in made]
+
+
+def _come(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
+    """The tables in which rows appear."""
+    return {a.table.lower() for a in accesses if a.kind == "insert" or _moves(a, file)}
+
+
+def _go(accesses: Sequence[access.TableAccess], file: File) -> set[str]:
+    """The tables from which rows disappear."""
+    return {a.table.lower() for a in accesses if a.kind == "delete" or _moves(a, file)}
+
+
+def _moves(a: access.TableAccess, file: File) -> bool:
+    """Does an update change the primary key, so that a row goes and another comes?"""
+    table = file.table(a.table) if a.kind == "update" else None
+    return table is not None and any(column in table.primary_key for column in a.columns)
+
+
+def _doubtful(texts: set[str]) -> set[str]:
+    """Constants that some collation or conversion takes for one another, as 'Bob' and 'BOB', or 7 and '07'."""
+    alike: dict[str, set[str]] = {}
+    for text in texts:
+        if _LITERAL.fullmatch(text):
+            alike.setdefault(_loosely(text), set()).add(text)
+    return {text for spellings in alike.values() if len(spellings) > 1 for text in spellings}
+
+
+def _loosely(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text.strip("'").strip().casefold())
+    plain = "".join(c for c in letters if c.isalnum())  # '{A0}' and 'a0' may be one UUID
+    return plain.lstrip("0") or "0"
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What there is to know about the whole file."""
+
+    file: File
+    coming: set[str]  # tables in which rows appear
+    growing: set[str]  # tables whose rows come and go
+    shrinking: set[str]  # those whose rows go
+    replaced: set[str]  # those of which one transaction may delete a row and insert it again
+    doubtful: set[str]  # constants that are not surely different
+
+
+class _Translation:
+    """One transaction."""
+
+    def __init__(self, whole: _Whole, transaction: SqlTransaction) -> None:
+        self.whole, self.file, self.transaction = whole, whole.file, transaction
+        self.params: dict[str, None] = {}
+        self.notes: dict[str, None] = {}
+        self.same: dict[str, str] = {}  # variables that stand for a key which the database made up
+        arguments = {param.name.lower() for param in transaction.params}
+        counts = list(assigned(transaction.body))
+        # what has one value throughout the transaction, once it has any
+        self.steady = arguments - set(counts) | {name for name in counts if counts.count(name) == 1} - arguments
+        self.known = arguments  # what surely has a value by now
+        self._forked: Statement | None = None  # the last that found its row or not
+
+    def program(self) -> Program:
+        tree = self._block(self.transaction.body)
+        notes = tuple(self.notes)
+        return Program(self.transaction.name, tuple(self.params), tuple(flat(tree)), notes=notes, ways=ways(tree))
+
+    def _block(self, body: Sequence[Statement]) -> list[Access | Fork]:
+        found: list[Access | Fork] = []
+        before: Statement | None = None
+        for stmt in body:
+            made: list[Access | Fork]
+            if isinstance(stmt, If):
+                if before is not None and gives_up_unless_found(stmt, before) and self._forked is before:
+                    assert isinstance(found[-1], Fork)
+                    found[-1:] = found[-1].then
+                made = list(self._if(stmt))
+            elif isinstance(stmt, Loop):
+                made = list(self._loop(stmt))
+            elif isinstance(stmt, Repeat):
+                made = list(self._repeat(stmt))
+            elif isinstance(stmt, Attempt):
+                made = list(self._attempt(stmt))
+            else:
+                made = list(self._cells(stmt))
+                self.known = self.known | self._sets(stmt)
+            found += made
+            before = stmt
+        return found
+
+    def _loop(self, stmt: Loop) -> Iterator[Access | Fork]:
+        """The body happens any number of times; twice is as good as often."""
+        yield from self._cells(stmt.query)
+        self.steady -= {stmt.row.lower()}
+        before = self.known
+        body = [replace(a, conditional=True) for a in flat(self._block(stmt.body))]
+        self.known = before
+        yield from body + body
+
+    def _repeat(self, stmt: Repeat) -> Iterator[Access | Fork]:
+        """As often as one likes; the condition is looked at before, after and in between."""
+        test = list(self._cells(Assign(stmt.line, stmt.text, "", stmt.condition))) if stmt.condition else []
+        self.steady -= {stmt.name}
+        before = self.known
+        body = [replace(a, conditional=True) for a in flat((*self._block(stmt.body), *test))]
+        self.known = before
+        yield from (*test, *body, *body)
+
+    def _attempt(self, stmt: Attempt) -> Iterator[Access]:
+        """All of it, or some reads of it and what the handlers do."""
+        self.notes[f"line {stmt.line}: the block may be done, or undone by its handler"] = None
+        before = self.known
+        body = flat(self._block(stmt.body))
+        self.known = before
+        otherwise = flat(self._block(stmt.otherwise))
+        self.known = before
+        yield from (replace(a, conditional=True) for a in (*body, *otherwise))
+
+    def _if(self, stmt: If) -> Iterator[Access | Fork]:
+        """One of two branches; one that rolls back is no part of a committed run."""
+        yield from self._cells(Assign(stmt.line, stmt.text, "", stmt.condition.tree))
+        before = self.known
+        then, known_then = self._block(stmt.then), self.known
+        self.known = before
+        otherwise, known_otherwise = self._block(stmt.otherwise), self.known
+        if rolls_back(stmt.then):
+            yield from otherwise
+        elif rolls_back(stmt.otherwise):
+            self.known = known_then
+            yield from then
+        else:
+            self.known = known_then & known_otherwise
+            yield Fork(then, otherwise)
+
+    def _sets(self, stmt: Statement) -> set[str]:
+        """The variables that surely have a value after this statement."""
+        if isinstance(stmt, Assign):
+            return {stmt.name.lower()} if has_value(stmt.value, self.known) else set()
+        if isinstance(stmt, Select):
+            rows = [a for a in access.accesses(stmt, self.file) if a.kind == "read"]
+            if rows and all(a.exact and a.table.lower() not in self.whole.growing for a in rows):
+                filled = self.known | {c.name for a in rows for c in self._columns(a.table) if not c.nullable}
+                values = [part.unalias() for part in stmt.tree.expressions]
+                return {name for name, value in zip(stmt.into, values, strict=False) if has_value(value, filled)}
+        return set()
+
+    def _columns(self, table: str) -> Sequence[SqlColumn]:
+        own = self.file.table(table)
+        return own.columns if own is not None else ()
+
+    def _cells(self, stmt: Statement) -> Iterator[Access | Fork]:
+        """The accesses of one statement that is no block; a fork where it is about one row, which it may not find."""
+        found = access.accesses(stmt, self.file)
+        self._tell_unbounded(found)
+        cells = list(self._each(stmt, found))
+        keys = {self._key(a) for a in found}
+        moves = any(_moves(a, self.file) for a in found)
+        if len(keys) == 1 and EVERY not in (key := keys.pop()) and locks_one_row(stmt, found) and not moves:
+            made = list(self._found_or_not(found, key, cells))
+            self._forked = stmt if isinstance(made[-1], Fork) else None
+            yield from made
+        else:
+            yield from cells
+        self._remember(stmt)
+
+    def _found_or_not(
+        self, found: Sequence[access.TableAccess], key: tuple[str, ...], cells: Sequence[Access]
+    ) -> Iterator[Access | Fork]:
+        """One row is locked and then read and written, if it is there and the condition holds of it; otherwise it is
+        looked at once, and left alone."""
+        table = found[0].table.lower()
+        tested = list(dict.fromkeys(column for a in found for column in self._tested(table, key, a)))
+        writes = {a.cell: a for a in cells if a.writes}
+        if all(not a.conditional for a in writes.values()) and not tested and table not in self.whole.growing:
+            yield from cells
+            return
+        then = [Access(READ, cell, key, locks=True) for cell in dict.fromkeys(a.table for a in cells if not a.writes)]
+        seen = {a.table for a in then} - {f"{table}.{ROW}"}
+        changed = [replace(a, kind=UPDATE if a.table in seen else a.kind, conditional=False) for a in writes.values()]
+        then = [a for a in then if a.cell not in writes]
+        otherwise = [replace(a, conditional=True) for a in cells if a.table in {f"{table}.{c}" for c in (ROW, *tested)}]
+        missed = [a for a in otherwise if not a.writes]
+        yield Fork((*then, *changed), missed, tuple(cells))
+
+    def _each(self, stmt: Statement, found: Sequence[access.TableAccess]) -> Iterator[Access]:
+        """The accesses one by one."""
+        for a in found:
+            table = a.table.lower()
+            key = self._key(a)
+            if a.cascade:
+                self.notes[f"line {a.line}: foreign keys reach {a.table}: every row counts"] = None
+            elif EVERY in key and a.kind != "insert" and not a.unbounded:
+                self.notes[f"line {a.line}: {a.table} is not accessed by its whole primary key: every row counts"] = (
+                    None
+                )
+            if a.kind == "read":
+                waits = bool(a.lock) or (isinstance(stmt, Change) and not asks(stmt))
+                yield from self._reads(table, key, a.columns, a, waits)
+            elif a.kind == "update":
+                yield from self._update(table, key, a)
+            else:
+                yield from self._row(table, key, a)
+
+    def _remember(self, stmt: Statement) -> None:
+        """A variable that gets the key which the database made up."""
+        if isinstance(stmt, Insert) and len(stmt.rows) == 1 and stmt.query is None and stmt.conflict is None:
+            own = self.file.table(stmt.table)
+            given = stmt.columns or (own.names if own else ())
+            made = [c.name for c in self._columns(stmt.table) if c.generated and c.name not in given]
+            for value, name in zip(stmt.returning, stmt.into, strict=False):
+                if value.name.lower() in made and name in self.steady:
+                    self.same[name] = made_up(f"{access.GENERATED} {stmt.line} 0 {value.name.lower()}", stmt.table)
+
+    def _tell_unbounded(self, accesses: Sequence[access.TableAccess]) -> None:
+        for line in dict.fromkeys(a.line for a in accesses if a.unbounded):
+            tables = dict.fromkeys(a.table for a in accesses if a.unbounded and a.line == line)
+            self.notes[f"line {line}: this query is not looked into: every row of {', '.join(tables)} counts"] = None
+
+    def _reads(
+        self, table: str, key: tuple[str, ...], columns: Sequence[str], a: access.TableAccess, waits: bool
+    ) -> Iterator[Access]:
+        """The columns, and whether the row is there; a condition on other columns reads those, too.
+
+        A statement that locks finds rows first and looks again once it has waited for them: so a scan reads twice, and
+        so does a search for one row that somebody deletes and inserts again. The columns of one row are read once it is
+        held; a condition may leave the row alone, and who finds no row holds nothing.
+        """
+        # a lock that others can share, or that leaves rows out, keeps nobody away
+        weak = a.lock in ("share", "skip")
+        tested = self._tested(table, key, a)
+        decides = (ROW, *tested) if a.lock and (tested or table in self.whole.coming) else ()
+        for column in dict.fromkeys([ROW, *tested, *columns]):
+            looked_at = Access(READ, f"{table}.{column}", key, weak or column in decides)
+            if waits and (EVERY in key or (column == ROW and table in self.whole.replaced)):
+                yield looked_at
+            held = waits and not weak and column not in (ROW, *tested)
+            yield replace(looked_at, locks=bool(a.lock) or held)
+
+    def _tested(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> list[str]:
+        """The columns that decide whether a row is meant; those of a key that is known tell nothing more."""
+        own = self.file.table(table)
+        keys = () if EVERY in key or own is None else own.primary_key
+        return [column for column in a.tested if column not in keys]
+
+    def _row(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
+        """A row that comes or goes. Both look whether it is there, an INSERT at the newest version.
+
+        Two INSERTs of a key are a conflict only as long as the row stays: whoever waited for one that is gone again
+        inserts it on an old snapshot.
+        """
+        if a.kind == "delete":
+            yield from self._reads(table, key, (), a, waits=True)
+        sure = a.kind == "insert" and self._surely_there(key, a) and table not in self.whole.shrinking
+        goes = table in self.whole.shrinking
+        kind = UPDATE if a.kind == "insert" and EVERY not in key else WRITE
+        yield Access(kind, f"{table}.{ROW}", key, not sure, fleeting=goes)
+        for column in a.columns:
+            yield Access(WRITE, f"{table}.{column}", key, not sure, fleeting=goes)
+
+    def _update(self, table: str, key: tuple[str, ...], a: access.TableAccess) -> Iterator[Access]:
+        if not a.sure:
+            yield from self._reads(table, key, (), a, waits=True)
+        if _moves(a, self.file):
+            self.notes[f"line {a.line}: the primary key of {table} is changed: every row counts"] = None
+            own = self.file.table(table)
+            assert own is not None
+            yield from (Access(UPDATE, f"{table}.{c}", (EVERY,) * len(key), True) for c in (ROW, *own.names))
+            return
+        growing = table in self.whole.growing
+        if EVERY not in key and not growing:
+            self.notes[f"the rows of {table} that are updated by key are assumed to exist"] = None
+        # an upsert brings a missing row, but whoever waited for one that is gone again does so on an old snapshot
+        sure = self._surely_there(key, a) and table not in (self.whole.shrinking if a.sure else self.whole.growing)
+        for column in a.columns:
+            yield Access(UPDATE if column in a.in_place else WRITE, f"{table}.{column}", key, not sure)
+
+    def _surely_there(self, key: tuple[str, ...], a: access.TableAccess) -> bool:
+        """Is it one row, by nothing but a key that surely has a value?"""
+        return a.exact and EVERY not in key and all(part in self.known for part in key if part in self.steady)
+
+    def _key(self, a: access.TableAccess) -> tuple[str, ...]:
+        """The values of the primary key, EVERY where the condition leaves one open."""
+        table = self.file.table(a.table)
+        assert table is not None
+        if not table.primary_key:
+            return (EVERY,)
+        fixed = dict(a.equal)
+        kinds = {column.name: column.type for column in table.columns}
+        return tuple(self._value(fixed.get(name), a.table.lower(), kinds[name]) for name in table.primary_key)
+
+    def _value(self, text: str | None, table: str, kind: str) -> str:
+        """``kind`` is the type of the column: a text for a number may be converted, and a number for a text may mean
+        several rows, as 7 for '7' and '07' in MySQL."""
+        if text is None:
+            return EVERY
+        if _LITERAL.fullmatch(text):
+            is_text = text[0] == "'"
+            if kind == "text" and not is_text:
+                return EVERY
+            if is_text and kind == "int" and _WHOLE.fullmatch(text[1:-1]):
+                text = text[1:-1]
+            elif text in self.whole.doubtful or is_text != (kind == "text"):
+                self.params[text] = None
+            return text
+        if text.startswith(f"{access.GENERATED} "):
+            name = made_up(text, table)
+            self.known = self.known | {name}
+            self.steady.add(name)
+            self.params[name] = None
+            return name
+        plain = text.strip().lstrip(":@").lower()
+        plain = self.same.get(plain, plain)
+        if plain not in self.steady:
+            return EVERY
+        self.params[plain] = None
+        return plain

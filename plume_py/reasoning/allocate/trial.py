@@ -1,0 +1,104 @@
+"""A workload on a simulated protocol under several allocations: does it keep its levels, and what does it get done?"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from plume_py.base.limits import Limits
+from plume_py.checking.check import check
+from plume_py.checking.result import Result
+from plume_py.levels import STRONGEST, levels_that_see
+from plume_py.levels.table import PREFIX, WRITERS
+from plume_py.reasoning.allocate.catalogue import Catalogue, allocate
+from plume_py.reasoning.allocate.costs import USUAL, Costs
+from plume_py.reasoning.allocate.protocols import PROTOCOLS
+from plume_py.reasoning.allocate.search_space import of_instances
+from plume_py.reasoning.allocate.simulate import SimulatedRun, Simulation
+from plume_py.reasoning.allocate.workload import Workload
+
+ALLOCATIONS = ("weakest", "si-ser", "ser", "random")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run and what the checker says about it."""
+
+    outcome: SimulatedRun
+    levels: list[str]
+    result: Result
+
+
+def in_sessions(workload: Workload, sessions: int, seed: int) -> Workload:
+    """The instances in random order, dealt out to so many sessions."""
+    order = list(range(len(workload.instances)))
+    random.Random(seed).shuffle(order)
+    dealt = [i % sessions for i in range(len(order))]
+    return Workload([workload.instances[i] for i in order], dealt, workload.programs, workload.source)
+
+
+def levels_for(workload: Workload, protocol: str, allocation: str, seed: int = 0) -> list[str]:
+    """All SER, the weakest safe of {SI, SER}, the weakest safe that the protocol has, or any."""
+    own = PROTOCOLS[protocol].levels
+    if allocation == "ser":
+        return [STRONGEST] * len(workload.instances)
+    if allocation == "random":
+        rng = random.Random(seed)
+        return [rng.choice(own) for _ in workload.instances]
+    levels_by_cost = {
+        level: level for level in own if allocation == "weakest" or level in levels_that_see(PREFIX | WRITERS)
+    }
+    return allocate(of_instances(workload), Catalogue(protocol, levels_by_cost, ""))
+
+
+def trials(
+    workload: Workload,
+    protocol: str,
+    allocation: str,
+    runs: int,
+    *,
+    seed: int = 0,
+    bug: str = "",
+    costs: Costs = USUAL,
+    limits: Limits | None = None,
+) -> Iterator[Trial]:
+    """So many runs with seeds from ``seed`` on, up to a LimitError.
+
+    What should be serializable as a whole is checked for that, too.
+    """
+    limits = limits or Limits()
+    wanted: Sequence[str] = ["declared"] if allocation == "random" else ["declared", STRONGEST]
+    for run in range(runs):
+        limits.check()
+        levels = levels_for(workload, protocol, allocation, seed + run)
+        outcome = Simulation(protocol, levels, workload, seed + run, bug, costs).run()
+        name = f"{protocol}, seed {seed + run}"
+        yield Trial(outcome, levels, check(outcome.history, wanted, name=name, limits=limits))
+
+
+@dataclass(frozen=True)
+class TrialSummary:
+    """Medians over the runs; ``broken`` counts runs by the level that they break, ``undecided`` those left open."""
+
+    runs: int
+    throughput: float
+    latency: float
+    aborted: float
+    broken: dict[str, int]
+    undecided: int
+
+
+def summary(tried: Sequence[Trial]) -> TrialSummary:
+    """Of all runs."""
+    broken: dict[str, int] = {}
+    for trial in tried:
+        for level, verdict in trial.result.levels.items():
+            broken[level] = broken.get(level, 0) + (verdict.ok is False)
+    return TrialSummary(
+        len(tried),
+        median(trial.outcome.throughput for trial in tried),
+        median(trial.outcome.latency for trial in tried),
+        median(trial.outcome.aborted for trial in tried),
+        broken,
+        sum(trial.result.ok is None for trial in tried),
+    )

@@ -1,0 +1,387 @@
+"""Symbolic execution over tables of a few slots, each with a flag that says whether a row is there (z3 terms).
+
+A new row gets a slot that was set aside for its INSERT; so two rows never compete for a slot, and slots can stand for
+row identities.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_, sum_
+from plume_py.reasoning.infer.execution.evaluate import TableShape
+from plume_py.reasoning.infer.program import ir
+
+LIST = 2  # elements of a list argument, at most
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A place for a row."""
+
+    present: Term
+    columns: tuple[Term, ...]
+
+
+State = tuple[tuple[Slot, ...], ...]
+
+
+@dataclass(frozen=True)
+class SymbolicRow:
+    """What a row variable stands for: a slot's number and columns as they were seen."""
+
+    slot: Term
+    columns: tuple[Term, ...]
+
+
+@dataclass(frozen=True)
+class Set:
+    """A set of rows that was read: for each slot, whether it is in, and its columns as they were seen."""
+
+    members: tuple[tuple[Term, SymbolicRow], ...]
+
+
+Frame = dict[str, Any]
+
+
+class Evaluator:
+    """Expressions as terms."""
+
+    def __init__(self, shape: TableShape, texts: Texts) -> None:
+        self.shape, self.texts = shape, texts
+
+    def __call__(self, expr: ir.Expr, view: State, frame: Frame) -> Term:
+        """The value of an expression in a view."""
+        if isinstance(expr, ir.Const):
+            return self.texts.number(expr.value) if isinstance(expr.value, str) else expr.value
+        if isinstance(expr, ir.Arg | ir.Local):
+            return frame[expr.name]
+        if isinstance(expr, ir.Field):
+            return frame[expr.row].columns[self.shape.columns[expr.row].index(expr.column)]
+        if isinstance(expr, ir.Same):
+            return equal(frame[expr.left].slot, frame[expr.right].slot)
+        if isinstance(expr, ir.Query):
+            return self._query(expr, view, frame)
+        assert isinstance(expr, ir.Operation)
+        return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
+
+    def rows(self, query: ir.Query, view: State, frame: Frame) -> Iterator[tuple[Term, Frame]]:
+        """The rows a query goes over: whether each one counts, and the frame with it."""
+        members = frame[query.source].members if query.is_local else everything(view[self.shape.index[query.source]])
+        for there, bound in members:
+            inner = {**frame, query.var: bound}
+            counts = and_(there, self(query.where, view, inner)) if there is not False else False
+            if counts is not False:
+                yield counts, inner
+
+    def _query(self, query: ir.Query, view: State, frame: Frame) -> Term:
+        rows = list(self.rows(query, view, frame))
+        if query.kind == "exists":
+            return or_(*(counts for counts, _ in rows))
+        if query.kind == "count":
+            return sum_([ite(counts, 1, 0) for counts, _ in rows])
+        assert query.value is not None
+        if query.kind == "forall":
+            return and_(*(or_(not_(counts), self(query.value, view, inner)) for counts, inner in rows))
+        values = [(counts, self(query.value, view, inner)) for counts, inner in rows]
+        if query.kind == "sum":
+            return sum_([ite(counts, value, 0) for counts, value in values])
+        assert query.default is not None
+        best, some = self(query.default, view, frame), False
+        for counts, value in values:
+            better = value < best if query.kind == "min" else value > best
+            best = ite(and_(counts, or_(not_(some), better)), value, best)
+            some = or_(some, counts)
+        return best
+
+
+def everything(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
+    """All rows of a table."""
+    return tuple((slot.present, SymbolicRow(number, slot.columns)) for number, slot in enumerate(slots))
+
+
+@dataclass(frozen=True)
+class Write:
+    """A slot as the transaction left it; ``happened`` says on which paths it wrote it."""
+
+    happened: Term
+    after: Slot
+
+
+Writes = dict[tuple[int, int], Write]
+
+
+def overlay(base: State, writes: Writes) -> State:
+    """The state with the writes in it."""
+    if not writes:
+        return base
+    tables = [list(slots) for slots in base]
+    for (table, number), write in writes.items():
+        old = tables[table][number]
+        columns = tuple(
+            ite(write.happened, new, was) for new, was in zip(write.after.columns, old.columns, strict=True)
+        )
+        tables[table][number] = Slot(ite(write.happened, write.after.present, old.present), columns)
+    return tuple(tuple(slots) for slots in tables)
+
+
+@dataclass
+class Point:
+    """A statement that was executed: where in the program, on which paths, which slots it read and wrote."""
+
+    stmt: ir.Stmt
+    guard: Term
+    moment: Term
+    writes: dict[tuple[int, int], tuple[Term, Slot]] = field(default_factory=dict)
+    reads: dict[tuple[int, int], Term] = field(default_factory=dict)
+
+
+# The state a statement is evaluated on, given whether it writes, on which paths it is executed, and whether it looks at
+# what is there now, whatever the level: the state, and the number of commits before the statement.
+Base = Callable[[bool, Term, bool], tuple[State, Term]]
+
+
+class Snapshot:
+    """The moment of a snapshot that is taken by the first SELECT; which one is first may depend on the path."""
+
+    def __init__(self, unknown: Term, add: Callable[[Term], None]) -> None:
+        self.moment, self._add = unknown, add
+        self.taken: Term = False
+
+    def look(self, now: Term, guard: Term) -> Term:
+        """A SELECT now: the moment that it sees."""
+        if self.taken is False and guard is True:
+            self.moment = now
+        else:
+            self._add(or_(not_(guard), self.taken, equal(self.moment, now)))
+        self.taken = or_(self.taken, guard)
+        return self.moment
+
+
+class Execution:
+    """A transaction, executed symbolically on all paths at once."""
+
+    def __init__(
+        self,
+        evaluate: Evaluator,
+        program: ir.Application,
+        frame: Frame,
+        base: Base,
+        slots: dict[int, list[int]],
+        tracks: bool,
+        looks_back: bool = False,
+        one_record: bool = False,
+    ) -> None:
+        self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
+        self.looks_back = looks_back  # do its writes see a snapshot?
+        self.one_record = one_record  # does a row that it wrote hide what the snapshot shows of the same key?
+        self._slots = {table: list(numbers) for table, numbers in slots.items()}
+        self.live: Term = True
+        self.writes: Writes = {}
+        self.inserted: dict[tuple[int, int], Term] = {}
+        self.before: dict[tuple[int, int], Writes] = {}  # what it had written when it inserted a row
+        self.points: list[Point] = []
+        self.is_short = False  # did a row find no slot?
+
+    def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
+        """Execute statements on the paths of ``guard``."""
+        for stmt in body:
+            runs = and_(guard, self.live)
+            if runs is False:
+                return
+            _HANDLERS[type(stmt)](self, stmt, runs)
+
+    def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
+        """A new point of the schedule, and what the statement sees there."""
+        state, moment = self.base(writing, guard, getattr(stmt, "newest", False))
+        point = Point(stmt, guard, moment)
+        self.points.append(point)
+        view = overlay(state, self.writes)
+        return (self._records(view) if self.one_record and not writing else view), point
+
+    def _records(self, view: State) -> State:
+        """Without older rows of the keys that it has written."""
+        tables = [list(slots) for slots in view]
+        for (table, number), write in self.writes.items():
+            for place, slot in enumerate(view[table]) if self.program.tables[table].key else ():
+                if slot.present is not False and place != number and (table, place) not in self.writes:
+                    same = and_(write.happened, self.key_equal(table, write.after.columns, slot.columns))
+                    old = tables[table][place]
+                    tables[table][place] = Slot(and_(old.present, not_(same)), old.columns)
+        return tuple(tuple(slots) for slots in tables)
+
+    def value(self, stmt: ir.Stmt, expr: ir.Expr, guard: Term) -> Term:
+        """The value of an expression; a point of the schedule if it asks the database."""
+        return self.values(stmt, (expr,), guard)[0]
+
+    def values(self, stmt: ir.Stmt, exprs: tuple[ir.Expr, ...], guard: Term) -> list[Term]:
+        """The values of expressions at the same moment."""
+        asked = [query for expr in exprs for query in ir.queries(expr)]
+        if not asked:
+            return [self.evaluate(expr, (), self.frame) for expr in exprs]
+        view, point = self.look(stmt, guard)
+        if self.tracks:
+            for query in asked:
+                self._track(query, view, point)
+        return [self.evaluate(expr, view, self.frame) for expr in exprs]
+
+    def _track(self, query: ir.Query, view: State, point: Point) -> None:
+        table = self.evaluate.shape.index[query.source]
+        for number, slot in enumerate(view[table]):
+            try:
+                match = self.evaluate(query.where, view, {**self.frame, query.var: SymbolicRow(number, slot.columns)})
+            except KeyError:  # a nested query: its outer row is not bound here
+                match = True
+            point.reads[table, number] = or_(point.reads.get((table, number), False), and_(slot.present, match))
+
+    def write(self, point: Point, table: int, number: int, happened: Term, after: Slot, changed: Term = True) -> None:
+        """Note a write; where it has not ``changed`` anything, the row is only held."""
+        if happened is False:
+            return
+        point.writes[table, number] = happened, after
+        happened = and_(happened, changed)
+        old = self.writes.get((table, number))
+        if old is None:
+            self.writes[table, number] = Write(happened, after)
+            return
+        columns = tuple(ite(happened, new, was) for new, was in zip(after.columns, old.after.columns, strict=True))
+        present = ite(happened, after.present, old.after.present)
+        self.writes[table, number] = Write(or_(old.happened, happened), Slot(present, columns))
+
+    def slot(self, table: int) -> int | None:
+        """A slot for a new row."""
+        return self._slots[table].pop(0) if self._slots.get(table) else None
+
+    def key_equal(self, table: int, left: tuple[Term, ...], right: tuple[Term, ...]) -> Term:
+        """Do two rows have the same primary key?"""
+        declared = self.program.tables[table]
+        return and_(*(equal(left[declared.index(c)], right[declared.index(c)]) for c in declared.key))
+
+
+def _matches(
+    run: Execution, stmt: Any, var: str, table: int, view: State, guard: Term
+) -> list[tuple[Term, SymbolicRow]]:
+    found = []
+    for there, bound in everything(view[table]):
+        match = and_(there, run.evaluate(stmt.where, view, {**run.frame, var: bound})) if there is not False else False
+        if match is not False:
+            found.append((match, bound))
+    return found
+
+
+def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
+    table = run.evaluate.shape.index[stmt.table]
+    view, point = run.look(stmt, guard, writing=stmt.lock)
+    found = _restricted(run, stmt.within, _matches(run, stmt, stmt.row, table, view, guard))
+    run.live = and_(run.live, or_(not_(guard), or_(*(match for match, _ in found))))
+    if not found:
+        nothing = tuple(False if sort == "bool" else 0 for _, sort in run.program.tables[table].columns)
+        run.frame[stmt.row] = SymbolicRow(-1, nothing)
+        return
+    slot: Term = found[-1][1].slot
+    columns = found[-1][1].columns
+    first: Term = True
+    for match, bound in found:
+        point.reads[table, bound.slot] = and_(match, first)
+        first = and_(first, not_(match))
+    for match, bound in reversed(found[:-1]):
+        slot = ite(match, bound.slot, slot)
+        columns = tuple(ite(match, a, b) for a, b in zip(bound.columns, columns, strict=True))
+    run.frame[stmt.row] = SymbolicRow(slot, columns)
+
+
+def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
+    table = run.evaluate.shape.index[stmt.table]
+    view, point = run.look(stmt, guard, writing=stmt.lock)
+    found = _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard))
+    point.reads.update({(table, bound.slot): match for match, bound in found})
+    run.frame[stmt.rows] = Set(tuple(found))
+
+
+def _let(run: Execution, stmt: ir.Let, guard: Term) -> None:
+    for name, value in zip(stmt.names, run.values(stmt, stmt.values, guard), strict=True):
+        # A local that has a value already keeps it on the other paths.
+        run.frame[name] = ite(guard, value, run.frame[name]) if name in run.frame else value
+
+
+def _require(run: Execution, stmt: ir.Require, guard: Term) -> None:
+    run.live = and_(run.live, or_(not_(guard), run.value(stmt, stmt.condition, guard)))
+
+
+def _if(run: Execution, stmt: ir.If, guard: Term) -> None:
+    condition = run.value(stmt, stmt.condition, guard)
+    run.block(stmt.then, and_(guard, condition))
+    run.block(stmt.otherwise, and_(guard, not_(condition)))
+
+
+def _for_each(run: Execution, stmt: ir.ForEach, guard: Term) -> None:
+    members = run.frame[stmt.source].members
+    for member, bound in _turned(members, run.frame[stmt.backwards]) if stmt.backwards else members:
+        run.frame[stmt.var] = bound
+        run.block(stmt.body, and_(guard, member))
+
+
+def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> Iterator[tuple[Term, SymbolicRow]]:
+    """The rows of a set, from one end or from the other."""
+    for (there, row), (other_there, other) in zip(members, reversed(members), strict=True):
+        columns = tuple(ite(backwards, b, a) for a, b in zip(row.columns, other.columns, strict=True))
+        yield ite(backwards, other_there, there), SymbolicRow(ite(backwards, other.slot, row.slot), columns)
+
+
+def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
+    table = run.evaluate.shape.index[stmt.table]
+    view, point = run.look(stmt, guard, writing=True)
+    row = tuple(run.evaluate(value, view, run.frame) for value in stmt.values)
+    if run.program.tables[table].key:
+        # What an old snapshot shows may be gone: whether others have the key is asked at commit.
+        asked = [slot for n, slot in enumerate(view[table]) if not run.looks_back or (table, n) in run.inserted]
+        taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in asked))
+        run.live = and_(run.live, or_(not_(guard), not_(taken)))
+    number = run.slot(table)
+    if number is None:
+        run.is_short = True
+        return
+    happened = and_(guard, run.live)
+    if happened is not False:
+        run.before[table, number] = dict(run.writes)
+        run.write(point, table, number, happened, Slot(True, row))
+        run.inserted[table, number] = happened
+
+
+def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
+    table = run.evaluate.shape.index[stmt.table]
+    declared = run.program.tables[table]
+    view, point = run.look(stmt, guard, writing=True)
+    for match, bound in _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard)):
+        columns = list(bound.columns)
+        for column, value in stmt.sets:
+            columns[declared.index(column)] = run.evaluate(value, view, {**run.frame, stmt.var: bound})
+        changed = not_(and_(*map(equal, columns, bound.columns))) if run.one_record else True
+        run.write(point, table, bound.slot, and_(guard, match), Slot(True, tuple(columns)), changed)
+
+
+def _delete(run: Execution, stmt: ir.Delete, guard: Term) -> None:
+    table = run.evaluate.shape.index[stmt.table]
+    view, point = run.look(stmt, guard, writing=True)
+    for match, bound in _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard)):
+        run.write(point, table, bound.slot, and_(guard, match), Slot(False, bound.columns))
+
+
+def _restricted(run: Execution, name: str, matches: list[tuple[Term, SymbolicRow]]) -> list[tuple[Term, SymbolicRow]]:
+    if not name:
+        return matches
+    members = {bound.slot: member for member, bound in run.frame[name].members}
+    return [(and_(match, members.get(bound.slot, False)), bound) for match, bound in matches]
+
+
+_HANDLERS: dict[type, Callable[[Execution, Any, Term], None]] = {
+    ir.SelectOne: _select_one,
+    ir.SelectAll: _select_all,
+    ir.Let: _let,
+    ir.Require: _require,
+    ir.If: _if,
+    ir.ForEach: _for_each,
+    ir.Insert: _insert,
+    ir.Update: _update,
+    ir.Delete: _delete,
+}

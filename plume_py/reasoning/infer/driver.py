@@ -1,0 +1,362 @@
+"""For each transaction and level of a store: violated, proved, or no violation within bounds; and the weakest level."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from time import monotonic
+
+from plume_py.base.errors import IsocheckError, LimitError
+from plume_py.base.limits import Limits
+from plume_py.reasoning.infer.execution.explorer import Explorer
+from plume_py.reasoning.infer.execution.replay import Replay, replay
+from plume_py.reasoning.infer.execution.schedule import Counterexample, ReplayError
+from plume_py.reasoning.infer.execution.serial import CLAUSE
+from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.program.bounds import most_counted, rows_for
+from plume_py.reasoning.infer.program.conflicts import takes_rows_at_once
+from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, StoreModel
+
+PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
+EXPLORED = 2  # rows per table for the explorer, which goes through all contents of them
+ROW_BY_ROW = "a scan that locks takes one row after the other here, while others change what it looks for"
+MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engine explore"
+
+
+@dataclass
+class ConfirmedExample:
+    """A counterexample that the explorer has replayed."""
+
+    example: Counterexample
+    replay: Replay
+
+
+@dataclass
+class LevelAnswer:
+    """The answer for a transaction at a level; ``note`` says what a bounded answer covers, or why there is none."""
+
+    level: LevelModel
+    answer: str
+    examples: dict[str, ConfirmedExample] = field(default_factory=dict)
+    proved: tuple[str, ...] = ()
+    note: str = ""
+    is_empty: bool = False  # there was no state to begin with, so nothing was found out
+
+
+def is_safe(verdict: LevelAnswer) -> bool:
+    """Does it keep the invariant, as far as is known?"""
+    return verdict.answer in (PROVED, BOUNDED)
+
+
+@dataclass
+class TransactionVerdict:
+    """All levels of a store for one transaction."""
+
+    name: str
+    levels: list[LevelAnswer]
+
+    @property
+    def weakest(self) -> LevelAnswer | None:
+        """The first level of the store's list that keeps the invariant: proved, if a proof was asked for and some
+        level has one, else as far as is known."""
+        proved = (verdict for verdict in self.levels if verdict.answer == PROVED)
+        return next(proved, self.candidate)
+
+    @property
+    def candidate(self) -> LevelAnswer | None:
+        """The first level at which no violation was found."""
+        return next((verdict for verdict in self.levels if is_safe(verdict)), None)
+
+
+@dataclass
+class InferenceResult:
+    """The answer for a program on a store."""
+
+    program: ir.Application
+    store: StoreModel
+    transactions: list[TransactionVerdict]
+    rows: int
+    steps: int
+    engine: str
+    seconds: float = 0.0
+    others: list[TransactionVerdict] = field(default_factory=list)  # not asked for, but partners of those that were
+    proves: bool = False  # was a proof asked for?
+    settled: dict[str, LevelAnswer] = field(default_factory=dict)  # with partners at their own levels (``together``)
+    alone: tuple[str, ...] = ()  # transactions that violate the invariant when they run alone
+
+    @property
+    def judged(self) -> ir.Application:
+        """The program without the transactions that violate the invariant alone."""
+        kept = tuple(txn for txn in self.program.transactions if txn.name not in self.alone)
+        return replace(self.program, transactions=kept)
+
+    def headline(self, txn: TransactionVerdict) -> LevelAnswer | None:
+        """The answer to act on."""
+        return self.settled.get(txn.name, txn.weakest)
+
+
+@dataclass(frozen=True)
+class InferOptions:
+    """What to look for, and how far."""
+
+    rows: int = 0  # per table at the start; 0: as many as the program counts, and some at least
+    steps: int = 2
+    engine: str = "auto"
+    prove: bool = False
+    seconds: float = 60.0  # for each question to the solver, or each search
+    limits: Limits = field(default_factory=Limits)  # of all together
+
+
+def has_solver() -> bool:
+    """Is z3 installed?"""
+    return find_spec("z3") is not None
+
+
+def infer(
+    program: ir.Application,
+    store: StoreModel,
+    names: tuple[str, ...] = (),
+    options: InferOptions = InferOptions(),
+    progress: Callable[[str], None] = lambda _: None,
+    with_others: bool = False,
+) -> InferenceResult:
+    """The weakest level of each transaction (of those named, or of all).
+
+    ``with_others``: those that were not named are also looked at, since they are partners of the others. A transaction
+    that violates the invariant alone is no partner: it would make each of the others look unsafe at every level.
+    """
+    engine = options.engine if options.engine != "auto" else "z3" if has_solver() else "explore"
+    if (engine == "z3" or options.prove) and not has_solver():
+        raise IsocheckError(MISSING)
+    begin = monotonic()
+    rows = options.rows or (rows_for(program) if engine == "z3" else EXPLORED)
+    options = replace(options, rows=rows)
+    alone = _violations_alone(_search(engine, program, options), program, store, options)
+    result = InferenceResult(program, store, [], rows, options.steps, engine, proves=options.prove, alone=tuple(alone))
+    judged = result.judged
+    search = _search(engine, judged, options) if alone else _search(engine, program, options)
+    for txn in program.transactions:
+        is_asked = not names or txn.name in names
+        if not is_asked and not with_others:
+            continue
+        verdicts = []
+        for level in store.levels:
+            progress(f"{txn.name} at {level.name}")
+            if txn.name in alone:
+                verdicts.append(LevelAnswer(level, VIOLATED, alone[txn.name].examples))
+            else:
+                verdicts.append(_verdict(search, judged, txn.name, level, options))
+        (result.transactions if is_asked else result.others).append(TransactionVerdict(txn.name, verdicts))
+    result.seconds = monotonic() - begin
+    return result
+
+
+def _search(engine: str, program: ir.Application, options: InferOptions) -> "SymbolicSearch | _Explicit":
+    return SymbolicSearch(program, options) if engine == "z3" else _Explicit(program, options)
+
+
+def _violations_alone(
+    search: "SymbolicSearch | _Explicit", program: ir.Application, store: StoreModel, options: InferOptions
+) -> dict[str, LevelAnswer]:
+    """Return the transactions that violate the invariant when they run alone, with examples."""
+    serial = next((level for level in store.levels if level.is_serial), ALONE)
+    unproved = replace(options, prove=False)
+    answers = {txn.name: _verdict(search, program, txn.name, serial, unproved) for txn in program.transactions}
+    return {name: verdict for name, verdict in answers.items() if verdict.answer == VIOLATED}
+
+
+def _verdict(
+    search: "SymbolicSearch | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
+) -> LevelAnswer:
+    """As far as the limits allow."""
+    try:
+        options.limits.check()
+        verdict = search.verdict(name, level)
+    except LimitError as error:
+        return LevelAnswer(level, UNDECIDED, note=str(error))
+    counted = most_counted(program)
+    if verdict.answer == BOUNDED and not level.is_serial and options.rows < counted:
+        note = f"{verdict.note}; but {counted} rows are counted, so this says little; raise --rows, or use --prove"
+        verdict = replace(verdict, answer=UNDECIDED, note=note)
+    if verdict.answer == BOUNDED and level.row_by_row and not takes_rows_at_once(program.transaction(name), program):
+        return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
+    if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
+        try:
+            return proved(verdict, program, name, options)
+        except LimitError as error:
+            if verdict.answer == BOUNDED:
+                verdict.note += f"; not proved: {error}"
+    return verdict
+
+
+def proved(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
+    """The verdict, without bounds if that can be proved."""
+    from plume_py.reasoning.infer.proof.prove import prove
+
+    outcome = prove(program, name, verdict.level, options.seconds, options.limits)
+    verdict.proved = outcome.proved
+    if outcome.is_complete:
+        return replace(
+            verdict, answer=PROVED, note="for any number of rows, and of other transactions that keep the invariant"
+        )
+    verdict.note += f"; not proved: {', '.join(outcome.open)}"
+    return verdict
+
+
+class SymbolicSearch:
+    """The answers of the bounded symbolic engine; small bounds first, since they give short counterexamples."""
+
+    def __init__(
+        self, program: ir.Application, options: InferOptions, partners: dict[str, LevelModel] | None = None
+    ) -> None:
+        self.program, self.options, self.partners = program, options, partners
+        self._has_states: bool | None = None
+
+    def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
+        """The answer for one transaction at one level."""
+        rows, steps = self.options.rows, self.options.steps
+        bounds = [(1, min(1, steps)), (rows, steps)]
+        if level.is_serial:
+            bounds = [(1, 0), (rows, 0)]
+        open_clauses = _judged(self.program)
+        found = LevelAnswer(level, BOUNDED)
+        try:
+            for k, b in dict.fromkeys(bounds):
+                open_clauses = self._ask(name, level, k, b, open_clauses, found)
+            if found.examples:
+                self._shorten(name, level, found)
+            elif not found.note and not self.has_states():
+                return _empty(level, rows)
+        except LimitError as error:  # what was found by then counts
+            found.note = str(error)
+        if found.examples:
+            found.answer = VIOLATED
+        elif found.note:
+            found.answer = UNDECIDED
+        else:
+            others = ", alone" if level.is_serial else f" and {steps} environment step{'s' if steps != 1 else ''}"
+            found.note = f"no violation up to {rows} row{'s' if rows != 1 else ''}{others}"
+        return found
+
+    def has_states(self) -> bool:
+        """Does any state within the bounds satisfy the invariant? From none, nothing can go wrong."""
+        from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+        from plume_py.reasoning.infer.bounded.solving import solve
+
+        if self._has_states is None:
+            nothing = replace(self.program, transactions=(ir.TransactionProgram("", (), ()),))
+            seconds, limits = self.options.seconds, self.options.limits
+            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
+            answer = solve(formula.solver, limits.at_most(seconds))
+            limits.check()
+            self._has_states = str(answer) != "unsat"
+        return self._has_states
+
+    def _shorten(self, name: str, level: LevelModel, verdict: LevelAnswer) -> None:
+        """Where several commits of others were needed, one may do with other rows."""
+        long = [
+            clause
+            for clause in self.program.invariant
+            if clause.name in verdict.examples
+            and sum(event is not None for event in verdict.examples[clause.name].example.events) > 1
+        ]
+        self._ask(name, level, self.options.rows, 1, long, verdict)
+
+    def _ask(
+        self, name: str, level: LevelModel, rows: int, steps: int, clauses: list[ir.Clause], verdict: LevelAnswer
+    ) -> list[ir.Clause]:
+        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, Bounded
+
+        if not clauses:
+            return []
+        seconds, limits = self.options.seconds, self.options.limits
+        limits.check()
+        formula = Bounded(self.program, name, level, rows, steps, seconds, limits, self.partners)
+        left, verdict.note = [], ""
+        for clause in clauses:
+            limits.check()
+            answer = formula.ask(clause)
+            if answer.example is not None:
+                verdict.examples[clause.name] = confirmed(self.program, answer.example)
+                continue
+            left.append(clause)
+            if answer.outcome == UNKNOWN:
+                limits.check()
+                verdict.note = f"the solver gave up on {clause.name} ({answer.reason})"
+        return left
+
+
+class _Explicit:
+    """The answers of the explorer."""
+
+    def __init__(self, program: ir.Application, options: InferOptions) -> None:
+        self.program, self.options = program, options
+        self.explorer = Explorer(program, options.rows, options.steps, options.seconds, options.limits)
+
+    def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
+        """The answer for one transaction at one level."""
+        result = self.explorer.explore(name, level, tuple(clause.name for clause in _judged(self.program)))
+        shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
+        if shown:
+            return LevelAnswer(level, VIOLATED, shown)
+        if result.complete and not result.states:
+            return _empty(level, self.options.rows)
+        others = "" if level.is_serial else f" and {self.options.steps} environment steps"
+        if result.complete:
+            note = f"no violation from {result.states:,} small states, up to {self.options.rows} rows{others}"
+            return LevelAnswer(level, BOUNDED, note=note)
+        why = f"no violation from {result.states:,} small states, but there are more than could be tried"
+        return LevelAnswer(level, UNDECIDED, note=why)
+
+
+def _empty(level: LevelModel, rows: int) -> LevelAnswer:
+    note = f"no state of up to {rows} row{'s' if rows != 1 else ''} per table satisfies the invariant; raise --rows"
+    return LevelAnswer(level, UNDECIDED, note=note, is_empty=True)
+
+
+def _judged(program: ir.Application) -> list[ir.Clause]:
+    """What must hold at the end: the invariant, or, if that is the question, that the order is a serial one."""
+    asked = [clause for clause in program.invariant if clause.name == CLAUSE]
+    return asked or list(program.invariant)
+
+
+def confirmed(program: ir.Application, example: Counterexample) -> ConfirmedExample:
+    """Replay a counterexample, and leave out rows and commits that it does not need."""
+    current = ConfirmedExample(example, replay(program, example))
+    shrinking = True
+    while shrinking:
+        shrinking = False
+        for smaller in _smaller(current.example):
+            try:
+                current = ConfirmedExample(smaller, replay(program, smaller))
+            except ReplayError:
+                continue
+            shrinking = True
+            break
+    return current
+
+
+def _smaller(example: Counterexample) -> list[Counterexample]:
+    found = []
+    for place, event in enumerate(example.events):
+        if event is not None:
+            fewer_events = example.events[:place] + example.events[place + 1 :]
+            found.append(replace(example, events=fewer_events, begun=example.begun - (place < example.begun)))
+    for table, rows in enumerate(example.initial):
+        for place in range(len(rows)):
+            fewer = (*example.initial[:table], rows[:place] + rows[place + 1 :], *example.initial[table + 1 :])
+            found.append(replace(example, initial=fewer))
+    return found
+
+
+def infer_serial(
+    program: ir.Application, store: StoreModel, names: tuple[str, ...], options: InferOptions
+) -> InferenceResult:
+    """The weakest level of each transaction at which its effect is a serial one."""
+    if options.prove:
+        raise IsocheckError("--prove is about invariants; leave it out with --serializability")
+    if options.engine == "explore" or not has_solver():
+        if options.engine == "z3":
+            raise IsocheckError(MISSING)
+        options = replace(options, engine="explore")
+    clause = ir.Clause(CLAUSE, ir.TRUE, 0, "The rows are what some serial order of these transactions leaves.")
+    return infer(replace(program, invariant=(*program.invariant, clause)), store, names, options)

@@ -1,0 +1,369 @@
+"""Programs written in Python: tables are objects, transactions are functions that run once to record what they do.
+
+The values inside are symbols: they can be added and compared, combined with ``& | ~``, but not tested by Python's own
+``if`` or ``and``; ``if_``, ``for_each`` and ``require`` take their place.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from linecache import getline
+from typing import Any, ClassVar
+
+from plume_py.base.errors import InputError
+from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.program.ir import Const, Expr, Query
+from plume_py.reasoning.infer.program.symbols import E, Row, Where, by, caller, ite, lift, line_now, wrong
+
+Int: ir.Sort = "int"
+Id: ir.Sort = "id"
+Bool: ir.Sort = "bool"
+Text: ir.Sort = "text"
+
+
+class ListOf:
+    """The sort of an argument that is a list of records: ``ListOf(item=Id, quantity=Int)``."""
+
+    def __init__(self, **fields: ir.Sort) -> None:
+        self.fields = tuple(fields.items())
+
+
+class _Recorder:
+    """What the transaction that is being recorded has done so far."""
+
+    def __init__(self) -> None:
+        self.blocks: list[list[ir.Stmt]] = [[]]
+        self.after_if: ir.If | None = None
+
+    def add(self, stmt: ir.Stmt) -> None:
+        self.after_if = None
+        self.blocks[-1].append(stmt)
+
+
+class _State:
+    """The recorder at work, how deep inside row conditions we are, and the names that are taken."""
+
+    recorder: _Recorder | None = None
+    inside: int = 0
+    names: ClassVar[set[str]] = set()
+
+
+def _fresh(stem: str) -> str:
+    name, number = stem, 1
+    while name in _State.names:
+        number += 1
+        name = f"{stem}{number}"
+    _State.names.add(name)
+    return name
+
+
+def _assigned() -> str:
+    """The name that the application gives to what it is just reading: the same in its text and in our reports."""
+    frame = caller()
+    matched = re.match(r"\s*([A-Za-z_]\w*)\s*=[^=]", getline(frame.f_code.co_filename, frame.f_lineno))
+    return matched[1] if matched else ""
+
+
+def _recorder(what: str) -> _Recorder:
+    if _State.recorder is None or _State.inside:
+        raise wrong(
+            f"{what} is a statement of a transaction", "use it in a function under @app.txn, outside conditions"
+        )
+    return _State.recorder
+
+
+class Source:
+    """Rows to ask about: of a table, or of a set that was read."""
+
+    def __init__(self, name: str, columns: tuple[str, ...], is_local: bool) -> None:
+        self.name, self.columns, self._is_local = name, columns, is_local
+
+    def _row(self) -> Row:
+        return Row(_fresh(self.name[:1]), self.columns, self.name)
+
+    def _apply(self, row: Row, function: Where | None, equal: dict[str, object]) -> Expr:
+        _State.inside += 1
+        try:
+            parts = [lift(by(**equal)(row))] if equal else []
+            return ir.conjunction([*parts, *([lift(function(row))] if function else [])])
+        finally:
+            _State.inside -= 1
+
+    def _query(self, kind: str, where: Where | None, equal: dict[str, object], value: Where | None = None) -> E:
+        row = self._row()
+        condition = self._apply(row, where, equal)
+        body = self._apply(row, value, {}) if value else None
+        default = Const(0) if kind in ("min", "max") else None
+        query = Query(kind, self.name, row._name, condition, body, default, self._is_local)
+        if self._is_local or _State.inside or _State.recorder is None:
+            return E(query)
+        name = _fresh(_assigned() or kind)
+        _State.recorder.add(ir.Let(line_now(), (name,), (query,)))
+        return E(ir.Local(name))
+
+    def exists(self, where: Where | None = None, **equal: object) -> E:
+        """Is there such a row?"""
+        return self._query("exists", where, equal)
+
+    def empty(self, where: Where | None = None, **equal: object) -> E:
+        """Is there no such row?"""
+        return ~self.exists(where, **equal)
+
+    def all(self, holds: Where, where: Where | None = None, **equal: object) -> E:
+        """Does ``holds`` hold for all of them?"""
+        return self._query("forall", where, equal, holds)
+
+    def count(self, where: Where | None = None, **equal: object) -> E:
+        """How many such rows?"""
+        return self._query("count", where, equal)
+
+    def sum(self, value: Where, where: Where | None = None, **equal: object) -> E:
+        """The sum over them."""
+        return self._query("sum", where, equal, value)
+
+    def min(self, value: Where, where: Where | None = None, **equal: object) -> E:
+        """The least; 0 where there is none."""
+        return self._query("min", where, equal, value)
+
+    def max(self, value: Where, where: Where | None = None, **equal: object) -> E:
+        """The greatest; 0 where there is none."""
+        return self._query("max", where, equal, value)
+
+    def unique(self, *columns: str) -> E:
+        """No two rows agree on these columns."""
+
+        def alone(row: Row) -> E:
+            return self.all(lambda other: other.is_(row), by(**{column: getattr(row, column) for column in columns}))
+
+        return self.all(alone)
+
+
+class TableOf(Source):
+    """A table of the application."""
+
+    def __init__(self, table: ir.Table) -> None:
+        super().__init__(table.name, table.names, False)
+        self.table = table
+
+    def refers(self, column: str, other: "TableOf", to: str = "") -> E:
+        """A foreign key, as a condition: every row refers to some row of ``other``."""
+        target = to or other.table.key[0]
+        return self.all(lambda row: other.exists(**{target: getattr(row, column)}))
+
+    def get(self, where: Where | None = None, **equal: object) -> Row:
+        """SELECT one row; if there is none, the transaction rolls back."""
+        return self._get(where, equal, lock=False)
+
+    def get_for_update(self, where: Where | None = None, **equal: object) -> Row:
+        """SELECT one row FOR UPDATE: nobody changes it before the transaction ends."""
+        return self._get(where, equal, lock=True)
+
+    def _get(self, where: Where | None, equal: dict[str, object], lock: bool) -> Row:
+        recorder, row = _recorder("get"), Row(_fresh(_assigned() or self.name), self.columns, self.name)
+        recorder.add(ir.SelectOne(line_now(), row._name, self.name, self._apply(row, where, equal), lock))
+        return row
+
+    def where(self, where: Where | None = None, **equal: object) -> "Source":
+        """SELECT all rows that satisfy a condition."""
+        recorder, row = _recorder("where"), self._row()
+        name = _fresh(_assigned() or f"{self.name}_rows")
+        recorder.add(ir.SelectAll(line_now(), name, self.name, row._name, self._apply(row, where, equal)))
+        return Source(name, self.columns, True)
+
+    def insert(self, **values: object) -> None:
+        """INSERT a row; every column needs a value."""
+        recorder = _recorder("insert")
+        unknown = [name for name in values if name not in self.columns]
+        if unknown:
+            raise wrong(f"{self.name} has no column {unknown[0]}", f"it has {', '.join(self.columns)}")
+        missing = [name for name in self.columns if name not in values]
+        if missing:
+            raise wrong(f"insert into {self.name} gives no value for {missing[0]}", "give every column a value")
+        recorder.add(ir.Insert(line_now(), self.name, tuple(lift(values[name]) for name in self.columns)))
+
+    def update(self, where: Where | None = None, **sets: object) -> None:
+        """UPDATE the rows that satisfy ``where``; a new value may be a function of the row."""
+        recorder, row = _recorder("update"), self._row()
+        changes = []
+        for column, value in sets.items():
+            if column not in self.columns:
+                raise wrong(f"{self.name} has no column {column}", f"it has {', '.join(self.columns)}")
+            changes.append((column, self._apply(row, value, {}) if callable(value) else lift(value)))
+        recorder.add(ir.Update(line_now(), self.name, row._name, self._apply(row, where, {}), tuple(changes)))
+
+    def delete(self, where: Where | None = None, **equal: object) -> None:
+        """DELETE the rows that satisfy a condition."""
+        recorder, row = _recorder("delete"), self._row()
+        recorder.add(ir.Delete(line_now(), self.name, row._name, self._apply(row, where, equal)))
+
+
+class ListArgument:
+    """A list argument, for ``for_each``."""
+
+    def __init__(self, name: str, columns: tuple[str, ...]) -> None:
+        self.name, self.columns = name, columns
+
+    @property
+    def size(self) -> E:
+        """How many elements it has."""
+        return E(Query("count", self.name, _fresh("x"), ir.TRUE, is_local=True))
+
+
+def require(condition: object) -> None:
+    """Roll back unless this holds."""
+    _recorder("require").add(ir.Require(line_now(), lift(condition)))
+
+
+@contextmanager
+def if_(condition: object) -> Iterator[None]:
+    """``with if_(condition):`` the statements below happen only where it holds."""
+    recorder, line, node = _recorder("if_"), line_now(), lift(condition)
+    recorder.blocks.append([])
+    yield
+    then = tuple(recorder.blocks.pop())
+    stmt = ir.If(line, node, then)
+    recorder.add(stmt)
+    recorder.after_if = stmt
+
+
+@contextmanager
+def else_() -> Iterator[None]:
+    """``with else_():`` directly after an ``if_``."""
+    recorder = _recorder("else_")
+    before = recorder.after_if
+    if before is None:
+        raise wrong("else_ without an if_ before it", "put it directly after the block of if_")
+    recorder.blocks.append([])
+    yield
+    otherwise = tuple(recorder.blocks.pop())
+    recorder.blocks[-1][-1] = ir.If(before.line, before.condition, before.then, otherwise)
+
+
+@contextmanager
+def for_each(rows: "Source | ListArgument") -> Iterator[Row]:
+    """``with for_each(rows) as row:`` once for each row that was read, or each element of a list argument."""
+    recorder, line = _recorder("for_each"), line_now()
+    if isinstance(rows, TableOf):
+        raise wrong(f"for_each goes over rows that were read, not over the table {rows.name}", "use where() first")
+    row = Row(_fresh("each"), rows.columns, rows.name)
+    recorder.blocks.append([])
+    yield row
+    body = tuple(recorder.blocks.pop())
+    recorder.add(ir.ForEach(line, row._name, rows.name, body))
+
+
+def _words(function: Callable[..., object]) -> str:
+    return " ".join((function.__doc__ or "").split())
+
+
+class App:
+    """An application: its tables, transactions and invariant."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.tables: list[ir.Table] = []
+        self.transactions: list[ir.TransactionProgram] = []
+        self.clauses: list[ir.Clause] = []
+        self.enforced: list[ir.Clause] = []
+        self.scope = ir.SmallScope()
+        self.rows: list[tuple[str, tuple[ir.Value, ...]]] = []
+
+    def table(self, name: str, key: str | tuple[str, ...] = (), **columns: ir.Sort) -> TableOf:
+        """Declare a table. ``key`` is a primary key that the database enforces."""
+        keys = (key,) if isinstance(key, str) else tuple(key)
+        for column in keys:
+            if column not in columns:
+                raise wrong(f"the key {column} is no column of {name}", f"it has {', '.join(columns)}")
+        table = ir.Table(name, tuple(columns.items()), keys, line_now())
+        self.tables.append(table)
+        return TableOf(table)
+
+    def txn(
+        self, assume: Callable[..., object] | None = None, /, **params: Any
+    ) -> Callable[[Callable[..., None]], str]:
+        """Declare a transaction: ``@app.txn(amount=Int)``. ``assume`` is a condition on the arguments."""
+
+        def record(function: Callable[..., None]) -> str:
+            line = function.__code__.co_firstlineno
+            declared = tuple(
+                ir.Param(n, "int", s.fields) if isinstance(s, ListOf) else ir.Param(n, s) for n, s in params.items()
+            )
+            symbols = {
+                p.name: ListArgument(p.name, tuple(n for n, _ in p.fields)) if p.fields else E(ir.Arg(p.name))
+                for p in declared
+            }
+            names = function.__code__.co_varnames[: function.__code__.co_argcount]
+            if set(names) != set(symbols):
+                raise InputError(
+                    f"{function.__name__}({', '.join(names)}) and its declaration ({', '.join(symbols)}) differ",
+                    where=f"line {line}",
+                    hint="declare each argument in @app.txn with its sort",
+                )
+            condition = (lift(assume(**symbols)),) if assume else ()
+            _State.recorder = _Recorder()
+            _State.names = {*symbols, "row"}
+            try:
+                function(**symbols)
+                body = tuple(_State.recorder.blocks[0])
+            finally:
+                _State.recorder = None
+            self.transactions.append(ir.TransactionProgram(function.__name__, declared, body, condition, line))
+            return function.__name__
+
+        return record
+
+    def invariant(self, function: Callable[[], object]) -> str:
+        """Declare a clause of the invariant: ``@app.invariant`` above a function that returns a condition."""
+        clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno, _words(function))
+        self.clauses.append(clause)
+        return clause.name
+
+    def enforce(self, function: Callable[[], object]) -> str:
+        """Declare a constraint that the database itself enforces: a transaction that would break it rolls back."""
+        clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno, _words(function))
+        self.enforced.append(clause)
+        return clause.name
+
+    def explore(self, rows: dict[str, int] | None = None, **values: tuple[ir.Value, ...]) -> None:
+        """Small domains for the explorer: rows per table, ``table__column`` or ``transaction__argument`` = values."""
+        self.scope.rows.update(rows or {})
+        self.scope.values.update({name.replace("__", ".", 1): tuple(given) for name, given in values.items()})
+
+    def populate(self, **tables: list[tuple[ir.Value, ...]]) -> None:
+        """Rows to begin with when the program is run on a server, in the order of the columns."""
+        known = {table.name: table for table in self.tables}
+        for name, rows in tables.items():
+            if name not in known:
+                raise wrong(f"there is no table {name}", f"there is {', '.join(known)}")
+            for row in rows:
+                if len(row) != len(known[name].columns):
+                    raise wrong(f"a row of {name} has {len(known[name].columns)} columns, not {len(row)}")
+                self.rows.append((name, tuple(row)))
+
+    def program(self) -> ir.Application:
+        """What was declared, in the intermediate form."""
+        return ir.Application(
+            self.name,
+            tuple(self.tables),
+            tuple(self.transactions),
+            tuple(self.clauses),
+            tuple(self.enforced),
+            self.scope,
+            tuple(self.rows),
+        )
+
+
+__all__ = [
+    "App",
+    "Bool",
+    "Id",
+    "Int",
+    "ListOf",
+    "Text",
+    "by",
+    "else_",
+    "for_each",
+    "if_",
+    "ite",
+    "require",
+]

@@ -1,0 +1,94 @@
+"""Transactions as flat code: one instruction after the other, with jumps, as a level runs them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from plume_py.reasoning.infer.execution.evaluate import TableShape, compiled
+from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.statement_models import LevelModel, under
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One step of flat code. ``touches``: it looks at the database or changes it, so others may commit before it."""
+
+    kind: str
+    stmt: ir.Stmt
+    touches: bool
+    reads_current: bool
+    locks: bool = False
+    run: Any = None  # its expressions, compiled
+    target: int = -1
+    name: str = ""
+
+
+class Code:
+    """A transaction as flat code, for one level."""
+
+    def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
+        self.program, self.txn, self.level = program, txn, level
+        as_run = under(txn, level, program)
+        self.shape = TableShape(program).of_transaction(as_run)
+        self.instructions: list[Instruction] = []
+        self._block(as_run.body)
+        self.assume = [compiled(condition, self.shape) for condition in txn.assume]
+
+    def _block(self, body: tuple[ir.Stmt, ...]) -> None:
+        for stmt in body:
+            if isinstance(stmt, ir.If):
+                self._if(stmt)
+            elif isinstance(stmt, ir.ForEach):
+                self._loop(stmt)
+            else:
+                self.instructions.append(_instruction(stmt, self.shape, self.level))
+
+    def _if(self, stmt: ir.If) -> None:
+        at = len(self.instructions)
+        self.instructions.append(_instruction(stmt, self.shape, self.level))
+        self._block(stmt.then)
+        if stmt.otherwise:
+            skip = len(self.instructions)
+            self.instructions.append(Instruction("jump", stmt, False, False))
+            self._aim(at, len(self.instructions))
+            self._block(stmt.otherwise)
+            self._aim(skip, len(self.instructions))
+        else:
+            self._aim(at, len(self.instructions))
+
+    def _loop(self, stmt: ir.ForEach) -> None:
+        left = f"left {len(self.instructions)}"
+        self.instructions.append(Instruction("loop", stmt, False, False, name=left))
+        at = len(self.instructions)
+        self.instructions.append(Instruction("next", stmt, False, False, name=left))
+        self._block(stmt.body)
+        self.instructions.append(Instruction("jump", stmt, False, False, target=at))
+        self._aim(at, len(self.instructions))
+
+    def _aim(self, at: int, target: int) -> None:
+        old = self.instructions[at]
+        self.instructions[at] = Instruction(
+            old.kind, old.stmt, old.touches, old.reads_current, old.locks, old.run, target, old.name
+        )
+
+
+def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruction:
+    touches = ir.reads_database(stmt)
+    writes = isinstance(stmt, ir.Insert | ir.Update | ir.Delete) or getattr(stmt, "lock", False)
+    current = touches and ((level.write if writes else level.select) == "current" or getattr(stmt, "newest", False))
+    return Instruction(type(stmt).__name__, stmt, touches, current, bool(writes), _action(stmt, shape))
+
+
+def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
+    """What the instruction needs at run time: its expressions, compiled."""
+    if isinstance(stmt, ir.SelectOne | ir.SelectAll | ir.Delete):
+        return compiled(stmt.where, shape)
+    if isinstance(stmt, ir.Update):
+        places = shape.program.table(stmt.table)
+        sets = [(places.index(column), compiled(value, shape)) for column, value in stmt.sets]
+        return compiled(stmt.where, shape), sets
+    if isinstance(stmt, ir.Insert):
+        return [compiled(value, shape) for value in stmt.values]
+    if isinstance(stmt, ir.Let):
+        return [compiled(value, shape) for value in stmt.values]
+    assert isinstance(stmt, ir.If | ir.Require)
+    return compiled(stmt.condition, shape)

@@ -1,0 +1,322 @@
+"""Concrete execution of flat code: states are tuples of rows.
+
+A state holds, for each table, a tuple of (key, row); the key of a table without primary key is a hidden row number.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from plume_py.reasoning.infer.execution.bytecode import Code, Instruction
+from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, State, Writes, compiled, overlay
+from plume_py.reasoning.infer.program import ir
+
+# Hidden row numbers: those of the initial state and of others are below, those of the transaction at hand from here on.
+OWN_ROWS = 1000
+
+
+class RollbackSignal(Exception):  # noqa: N818
+    """The transaction gives up: a condition failed, a row is missing, or the database refused."""
+
+
+class Machine:
+    """A transaction in progress. Copies are cheap, so a search can branch."""
+
+    __slots__ = (
+        "begun", "code", "frame", "gone", "inserted", "locked", "log", "pc", "reads", "replaced", "snapshot", "writes"
+    )  # fmt: skip
+
+    def __init__(self, code: Code, args: Frame) -> None:
+        self.code = code
+        self.frame: Frame = dict(args)
+        self.pc = 0
+        self.writes: Writes = {}
+        self.reads: frozenset[tuple[int, Any]] = frozenset()
+        self.locked: frozenset[tuple[int, Any]] = frozenset()  # by FOR UPDATE
+        self.inserted: frozenset[tuple[int, Any]] = frozenset()  # rows with a primary key that were not there before
+        self.replaced: frozenset[tuple[int, Any]] = frozenset()  # rows that it has deleted and inserted again
+        self.gone: frozenset[tuple[int, Any]] = frozenset()  # rows that others have deleted since it last found some
+        self.snapshot: State | None = None
+        self.begun = False
+        self.log: Any = None
+        self._advance()
+
+    def copy(self) -> "Machine":
+        """A machine in the same state."""
+        twin = object.__new__(Machine)
+        twin.code, twin.frame, twin.pc = self.code, dict(self.frame), self.pc
+        twin.writes, twin.reads, twin.inserted = dict(self.writes), self.reads, self.inserted
+        twin.begun, twin.replaced, twin.gone = self.begun, self.replaced, self.gone
+        twin.snapshot, twin.locked, twin.log = self.snapshot, self.locked, None
+        return twin
+
+    def fingerprint(self) -> tuple[Any, ...]:
+        """What decides how it goes on."""
+        return (
+            self.pc,
+            tuple(sorted(self.frame.items(), key=lambda item: item[0])),
+            tuple(sorted(self.writes.items(), key=lambda item: item[0])),
+            self.reads,
+            self.locked,
+            self.gone,
+            self.snapshot,
+        )
+
+    def deleted(self) -> frozenset[tuple[int, Any]]:
+        """The rows that are gone once it has committed, even if there are others with their keys."""
+        return self.replaced | {place for place, row in self.writes.items() if row is None}
+
+    def meanwhile(self, deleted: frozenset[tuple[int, Any]]) -> None:
+        """Another transaction has committed, and these rows are gone."""
+        self.gone |= deleted
+
+    @property
+    def is_done(self) -> bool:
+        """Is only the commit left?"""
+        return self.pc >= len(self.code.instructions)
+
+    @property
+    def next(self) -> Instruction:
+        """The statement it would execute next."""
+        return self.code.instructions[self.pc]
+
+    def step(self, now: State) -> None:
+        """Execute the next statement while the database is in state ``now``, and all local ones after it."""
+        if self.snapshot is None and not (self.code.level.late_snapshot and self.next.locks):
+            self.snapshot = now
+        self.begun = True
+        self._execute(self.next, now)
+        result = self.log
+        self._advance()
+        self.log = result
+
+    def _advance(self) -> None:
+        while not self.is_done and not self.next.touches:
+            self._execute(self.next, ())
+
+    def _execute(self, instruction: Instruction, now: State) -> None:
+        self.pc += 1
+        handler = _HANDLERS[instruction.kind]
+        handler(self, instruction, now)
+
+    def view(self, now: State, which: str) -> State:
+        """What a statement sees: its base with the transaction's own writes."""
+        base = now if which == "current" else self.snapshot
+        assert base is not None
+        seen = overlay(base, self.writes)
+        old = self.old_rows() if which == "snapshot" else {}
+        return tuple((*rows, *old[i]) if i in old else rows for i, rows in enumerate(seen)) if old else seen
+
+    def old_rows(self) -> dict[int, list[Row]]:
+        """Rows of the snapshot that others have deleted since, and whose keys it has inserted: beside an old snapshot
+        that UPDATE looks at, too, both are there."""
+        found: dict[int, list[Row]] = {}
+        if self.inserted and self.code.level.write == "snapshot" and self.snapshot is not None:
+            for table, key in sorted(self.inserted):
+                found.setdefault(table, []).extend(row for row in self.snapshot[table] if row[0] == key)
+        return {table: rows for table, rows in found.items() if rows}
+
+    def take(self, table: int, rows: list[Row]) -> list[Row]:
+        """Rows to lock; who would lock one that is gone has to roll back."""
+        if any(row in rows for row in self.old_rows().get(table, ())):
+            raise RollbackSignal("a row was deleted since the snapshot")
+        return rows
+
+    def look_up(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
+        """What a SELECT sees; FOR UPDATE looks where an UPDATE would."""
+        if getattr(stmt, "newest", False):
+            return self.view(now, "current")
+        return self.view(now, self.code.level.write if stmt.lock else self.code.level.select)
+
+    def _see(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
+        if lock:
+            self.locked |= {(table, key) for key, _ in rows}
+        if self.code.level.locks_reads:
+            self.reads |= {(table, key) for key, _ in rows}
+
+
+def _matching(machine: Machine, where: Evaluate, var: str, table: int, view: State) -> list[Row]:
+    frame = dict(machine.frame)
+    found = []
+    for row in view[table]:
+        frame[var] = row
+        if where(view, frame):
+            found.append(row)
+    return found
+
+
+def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.SelectOne)
+    table = machine.code.shape.index[stmt.table]
+    found = _within(
+        machine, stmt.within, table, _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
+    )
+    machine.log = found[:1]
+    if not found:
+        raise RollbackSignal(f"no such row in {stmt.table}")
+    machine._see(table, machine.take(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
+    machine.frame[stmt.row] = found[0]
+
+
+def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.SelectAll)
+    table = machine.code.shape.index[stmt.table]
+    found = _within(
+        machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, machine.look_up(stmt, now))
+    )
+    if not stmt.lock:
+        machine.gone = frozenset()
+    machine._see(table, machine.take(table, found) if stmt.lock else found, stmt.lock)
+    machine.log = found
+    machine.frame[stmt.rows] = tuple(found)
+
+
+def _let(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.Let)
+    asked = [query for value in stmt.values for query in ir.queries(value)]
+    values = _look(machine, instruction, now, asked)
+    machine.frame.update(zip(stmt.names, values, strict=True))
+    machine.log = values[0] if len(values) == 1 else values
+
+
+def _look(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
+    """Evaluate a value that may ask the database. Rows that a query's outer table gives count as read."""
+    parts = instruction.run if isinstance(instruction.run, list) else [instruction.run]
+    if not instruction.touches:
+        values = [part((), machine.frame) for part in parts]
+        return values if isinstance(instruction.run, list) else values[0]
+    view = machine.view(now, machine.code.level.select)
+    if machine.code.level.locks_reads:
+        # A query locks the rows it goes through; its condition may speak of rows bound inside, so all of the table.
+        for query in queries:
+            table = machine.code.shape.index[query.source]
+            machine._see(table, _matching_query(machine, query, table, view))
+    values = [part(view, machine.frame) for part in parts]
+    return values if isinstance(instruction.run, list) else values[0]
+
+
+def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) -> list[Row]:
+    where = compiled(query.where, machine.code.shape)
+    try:
+        return _matching(machine, where, query.var, table, view)
+    except KeyError:  # a nested query: its outer row is not bound here
+        return list(view[table])
+
+
+def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.If)
+    machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
+    if not machine.log:
+        machine.pc = instruction.target
+
+
+def _require(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.Require)
+    machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
+    if not machine.log:
+        raise RollbackSignal("a required condition does not hold")
+
+
+def _insert(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.Insert)
+    shape = machine.code.shape
+    index, table = shape.index[stmt.table], shape.program.table(stmt.table)
+    view = machine.view(now, machine.code.level.write)
+    row = tuple(value(view, machine.frame) for value in instruction.run)
+    if table.key:
+        key: Any = tuple(row[table.index(column)] for column in table.key)
+        # Uniqueness is checked on what is committed now, whatever the transaction itself may see.
+        if any(other == key for other, _ in overlay(now, machine.writes)[index]):
+            raise RollbackSignal(f"{stmt.table} has a row with this key")
+        # A row that it has deleted itself is still there for others, but it holds the lock.
+        if (index, key) not in machine.writes:
+            machine.inserted |= {(index, key)}
+        elif (index, key) not in machine.inserted:
+            machine.replaced |= {(index, key)}
+    else:
+        key = OWN_ROWS + len(machine.writes)
+    machine.writes[index, key] = row
+    machine.log = [(key, row)]
+
+
+def _update(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.Update)
+    table = machine.code.shape.index[stmt.table]
+    view = machine.view(now, machine.code.level.write)
+    where, sets = instruction.run
+    found = machine.take(table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view)))
+    frame, changed = dict(machine.frame), []
+    for key, row in found:
+        frame[stmt.var] = key, row
+        new = list(row)
+        for place, value in sets:
+            new[place] = value(view, frame)
+        changed.append((key, tuple(new)))
+    # In InnoDB what changes nothing is no version of the row: it is held, and the snapshot goes on showing the old one.
+    same = {*found} & {*changed} if machine.code.level.late_snapshot else set()
+    machine.locked |= {(table, key) for key, _ in same}
+    for key, row in changed:
+        if (key, row) not in same:
+            machine.writes[table, key] = row
+    machine.log = changed
+
+
+def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.Delete)
+    table = machine.code.shape.index[stmt.table]
+    view = machine.view(now, machine.code.level.write)
+    found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
+    for key, _ in machine.take(table, found):
+        machine.writes[table, key] = None
+    machine.log = found
+
+
+def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Row]:
+    """Of these rows those that were found before, if that was asked; one that was deleted since is another row."""
+    if not name:
+        return rows
+    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.gone}
+    return [row for row in rows if row[0] in keys]
+
+
+def _loop(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.ForEach)
+    rows = machine.frame[stmt.source]
+    machine.frame[instruction.name] = rows[::-1] if stmt.backwards and machine.frame[stmt.backwards] else rows
+
+
+def _next(machine: Machine, instruction: Instruction, now: State) -> None:
+    stmt = instruction.stmt
+    assert isinstance(stmt, ir.ForEach)
+    left = machine.frame[instruction.name]
+    if left:
+        machine.frame[stmt.var], machine.frame[instruction.name] = left[0], left[1:]
+    else:
+        machine.pc = instruction.target
+
+
+def _jump(machine: Machine, instruction: Instruction, now: State) -> None:
+    machine.pc = instruction.target
+
+
+_HANDLERS: dict[str, Callable[[Machine, Instruction, State], None]] = {
+    "SelectOne": _select_one,
+    "SelectAll": _select_all,
+    "Let": _let,
+    "If": _choose,
+    "Require": _require,
+    "Insert": _insert,
+    "Update": _update,
+    "Delete": _delete,
+    "loop": _loop,
+    "next": _next,
+    "jump": _jump,
+}

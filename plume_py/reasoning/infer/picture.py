@@ -1,0 +1,72 @@
+"""A counterexample as a picture: two lanes, the transaction in question and the others, and time runs downwards."""
+
+from collections.abc import Iterator
+
+from plume_py.base.text import display, wrapped
+from plume_py.reasoning.infer.driver import ConfirmedExample, InferenceResult, LevelAnswer, TransactionVerdict
+from plume_py.reasoning.infer.execution.evaluate import State
+from plume_py.reasoning.infer.execution.schedule import Moment
+from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.report import call, chosen, meaning, outcome, row_text, statement
+from plume_py.report.graphviz import FONT, MONO, PALE, Graph, Markup, bold, cell, font, lines, table, text
+
+WIDTH = 46  # characters in a lane
+NOTHING = text("")
+LEFT = {"align": "left", "balign": "left"}
+OWN, OTHER, STATE, BROKEN = "#E8F1FA", "#FFF3E0", "#EFEFEF", "#FFC9C9"
+
+
+def render(result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer) -> str:
+    """The picture of one level's counterexample in Graphviz's language."""
+    clause, found = chosen(verdict)
+    title = f"{txn.name} at {verdict.level.name} on {result.store.name} breaks {clause}"
+    rows = [[_wide(bold(font(display(title, 120), point_size=15)), "white")], *_rows(result.program, found, clause)]
+    graph = Graph("schedule")
+    graph.defaults("node", fontname=FONT, fontsize=12, shape="plain")
+    graph.node("schedule", table(rows, border=0, cellborder=0, cellspacing=0, cellpadding=5))
+    return graph.source
+
+
+def _rows(program: ir.Application, confirmed: ConfirmedExample, clause: str) -> Iterator[list[Markup]]:
+    example, replay = confirmed.example, confirmed.replay
+    yield [_wide(_state(program, "at first", example.initial), STATE)]
+    own = bold(font(call(example.transaction, example.args), point_size=12))
+    yield [cell(own, align="left", bgcolor=OWN), cell(font("others", color=PALE), align="left")]
+    for number, moment in enumerate(replay.moments, 1):
+        counter = font(f"{number}. ", point_size=10)
+        if moment.call is not None:
+            title = f"{number}. {call(moment.call.transaction, moment.call.args)}"
+            inner = [_code(program, part) for part in moment.inner]
+            yield _lanes(NOTHING, lines([bold(font(title, point_size=12)), *inner, _mono("COMMIT")]))
+        else:
+            code = _mono("COMMIT") if moment.stmt is None else _code(program, moment)
+            yield _lanes(Markup(counter + code), NOTHING)
+    yield [_wide(_state(program, "at the end", replay.final), STATE)]
+    broken = next(item for item in program.invariant if item.name == clause)
+    words = [font(line, point_size=11) for line in wrapped("", meaning(program, broken), "", 2 * WIDTH)]
+    yield [_wide(lines([bold(font(f"{display(clause)} is broken", point_size=12)), *words]), BROKEN)]
+
+
+def _lanes(own: Markup, other: Markup) -> list[Markup]:
+    """A row: what the transaction in question does, or what others do meanwhile."""
+    right = {} if other == NOTHING else {"bgcolor": OTHER}
+    return [cell(own, **LEFT, bgcolor=OWN), cell(other, **LEFT, **right)]
+
+
+def _wide(content: Markup, colour: str) -> Markup:
+    return cell(content, colspan=2, **LEFT, bgcolor=colour)
+
+
+def _mono(words: str) -> Markup:
+    return font(words, face=MONO, point_size=10)
+
+
+def _code(program: ir.Application, moment: Moment) -> Markup:
+    words = [_mono(line) for line in wrapped("", statement(program, moment), "  ", WIDTH)]
+    results = wrapped("  → ", outcome(program, moment), "    ", WIDTH)
+    return lines([*words, *(font(line, face=MONO, point_size=10, color="#0068A5") for line in results)])
+
+
+def _state(program: ir.Application, title: str, state: State) -> Markup:
+    rows = [row_text(of, row) for of, rows in zip(program.tables, state, strict=True) for _, row in rows]
+    return lines([bold(font(title, point_size=11)), *(_mono(row) for row in rows or ["no rows"])])

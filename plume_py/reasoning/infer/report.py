@@ -1,0 +1,353 @@
+"""The answers as text and as JSON data. Everything from the program is shown through ``plume_py.base.text``."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from plume_py.base.terminal import Style
+from plume_py.base.text import display, wrapped
+from plume_py.reasoning.infer.driver import (
+    BOUNDED,
+    PROVED,
+    UNDECIDED,
+    VIOLATED,
+    ConfirmedExample,
+    InferenceResult,
+    LevelAnswer,
+    TransactionVerdict,
+)
+from plume_py.reasoning.infer.execution.evaluate import State
+from plume_py.reasoning.infer.execution.schedule import Commit, Moment
+from plume_py.reasoning.infer.joint_levels import Together
+from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.program.to_sql import Sql, literal, values_in
+
+_COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
+
+
+def text(result: InferenceResult, style: Style = click.style, examples: bool = True) -> str:
+    """The whole report."""
+    return "\n".join(_lines(result, style, examples))
+
+
+def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[str]:
+    clauses = ", ".join(clause.name for clause in result.program.invariant)
+    yield f"{style(display(result.program.name), bold=True)} on {result.store.name}, invariant {display(clauses, 200)}"
+    if result.program.enforced:
+        names = ", ".join(clause.name for clause in result.program.enforced)
+        yield from wrapped("  the database itself enforces: ", display(names, 400), "    ")
+    width = max((len(display(txn.name)) for txn in result.transactions), default=0)
+    for note in result.program.notes:
+        yield from wrapped("  note: ", display(note, 400), "        ", 100)
+    # what the invariant is violated by anyway comes first: the answers for the others do not include it
+    transactions = sorted(result.transactions, key=lambda txn: txn.name not in result.alone)
+    for number, txn in enumerate(transactions):
+        if number and txn.name not in result.alone and transactions[number - 1].name in result.alone:
+            yield from _about_alone(result)
+        yield from _summary(result, txn, width, style)
+    if transactions and transactions[-1].name in result.alone:
+        yield from _about_alone(result)
+    if examples:
+        for txn in transactions:
+            # What breaks alone breaks in the same way at every level.
+            alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.examples]
+            for verdict in alone or txn.levels:
+                if verdict.examples:
+                    yield ""
+                    yield from example(result, txn, verdict, style)
+    yield ""
+    engine = "symbolic search (z3)" if result.engine == "z3" else "explicit exploration"
+    yield f"{engine}, every counterexample replayed; {result.seconds:.1f} s"
+
+
+def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style: Style) -> Iterator[str]:
+    weakest = result.headline(txn)
+    name = f"  {display(txn.name):<{width}}  "
+    if weakest is None:
+        none = "no level keeps the invariant" if _always_violated(txn) else "undecided"
+        if txn.name in result.alone:
+            none += (
+                f": it violates {', '.join(display(clause) for clause in txn.levels[-1].examples)} when it runs alone"
+            )
+        yield name + style(none, fg="red", bold=True)
+        if txn.name in result.alone:
+            return
+    else:
+        said = result.store.says.get(weakest.level.name, weakest.level.name)
+        label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
+        yield from wrapped(name, style(label, bold=True) + _standing(result, txn, weakest), " " * (width + 4), 100)
+    for verdict in txn.levels:
+        lead = f"  {'':<{width}}    {verdict.level.name:<4} "
+        detail = verdict.note
+        answer = style(verdict.answer, fg=_COLOURS[verdict.answer])
+        if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
+            yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
+        elif verdict.answer == VIOLATED:
+            beside = f", {display(detail, 200)}" if detail else ""
+            yield f"{lead}{answer}: {', '.join(display(name) for name in verdict.examples)}{beside}"
+        else:
+            colon = ":" if verdict.answer == UNDECIDED else ""
+            yield from wrapped(f"{lead}{answer}{colon}", f" {detail}" if detail else "", " " * (width + 12), 100)
+
+
+def _about_alone(result: InferenceResult) -> Iterator[str]:
+    """What to do about transactions that violate the invariant alone."""
+    several = len(result.alone) > 1
+    yield from wrapped(
+        "  note: ",
+        f"no isolation level helps {'these transactions' if several else 'this transaction'}. If callers never pass"
+        " such arguments, state what they promise: `-- assume: CONDITION` below `-- transaction: NAME(…)`. If a"
+        " transaction only fills the tables, leave it out with --exclude NAME. The others are judged without"
+        f" {'them' if several else 'it'}, so run this again afterwards.",
+        "        ",
+        100,
+    )
+
+
+def serializable_text(result: InferenceResult, levels: dict[str, str] | None) -> list[str]:
+    """Say that the levels are for the invariant only; ``levels`` is what serializability needs, if that is known."""
+    found = {txn.name: result.headline(txn) for txn in (*result.transactions, *result.others)}
+    weaker = [name for name, verdict in found.items() if verdict is not None and not verdict.level.is_serial]
+    if not weaker:
+        return []
+    said = "These levels keep the invariant and nothing else: runs may still differ from every serial run. "
+    if levels is None:
+        said += "For serializability, see `isocheck allocate`, or use --serializability."
+    else:
+        listed = ", ".join(f"{display(name)} {result.store.says.get(level, level)}" for name, level in levels.items())
+        said += f"For serializability, `isocheck allocate` finds {listed}."
+    return ["", *wrapped("", said, "  ", 100)]
+
+
+def _standing(result: InferenceResult, txn: TransactionVerdict, headline: LevelAnswer) -> str:
+    """What a level rests on: a proof, if one was asked for; what was found for a weaker one is a candidate."""
+    told = ""
+    if txn.weakest is not None and headline.level.name != txn.weakest.level.name:
+        told += f" instead of {txn.weakest.level.name}: this store's SERIALIZABLE watches only its own kind"
+    if not result.proves:
+        return told
+    told += ", proved" if headline.answer == PROVED else ", a candidate only, not proved"
+    other = txn.candidate
+    if headline.answer == PROVED and other is not None and other.answer != PROVED:
+        told += f"; candidate: {other.level.name}, {other.note}"
+    return told
+
+
+def _always_violated(txn: TransactionVerdict) -> bool:
+    return all(verdict.answer == VIOLATED for verdict in txn.levels)
+
+
+def example(
+    result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer, style: Style = click.style
+) -> Iterator[str]:
+    """The counterexample of one level, statement by statement."""
+    clause, found = chosen(verdict)
+    program = result.program
+    others = [name for name in verdict.examples if name != clause]
+    also = f" (other schedules break {', '.join(display(name) for name in others)})" if others else ""
+    alone = verdict.level.is_serial
+    where = "even alone, at" if alone else "at"
+    title = f"{display(txn.name)} {where} {verdict.level.name} breaks {display(clause)}"
+    yield f"  {style(title, fg='red', bold=True)}{also}"
+    yield from wrapped("    first:  ", rows_text(program, found.example.initial), "            ", 100)
+    yield f"    {style(call(found.example.transaction, found.example.args), bold=True)}"
+    for moment in found.replay.moments:
+        yield from _moment(program, moment, style)
+    yield from wrapped("    last:   ", rows_text(program, found.replay.final), "            ", 100)
+    broken = next(item for item in program.invariant if item.name == clause)
+    yield from wrapped(f"    broken: {display(clause)}: ", meaning(program, broken), " " * 12, 100)
+
+
+def meaning(program: ir.Application, clause: ir.Clause) -> str:
+    """What a clause says, in the words of its author or as SQL."""
+    return display(clause.words or Sql(program).expr(clause.condition, {}), 600)
+
+
+def chosen(verdict: LevelAnswer) -> tuple[str, ConfirmedExample]:
+    """The example to show: the shortest schedule."""
+    return min(verdict.examples.items(), key=lambda item: (len(item[1].example.events), item[0]))
+
+
+def _moment(program: ir.Application, moment: Moment, style: Style) -> Iterator[str]:
+    if moment.call is not None:
+        title = style(call(moment.call.transaction, moment.call.args), bold=True)
+        yield f"        {style('meanwhile', fg='cyan')} {title}{_since(moment)}"
+        for inner in moment.inner:
+            yield from wrapped("          ", _executed(program, inner), " " * 14, 100)
+        yield "          COMMIT"
+        return
+    if moment.stmt is None:
+        yield "      COMMIT"
+        return
+    yield from wrapped("      ", _executed(program, moment), " " * 10, 100)
+
+
+def _since(moment: Moment) -> str:
+    """When the statements of a partner at its own level were executed."""
+    assert moment.call is not None
+    if moment.call.level is None:
+        return ""
+    seen = ", ".join(map(str, moment.call.moments))
+    return f" at {moment.call.level.name}, its statements after {seen} of these commits"
+
+
+def _executed(program: ir.Application, moment: Moment) -> str:
+    assert moment.stmt is not None
+    return f"{statement(program, moment)}  →  {outcome(program, moment)}"
+
+
+def statement(program: ir.Application, moment: Moment) -> str:
+    """A statement with the values it was executed with."""
+    assert moment.stmt is not None
+    assert moment.shape is not None
+    return display(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
+
+
+def outcome(program: ir.Application, moment: Moment) -> str:
+    """What a statement gave or did."""
+    stmt, result = moment.stmt, moment.result
+    if isinstance(stmt, ir.Let | ir.If | ir.Require):
+        return ", ".join(literal(value) for value in (result if isinstance(result, list) else [result]))
+    table = program.table(stmt.table)  # type: ignore[union-attr]
+    if not result:
+        return "no row"
+    texts = [row_text(table, row) for _, row in result]
+    return ("removes " if isinstance(stmt, ir.Delete) else "") + ", ".join(texts)
+
+
+def row_text(table: ir.Table, row: tuple[ir.Value, ...]) -> str:
+    """table(column=value, …)."""
+    inside = ", ".join(f"{name}={literal(value)}" for name, value in zip(table.names, row, strict=True))
+    return display(f"{table.name}({inside})", 200)
+
+
+def rows_text(program: ir.Application, state: State) -> str:
+    """All rows of a state."""
+    rows = [row_text(table, row) for table, rows in zip(program.tables, state, strict=True) for _, row in rows]
+    return "; ".join(rows) or "no rows at all"
+
+
+def call(name: str, args: tuple[tuple[str, Any], ...]) -> str:
+    """name(argument=value, …)."""
+    return display(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join('(' + ', '.join(literal(v) for v in row) + ')' for _, row in value)}]"
+    return literal(value)
+
+
+def data(result: InferenceResult) -> dict[str, Any]:
+    """The whole report as plain data."""
+    return {
+        "program": result.program.name,
+        "store": result.store.name,
+        "invariant": [clause.name for clause in result.program.invariant],
+        "enforced": [clause.name for clause in result.program.enforced],
+        "engine": result.engine,
+        "alone": list(result.alone),
+        "bounds": {"rows": result.rows, "steps": result.steps},
+        "transactions": [_transaction_data(result, txn) for txn in result.transactions],
+        "seconds": round(result.seconds, 3),
+    }
+
+
+def _transaction_data(result: InferenceResult, txn: TransactionVerdict) -> dict[str, Any]:
+    weakest = result.headline(txn)
+    return {
+        "name": txn.name,
+        "candidate": txn.candidate.level.name if txn.candidate else None,
+        "level": weakest.level.name if weakest else None,
+        "answer": weakest.answer if weakest else VIOLATED if _always_violated(txn) else UNDECIDED,
+        "levels": {
+            verdict.level.name: {
+                "answer": verdict.answer,
+                "note": verdict.note,
+                "proved": list(verdict.proved),
+                "counterexamples": [_example_data(result.program, found) for found in verdict.examples.values()],
+            }
+            for verdict in txn.levels
+        },
+    }
+
+
+def _example_data(program: ir.Application, confirmed: ConfirmedExample) -> dict[str, Any]:
+    return {
+        "clause": confirmed.example.clause,
+        "arguments": arguments_data(confirmed.example.args),
+        "initial": state_data(program, confirmed.example.initial),
+        "schedule": [_moment_data(program, moment) for moment in confirmed.replay.moments],
+        "final": state_data(program, confirmed.replay.final),
+    }
+
+
+def _moment_data(program: ir.Application, moment: Moment) -> dict[str, Any]:
+    if moment.call is not None:
+        steps = [statement(program, inner) for inner in moment.inner]
+        return {"by": moment.call.transaction, "arguments": arguments_data(moment.call.args), "statements": steps}
+    if moment.stmt is None:
+        return {"statement": "COMMIT"}
+    return {
+        "statement": statement(program, moment),
+        "line": moment.stmt.line,
+        "result": outcome(program, moment),
+    }
+
+
+def arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Arguments by name."""
+    return {
+        key: [[_json_number(v) for v in row] for _, row in value] if isinstance(value, tuple) else _json_number(value)
+        for key, value in args
+    }
+
+
+def _json_number(value: ir.Value) -> ir.Value:
+    """JSON numbers have 64 bits here; larger ones are written as text."""
+    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
+
+
+def state_data(program: ir.Application, state: State) -> dict[str, Any]:
+    """Rows by table."""
+    return {
+        table.name: [dict(zip(table.names, map(_json_number, row), strict=True)) for _, row in rows]
+        for table, rows in zip(program.tables, state, strict=True)
+        if rows
+    }
+
+
+def together_text(result: InferenceResult, together: Together, examples: bool) -> str:
+    """The second look: partners at their own levels."""
+    lines = ["", "together, each transaction at its own level:"]
+    for name, verdict in together.troubles if examples else ():
+        lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    for name, verdict in together.verdicts.items():
+        was = f" instead of {together.raised[name]}" if name in together.raised else ""
+        answer = verdict.note if verdict.answer != VIOLATED else f"violated: {', '.join(verdict.examples)}"
+        lines.append(f"  {display(name)} at {together.levels[name].name}{was}: {answer}")
+        if verdict.examples and examples:
+            lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
+    if together.raised:
+        weaker = ", ".join(display(name) for name in together.raised)
+        why = f"{weaker} must be serializable too: this store's SERIALIZABLE watches only its own kind."
+        lines += wrapped("  ", why, "  ", 100)
+    return "\n".join(lines)
+
+
+def together_data(result: InferenceResult, together: Together) -> dict[str, Any]:
+    """The same as plain data."""
+    return {
+        "levels": {name: level.name for name, level in together.levels.items()},
+        "raised": together.raised,
+        "answers": {name: verdict.answer for name, verdict in together.verdicts.items()},
+        "counterexamples": [
+            _example_data(result.program, item)
+            for verdict in (*(verdict for _, verdict in together.troubles), *together.verdicts.values())
+            for item in verdict.examples.values()
+        ],
+    }
+
+
+__all__ = ["Commit", "call", "chosen", "data", "example", "outcome", "row_text", "rows_text", "statement", "text"]

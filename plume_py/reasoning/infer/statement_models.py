@@ -1,0 +1,137 @@
+"""The databases whose settings are inferred, as rows of levels/databases.py: how each setting runs statements.
+
+A transaction runs statement by statement; between its statements other transactions commit. A level says on which state
+a SELECT and an UPDATE or DELETE are evaluated, whether rows that were written (or read) are locked until the end, and
+what must still be so at commit.
+"""
+
+from dataclasses import asdict, dataclass, replace
+
+from plume_py.levels import STRONGEST
+from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
+from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, replaced, row_of
+
+
+@dataclass(frozen=True)
+class LevelModel(Model):
+    """A model under the name that reports use."""
+
+    name: str = ""
+    among_themselves: bool = False  # serializable against others of this level only
+
+
+# What runs by itself, whatever the store.
+ALONE = LevelModel(name=STRONGEST, **asdict(SERIAL))
+
+
+@dataclass(frozen=True)
+class StoreModel:
+    """A database: its levels, in the order in which one would prefer them, and what it calls them."""
+
+    name: str
+    levels: tuple[LevelModel, ...]
+    says: dict[str, str]
+    beside_weaker: dict[str, str]  # of levels that are less where partners run at weaker ones: the level that is left
+
+    def mixed(self, level: LevelModel) -> LevelModel:
+        """The level where partners run at weaker ones."""
+        if level.name not in self.beside_weaker:
+            return level
+        left = next(other for other in self.levels if other.name == self.beside_weaker[level.name])
+        title = f"{level.title} among its own kind, {left.title}"
+        return replace(left, name=level.name, title=title, among_themselves=True)
+
+    def worth(self, level: LevelModel) -> str:
+        """The name of the level that is left of it where partners run at weaker ones."""
+        return self.beside_weaker.get(level.name, level.name)
+
+
+def short_name(setting: Setting) -> str:
+    """The level that it is, if what it promises can be counted on; else what it is called, in short."""
+    if setting.promises is not None and setting.promises == setting.safe_as:
+        return setting.promises
+    words = setting.spelled.split()
+    return "".join(word[0] for word in words) if len(words) > 1 else setting.spelled
+
+
+def store(database: Database, name: str = "") -> StoreModel:
+    """The settings of a database of which it is known how they run statements."""
+    settings = [setting for setting in database.settings if setting.model is not None]
+    return StoreModel(
+        name or database.name,
+        tuple(LevelModel(name=short_name(s), **asdict(s.model)) for s in settings if s.model is not None),
+        {short_name(s): s.spelled for s in settings},
+        {short_name(s): short_name(database[s.beside_weaker]) for s in settings if s.beside_weaker},
+    )
+
+
+STORES = {
+    each.name: each
+    for each in (store(POSTGRESQL), store(MYSQL), store(ANSI), store(MIXISO, "mixiso-levels"), store(PRINTED))
+}
+
+
+def under(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
+    """The transaction as the level runs it.
+
+    PostgreSQL's UPDATE, DELETE and FOR UPDATE first find rows, then lock those of them that still match and were not
+    deleted; others may commit in between. Where the condition fixes the primary key, and no row of it comes back after
+    it was deleted, that is the same as an UPDATE when it locks, so only others are split. Subqueries are not asked
+    again.
+    """
+    if not level.find_then_lock:
+        return txn
+    return replace(txn, body=_split(txn.body, program))
+
+
+def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt, ...]:
+    out: list[ir.Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Locking) and locks_rows(stmt):
+            if isinstance(stmt, ir.Update | ir.Delete):
+                asked, stmt = _subqueries_before(stmt)
+                out += asked
+            row = row_of(stmt)
+            if ir.pinned(stmt.where, row, program.table(stmt.table)) and not replaced(program, stmt.table):
+                out.append(stmt)
+                continue
+            found = f"found_{row}"
+            out.append(ir.SelectAll(stmt.line, found, stmt.table, row, stmt.where))
+            out.append(replace(stmt, within=found))
+        elif isinstance(stmt, ir.If):
+            out.append(replace(stmt, then=_split(stmt.then, program), otherwise=_split(stmt.otherwise, program)))
+        elif isinstance(stmt, ir.ForEach):
+            out.append(replace(stmt, body=_split(stmt.body, program)))
+        else:
+            out.append(stmt)
+    return tuple(out)
+
+
+def _subqueries_before(stmt: ir.Update | ir.Delete) -> tuple[list[ir.Stmt], ir.Update | ir.Delete]:
+    """The subqueries of an UPDATE or DELETE as a statement before it, and what is left.
+
+    One that speaks of the row to be changed stays, unless the condition says what it would see there.
+    """
+    known = {column: value for column, value in ir.fixed(stmt.where, stmt.var).items() if not ir.queries(value)}
+    names: dict[ir.Expr, str] = {}
+
+    def column(part: ir.Expr) -> ir.Expr | None:
+        return known.get(part.column) if isinstance(part, ir.Field) and part.row == stmt.var else None
+
+    def ask(part: ir.Expr) -> ir.Expr | None:
+        if not isinstance(part, ir.Query) or part.is_local:
+            return None
+        query = ir.rewritten(part, column)
+        if any(isinstance(node, ir.Field | ir.Same) and stmt.var in _rows(node) for node in ir.walk(query)):
+            return part
+        return ir.Local(names.setdefault(query, f"asked_{stmt.var}{len(names) + 1}"))
+
+    changed = replace(stmt, where=ir.rewritten(stmt.where, ask))
+    if isinstance(changed, ir.Update):
+        changed = replace(changed, sets=tuple((name, ir.rewritten(value, ask)) for name, value in changed.sets))
+    return ([ir.Let(stmt.line, tuple(names.values()), tuple(names))] if names else []), changed
+
+
+def _rows(node: ir.Field | ir.Same) -> tuple[str, ...]:
+    return (node.row,) if isinstance(node, ir.Field) else (node.left, node.right)

@@ -1,0 +1,203 @@
+"""A predicted run, as plain data, and the history that it is."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+from plume_py.checking.result import Result, Violation
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.model import INITIAL, NOBODY, UNKNOWN, History
+from plume_py.history.value_codes import Atom
+from plume_py.levels import NAMES
+from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed
+from plume_py.reasoning.predict.predictor.run_encoding import Runs
+
+
+@dataclass(frozen=True)
+class ReadChange:
+    """A read that sees another writer than it did; writers are transactions of the observed history, or INITIAL.
+
+    What a transaction of unknown outcome saw is not known (None).
+    """
+
+    txn: int
+    op: int
+    key: int
+    observed: int | None
+    predicted: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """Which part of the observed run is kept, and what its reads see; all numbers are of the observed history."""
+
+    boundary: Boundary
+    ends: tuple[int, ...]  # session -> operation of its boundary read (relaxed: some read of its boundary transaction)
+    prefix: dict[int, int]  # transaction -> the first of its operations that is left out
+    sources: dict[int, int]  # operation of an external read -> transaction it sees, or INITIAL
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """A run that keeps the level and breaks the target."""
+
+    run: Run
+    changes: tuple[ReadChange, ...]
+    history: History
+    result: Result  # of checking ``history`` for the target
+
+    @property
+    def violation(self) -> Violation:
+        """The counterexample that names it."""
+        return self.result.violations[0]
+
+
+def decode(runs: Runs) -> Run:
+    """The run in the last solution."""
+    observed, value = runs.observed, runs.formula.value
+    history = observed.history
+    places = runs.session_ends()
+    ends = tuple(NOBODY if at == NOBODY else observed.cuts[s][at].op for s, at in enumerate(places))
+    chosen = {read.op: writer for read, writer, literal in runs.choices() if value(literal)}
+    late = {observed.txns[node] for node in range(observed.size) if value(runs.late(node))}
+    sources = {op: INITIAL if writer == INITIAL else observed.txns[writer] for op, writer in chosen.items()}
+    gone: dict[int, int] = {}  # session -> its first late transaction: those that are no nodes come after it, too
+    for t in late:
+        gone[int(history.txn_session[t])] = min(t, gone.get(int(history.txn_session[t]), t))
+    kept = {t: end for t, end in _prefix(observed, ends) if t < gone.get(int(history.txn_session[t]), t + 1)}
+    reads = {o for t, end in kept.items() for o in range(int(history.txn_start[t]), end)}
+    return Run(observed.boundary, ends, kept, {op: source for op, source in sources.items() if op in reads})
+
+
+def _prefix(observed: Observed, ends: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    history = observed.history
+    for t in observed.live:
+        s, stop = int(history.txn_session[t]), int(history.txn_start[t + 1])
+        start, end = int(history.txn_start[t]), ends[s]
+        if end == NOBODY or end >= stop:
+            yield t, stop
+        elif end >= start:
+            yield t, end + 1 if observed.boundary == "strict" else stop
+
+
+def changes(observed: Observed, run: Run) -> tuple[ReadChange, ...]:
+    """The reads that see someone else, in the order of the history."""
+    found = []
+    for read in observed.reads:
+        source = run.sources.get(read.op)
+        before = read.observed if read.observed in (None, INITIAL) else observed.txns[read.observed]
+        if source is not None and source != before:
+            found.append(ReadChange(observed.txns[read.node], read.op, read.key, before, source))
+    return tuple(found)
+
+
+def running_order(history: History, run: Run) -> list[int]:
+    """Its transactions, so that writers come before readers and sessions are in order; boundary ones come late."""
+    owner = {o: t for t, end in run.prefix.items() for o in range(int(history.txn_start[t]), end)}
+    before: dict[int, set[int]] = {t: set() for t in run.prefix}
+    for o, source in run.sources.items():
+        if source != INITIAL:
+            before[owner[o]].add(source)
+    last: dict[int, int] = {}  # session -> the transaction before
+    for t in sorted(run.prefix):
+        s = int(history.txn_session[t])
+        if s in last:
+            before[t].add(last[s])
+        last[s] = t
+    cut = {owner[o] for o in run.ends if o in owner}
+    after: dict[int, list[int]] = {t: [] for t in before}
+    for t, sources in before.items():
+        for source in sources:
+            after[source].append(t)
+    ready = [(t in cut, t) for t in before if not before[t]]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, t = heappop(ready)
+        order.append(t)
+        for reader in after[t]:
+            before[reader].remove(t)
+            if not before[reader]:
+                heappush(ready, (reader in cut, reader))
+    return order
+
+
+def history_of(
+    observed: Observed, run: Run, levels: Mapping[int, str] | None = None, *, committed: bool = False
+) -> History:
+    """The predicted run as a history; ``levels`` of transactions that do not carry their own.
+
+    ``committed``: with what boundary transactions wrote behind the boundary in the observed run.
+    A written value stands for its writer. Where it would not tell its writer apart, it is replaced by the writer's id.
+    """
+    history = observed.history
+    implicit = history.initial is not None or history.init_txn != NOBODY
+    initial = history.initial_value if history.init_txn == NOBODY else None
+    values = _Values(observed, initial)
+    builder = HistoryBuilder(initial, implicit_initial=implicit)
+    labels = [history.session_label[s] for s in range(history.sessions)]
+    if len(set(map(str, labels))) < len(labels):
+        labels = list(range(history.sessions))  # two sessions of one name must not become one
+    for t in sorted(run.prefix):
+        level = None if levels is None else levels.get(t)
+        if level is None and history.txn_level is not None and history.txn_level[t]:
+            level = NAMES[int(history.txn_level[t]) - 1]
+        ops = list(_operations(observed, run, t, values))
+        if committed:
+            ops += _later_writes(history, run, t, values)
+        builder.add(labels[int(history.txn_session[t])], ops, level=level, id=history.txn_label[t])
+    return builder.build(format="predicted", init_txn="none")
+
+
+def _operations(observed: Observed, run: Run, t: int, values: "_Values") -> Iterator[tuple[str, Atom, Atom]]:
+    history = observed.history
+    unknown = history.txn_status[t] == UNKNOWN
+    own: dict[int, Atom] = {}  # key -> value that it wrote last
+    for o in range(int(history.txn_start[t]), run.prefix[t]):
+        key, name = int(history.op_key[o]), history.key(int(history.op_key[o]))
+        if history.op_kind[o] & 1:
+            own[key] = values.written(o)
+            yield "w", name, own[key]
+        elif o in run.sources:
+            source = run.sources[o]
+            node = INITIAL if source == INITIAL else observed.node_of[source]
+            yield "r", name, values.initial if node == INITIAL else values.written(observed.writes[node][key])
+        elif not unknown:  # a read that cannot change: its own write, or the initial state
+            yield "r", name, own.get(key, values.initial)
+
+
+def _later_writes(history: History, run: Run, t: int, values: "_Values") -> Iterator[tuple[str, Atom, Atom]]:
+    for o in range(run.prefix[t], int(history.txn_start[t + 1])):
+        if history.op_kind[o] & 1:
+            yield "w", history.key(int(history.op_key[o])), values.written(o)
+
+
+class _Values:
+    """What a version is called: by its value where that is enough."""
+
+    def __init__(self, observed: Observed, initial: Atom) -> None:
+        self._history, self.initial = observed.history, initial
+        history = observed.history
+        writers: dict[tuple[int, Atom], int] = {}
+        self._owner: dict[int, int] = {}
+        self._ambiguous: set[int] = set()
+        self._taken: set[Atom] = {initial}
+        for t in observed.live:
+            for o in range(int(history.txn_start[t]), int(history.txn_start[t + 1])):
+                if history.op_kind[o] & 1:
+                    key = int(history.op_key[o])
+                    value = history.value(int(history.op_version[o]))
+                    self._owner[o] = t
+                    self._taken.add(value)
+                    other = writers.setdefault((key, value), o)
+                    if other != o or value == initial:
+                        self._ambiguous |= {o, other}
+
+    def written(self, o: int) -> Atom:
+        """The value that operation ``o`` wrote."""
+        if o in self._ambiguous:
+            name = f"{self._history.txn_label[self._owner[o]]}#{o}"
+            while name in self._taken:  # ending in the operation's number, made-up names differ from each other
+                name = f"#{name}"
+            return name
+        return self._history.value(int(self._history.op_version[o]))

@@ -1,0 +1,258 @@
+"""``predict``: from one observed run to the runs that could have been and that break the target."""
+
+import time
+from collections.abc import Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plume_py.base.errors import InputError, LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import Formula, Literal, TotalOrder
+from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
+from plume_py.history.model import INITIAL, NOBODY, History, Int8s
+from plume_py.levels import DEFAULT, NAMES, STRONGEST, levels_that_see
+from plume_py.levels.table import EVERYTHING, WRITERS
+from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.predictor.axioms import contradictions
+from plume_py.reasoning.predict.predictor.cycle_condition import ForcedCycle
+from plume_py.reasoning.predict.predictor.exact_check import RunRefuter
+from plume_py.reasoning.predict.predictor.judge import judge
+from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, Read, observe
+from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
+from plume_py.reasoning.predict.predictor.prediction import Prediction, Run, changes, decode
+from plume_py.reasoning.predict.predictor.recheck import PredictionDefectError
+from plume_py.reasoning.predict.predictor.run_encoding import Runs
+from plume_py.reasoning.predict.predictor.statement_schedule import Schedule, is_scheduled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Levels at which it matters which transactions write the same keys.
+CONFLICTING = levels_that_see(WRITERS, without=EVERYTHING)
+
+# What is larger than this would fill the memory before the search begins: transactions that matter (the formula takes
+# the third power of that), and choices of a read times writers of its key.
+MAX_TRANSACTIONS, MAX_CHOICES = 300, 20_000_000
+
+# Solutions tried to make a prediction change fewer reads.
+ATTEMPTS = 30
+
+
+def predict(
+    history: History,
+    level: str = DEFAULT,
+    *,
+    target: str = STRONGEST,
+    boundary: Boundary = "strict",
+    exact: bool = True,
+    count: int = 1,
+    limits: Limits | None = None,
+    level_map: LevelMap | None = None,
+    assume: str | None = None,
+    engine: Discipline | None = None,
+) -> PredictionResult:
+    """Runs within the boundary that keep ``level`` and break ``target``: up to ``count``, each with another anomaly.
+
+    ``level`` may be "declared". The observed history should keep the target; if it does not, it may be a prediction
+    itself. With ``engine``, they are runs that a database could schedule so. docs/predict.md defines what a prediction
+    is.
+    """
+    outcome = new_outcome(level, target, boundary, exact)
+    limits = limits or Limits()
+    with outcome.ended_by_limits(), Predictor(history, outcome, limits, level_map, assume, engine) as predictor:
+        predictor.run(count)
+    return outcome
+
+
+@dataclass
+class _Simpler:
+    """The simplest run so far, and what was asked of it."""
+
+    best: Run
+    wishes: list[Literal]
+
+
+class Predictor:
+    """One formula, and the search for predictions in it."""
+
+    def __init__(
+        self,
+        history: History,
+        outcome: PredictionResult,
+        limits: Limits,
+        level_map: LevelMap | None,
+        assume: str | None,
+        engine: Discipline | None = None,
+    ) -> None:
+        self.outcome, self.limits, self._engine = outcome, limits, engine
+        self._level_options = level_map, assume
+        self._formula = Formula(limits)
+        self._refuter: RunRefuter | None = None
+        try:
+            with self._timed("generate"):
+                self._state(history)
+        except BaseException:  # a limit, most often; the solver's memory is not Python's to free
+            self._formula.close()
+            raise
+
+    def _state(self, history: History) -> None:
+        """Write the question down as a formula."""
+        outcome, engine = self.outcome, self._engine
+        conflicts = outcome.target in CONFLICTING or outcome.level in (*CONFLICTING, DECLARED) or engine is not None
+        self.observed: Observed = observe(history, outcome.boundary, conflicts=conflicts)
+        outcome.notes += self.observed.notes
+        outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
+        self._reject_large()
+        self.levels = self._levels(history)
+        self.runs = Runs(self.observed, self._formula)
+        self._require_level()
+        self._forced_cycle = ForcedCycle(self.runs, outcome.target, self.limits).literal
+
+    def __enter__(self) -> "Predictor":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._formula.close()
+        if self._refuter is not None:
+            self._refuter.close()
+
+    def _levels(self, history: History) -> list[str]:
+        if self.outcome.level != DECLARED:
+            return [self.outcome.level] * self.observed.size
+        codes = transaction_levels(history, *self._level_options)
+        missing = missing_levels(history, codes, _flags(history, self.observed.live))
+        if missing is not None:
+            raise InputError(missing)
+        return [NAMES[int(codes[t]) - 1] for t in self.observed.txns]
+
+    def _reject_large(self) -> None:
+        size = self.observed.size
+        writers = self.observed.writers
+        choices = sum(len(read.writers) * len(writers[read.key]) for read in self.observed.reads)
+        self.limits.check()
+        if size > MAX_TRANSACTIONS or choices > MAX_CHOICES:
+            what = f"{size:,} transactions and {choices:,} choices matter"
+            most = f"at most {MAX_TRANSACTIONS:,} and {MAX_CHOICES:,}"
+            raise LimitError(f"too large to predict from at once: {what} ({most}); --window 50 goes part by part")
+
+    def _require_level(self) -> None:
+        order = TotalOrder(self._formula, self.observed.size)
+        for read, writer, choice in self.runs.choices():
+            if writer != INITIAL:
+                self._formula.require(-choice, order.before(writer, read.node))
+        for parts in contradictions(self.runs.as_committed(), self.levels, order):
+            self._formula.require(*(-part for part in parts))
+        if self._engine is not None:
+            Schedule(self.runs.as_committed(), self._engine).require()
+
+    @contextmanager
+    def _timed(self, phase: str) -> "Iterator[None]":
+        start, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self.outcome.seconds[phase] += time.perf_counter() - start
+            self.outcome.cpu_seconds[phase] += time.process_time() - cpu
+            self.outcome.sizes |= {"variables": self._formula.variables, "clauses": self._formula.clauses}
+
+    def run(self, count: int) -> None:
+        """Find up to ``count`` predictions with different anomalies."""
+        while len(self.outcome.predictions) < count:
+            if not self._find(()):
+                self.outcome.complete = True
+                return
+            simpler = _Simpler(decode(self.runs), [])
+            try:
+                self._simplify(simpler)
+            except LimitError:  # there is a prediction already
+                self.outcome.predictions.append(self._confirmed(simpler.best))
+                raise
+            self.outcome.predictions.append(self._confirmed(simpler.best))
+            self._forbid(self.outcome.predictions[-1])
+
+    def _find(self, assumptions: Sequence[Literal]) -> bool:
+        """Is there a run that breaks the target? It is then the last solution."""
+        if self._refuter is not None:
+            with self._timed("solve"):
+                return self._refuter.find(assumptions)
+        with self._timed("solve"):
+            found = self._formula.solve([*assumptions, self._forced_cycle])
+        if found or assumptions or not self.outcome.exact:
+            return found
+        with self._timed("generate"):
+            self._refuter = RunRefuter(self.runs, self.outcome.target, self.limits)
+        return self._find(assumptions)
+
+    def _simplify(self, simpler: "_Simpler") -> None:
+        """To a run that changes fewer reads and cuts fewer sessions, as far as it is easy."""
+        self._change_less(simpler)
+        for session, end in enumerate(simpler.best.ends):
+            if end != NOBODY:
+                self._try(simpler, self.runs.beyond(session, len(self.observed.cuts[session]) - 1))
+
+    def _change_less(self, simpler: "_Simpler") -> None:
+        """Leave changed reads as they were: many at a time, the last ones first, which the first ones may decide."""
+        needed: set[int] = set()
+        changed = self._changed(simpler.best)
+        size = len(changed)
+        for _ in range(ATTEMPTS):
+            todo = [read for read in reversed(changed) if read.number not in needed]
+            size = min(size, len(todo))
+            if not size:
+                return
+            wish = self._formula.all_of(-self.runs.changes(read) for read in todo[:size])
+            if self._try(simpler, wish):
+                changed = self._changed(simpler.best)
+            elif size == 1:
+                needed.add(todo[0].number)
+            else:
+                size = (size + 1) // 2
+
+    def _changed(self, run: Run) -> list[Read]:
+        ops = {change.op for change in changes(self.observed, run)}
+        return [read for read in self.observed.reads if read.op in ops]
+
+    def _try(self, simpler: "_Simpler", wish: Literal) -> bool:
+        """Is there a prediction as wished that changes no more reads? It is the best then."""
+        if not self._find([*simpler.wishes, wish]):
+            return False
+        found = decode(self.runs)
+        if len(self._changed(found)) > len(self._changed(simpler.best)):
+            return False
+        simpler.best = found
+        simpler.wishes.append(wish)
+        return True
+
+    def _confirmed(self, run: Run) -> Prediction:
+        """The prediction, judged by the ordinary checker and by the rules of the boundary."""
+        with self._timed("check"):
+            levels = {t: self.levels[node] for node, t in enumerate(self.observed.txns)}
+            prediction, problems = judge(self.observed, run, self.outcome, levels)
+            engine, history = self._engine, prediction.history
+            if engine is not None and not is_scheduled(history, self.observed.history, run, engine, self.limits):
+                problems.append("no order of its statements does it")
+            if problems:
+                raise PredictionDefectError("; ".join(problems))
+            return prediction
+
+    def _forbid(self, prediction: Prediction) -> None:
+        """No further prediction may show the same anomaly: these transactions reading all that from each other."""
+        names = {str(shown.id) for shown in prediction.violation.transactions}
+        labels = self.observed.history.txn_label
+        shown = {t for t in prediction.run.prefix if str(labels[t]) in names}
+        literals = []
+        for read in self.observed.reads:
+            source = prediction.run.sources.get(read.op)
+            if self.observed.txns[read.node] in shown and source is not None and source in (INITIAL, *shown):
+                writer = INITIAL if source == INITIAL else self.observed.node_of[source]
+                literals.append(-self.runs.selects(read, writer))
+        self._formula.require(*literals)
+
+
+def _flags(history: History, live: list[int]) -> Int8s:
+    flags = np.zeros(history.transactions, np.uint8)
+    flags[live] = 1
+    return flags

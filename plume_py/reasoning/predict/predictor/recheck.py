@@ -1,0 +1,112 @@
+"""Does a predicted run keep to the rules of the boundary? Judged from the observed history, operation by operation.
+
+Nothing here is shared with the search: the rules of docs/predict.md are read off again.
+"""
+
+from collections.abc import Iterator
+
+from plume_py.history.model import COMMITTED, INITIAL, NOBODY, UNKNOWN, History
+from plume_py.reasoning.predict.predictor.prediction import Run
+
+
+class PredictionDefectError(Exception):
+    """A prediction that the checker or the rules refute: a defect in isocheck, never a finding."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"a prediction is refuted: {problem}")
+
+
+class _Facts:
+    """Reads, writes and sessions as plain Python."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.session = history.txn_session.tolist()
+        start = history.txn_start.tolist()
+        self.ops = [range(start[t], start[t + 1]) for t in range(history.transactions)]
+        self.txn_of = {o: t for t, ops in enumerate(self.ops) for o in ops}
+        self.key = history.op_key.tolist()
+        self.is_write = [bool(kind & 1) for kind in history.op_kind.tolist()]
+
+    def last_write(self, t: int, key: int) -> int | None:
+        return max((o for o in self.ops[t] if self.is_write[o] and self.key[o] == key), default=None)
+
+    def external_reads(self, t: int, end: int) -> Iterator[int]:
+        """Reads of ``t`` before operation ``end`` of keys that it has not written before."""
+        wrote = set()
+        for o in range(self.ops[t].start, end):
+            if self.is_write[o]:
+                wrote.add(self.key[o])
+            elif self.key[o] not in wrote:
+                yield o
+
+    def observed_source(self, o: int) -> int | None:
+        """None: not known."""
+        if self.history.txn_status[self.txn_of[o]] == UNKNOWN:
+            return None
+        version = int(self.history.op_version[o])
+        writer = int(self.history.version_writer[version])
+        return INITIAL if writer in (NOBODY, self.history.init_txn) else writer
+
+
+def recheck(history: History, run: Run) -> list[str]:
+    """Everything that is wrong with the run; empty if all is well."""
+    facts = _Facts(history)
+    problems = []
+    for t, end in run.prefix.items():
+        problems += _is_prefix(facts, run, t, end)
+        for o in facts.external_reads(t, end):
+            problems += _reads_properly(facts, run, t, o)
+    problems += _closed(facts, run)
+    return problems
+
+
+def _is_prefix(facts: _Facts, run: Run, t: int, end: int) -> list[str]:
+    """What is kept of a session is its beginning, up to the boundary."""
+    name, ops = facts.history.txn_label[t], facts.ops[t]
+    boundary = run.ends[facts.session[t]]
+    if facts.history.txn_status[t] not in (COMMITTED, UNKNOWN) or t == facts.history.init_txn:
+        return [f"{name} is no transaction that counts"]
+    whole = ops.stop
+    if boundary != NOBODY and facts.txn_of[boundary] < t:
+        return [f"{name} comes after the boundary of its session"]
+    if boundary != NOBODY and facts.txn_of[boundary] == t and run.boundary == "strict":
+        whole = boundary + 1
+    return [] if end == whole else [f"{name} is cut at the wrong place"]
+
+
+def _reads_properly(facts: _Facts, run: Run, t: int, o: int) -> list[str]:
+    what = f"the read of {facts.history.key(facts.key[o])} by {facts.history.txn_label[t]}"
+    source = run.sources.get(o, facts.observed_source(o))
+    boundary = run.ends[facts.session[t]]
+    free = boundary != NOBODY and (o == boundary if run.boundary == "strict" else facts.txn_of[boundary] == t)
+    if source != facts.observed_source(o) and not free:
+        return [f"{what} is before the boundary, and changed"]
+    if source is None or source == INITIAL:
+        return []
+    written = facts.last_write(source, facts.key[o])
+    if source not in run.prefix or written is None or written >= run.prefix[source]:
+        return [f"{what} sees a write that is not inside the boundary"]
+    if source == t or (facts.session[source] == facts.session[t] and source > t):
+        return [f"{what} sees its own future"]
+    return []
+
+
+def _closed(facts: _Facts, run: Run) -> list[str]:
+    """Nothing that is kept happens after a boundary transaction."""
+    history, cut = facts.history, {facts.txn_of[o] for o in run.ends if o != NOBODY}
+    problems = []
+    gone: dict[int, str] = {}  # session -> why nothing more of it may be kept
+    for t, s in enumerate(facts.session):
+        name = history.txn_label[t]
+        if t in run.prefix and s in gone:
+            problems.append(f"{name} is kept, but {gone[s]}")
+        if t in cut:
+            gone[s] = f"it happens after the boundary transaction {name}"
+        elif t not in run.prefix and history.txn_status[t] == COMMITTED and t != history.init_txn:
+            gone[s] = f"{name} is missing from its session"
+    for o, source in run.sources.items():
+        if source in cut and facts.txn_of[o] in run.prefix:
+            reader, writer = history.txn_label[facts.txn_of[o]], history.txn_label[source]
+            problems.append(f"{reader} is kept, but it happens after the boundary transaction {writer}")
+    return problems

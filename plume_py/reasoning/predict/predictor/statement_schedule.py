@@ -1,0 +1,145 @@
+"""A predicted run as a database would run it: is there a moment for every statement?
+
+The axioms of a level say what transactions may have seen, in whatever way. A database sends statements one after the
+other: each comes after some commits and before the others, later statements of its session come after no fewer, and
+what is committed is seen. So of each statement it is asked which transactions have committed by then.
+
+Commits have an order of their own, which need not be the one that shows that the level is kept. Statements need no
+order among each other: they only look at commits, and locks end with commits, too.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from plume_py.base.errors import LimitError
+from plume_py.base.limits import Limits
+from plume_py.base.logic import FALSE, TRUE, Literal, TotalOrder
+from plume_py.history.model import INITIAL, History
+from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.confirm.interleaving import Interleavings
+from plume_py.reasoning.predict.confirm.script import rest_of, script
+from plume_py.reasoning.predict.predictor.observed_run import Observed, Read
+from plume_py.reasoning.predict.predictor.prediction import Run
+from plume_py.reasoning.predict.predictor.run_encoding import RunView
+
+Clause = tuple[Literal, ...]
+
+# What is larger than this would fill the memory: transactions, squared, times the statements that matter.
+MAX_CLAUSES = 20_000_000
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A statement of a node, or its snapshot, by its place in the history."""
+
+    node: int
+    op: int
+
+
+class Schedule:
+    """Which transactions have committed at each moment, as literals, and what is required of them."""
+
+    def __init__(self, view: RunView, discipline: Discipline) -> None:
+        """``view``: whoever takes part commits all that it wrote."""
+        self._view, self._discipline = view, discipline
+        self._observed: Observed = view.observed
+        self._committed: dict[tuple[int, Moment], Literal] = {}
+        self._moments = [self._moments_of(session) for session in self._observed.sessions]
+        size, moments = self._observed.size, sum(map(len, self._moments))
+        if size * size * moments > MAX_CLAUSES:
+            raise LimitError(f"too large to predict from as a database runs it: {size:,} transactions matter")
+        self._order = TotalOrder(view.formula, size)
+
+    def _moments_of(self, session: list[int]) -> list[Moment]:
+        """Of a session, in program order."""
+        found: set[tuple[int, int]] = set()
+        for node in session:
+            reads = [self._reading(read) for read in self._observed.reads_of[node]]
+            writes = [self._writing(node, key) for key in self._observed.first_writes[node]]
+            snapshot = [self._snapshot(node)] if self._discipline.snapshot else []
+            found |= {(moment.op, node) for moment in (*reads, *writes, *snapshot)}
+        return [Moment(node, op) for op, node in sorted(found)]
+
+    def _reading(self, read: Read) -> Moment:
+        return self._snapshot(read.node) if self._discipline.snapshot else Moment(read.node, read.op)
+
+    def _writing(self, node: int, key: int) -> Moment:
+        return Moment(node, self._observed.first_writes[node][key])
+
+    def _snapshot(self, node: int) -> Moment:
+        """At its first statement, or its first read; who reads nothing needs none, and takes it last."""
+        history, t = self._observed.history, self._observed.txns[node]
+        start, stop = int(history.txn_start[t]), int(history.txn_start[t + 1])
+        if not self._discipline.late_snapshot:
+            return Moment(node, start)
+        return Moment(node, next((o for o in range(start, stop) if not history.op_kind[o] & 1), stop - 1))
+
+    def committed(self, other: int, moment: Moment) -> Literal:
+        """Has ``other`` committed at that moment?"""
+        node = moment.node
+        if other == node or self._observed.precedes(node, other):
+            return FALSE
+        if self._observed.precedes(other, node):
+            return TRUE
+        if (other, moment) not in self._committed:
+            self._committed[other, moment] = self._view.formula.variable()
+        return self._committed[other, moment]
+
+    def require(self) -> None:
+        """Of the formula, what must be true if the run is to be scheduled."""
+        for clause in self._clauses():
+            self._view.formula.require(*clause)
+
+    def _clauses(self) -> Iterator[Clause]:
+        for moments in self._moments:
+            for moment in moments:
+                yield from self._is_a_moment(moment)
+            for earlier, later in pairwise(moments):
+                for other in range(self._observed.size):
+                    yield -self.committed(other, earlier), self.committed(other, later)
+        for read in self._observed.reads:
+            for writer in read.writers:
+                yield from self._sees(read, writer)
+        yield from self._writes_in_turn()
+
+    def _is_a_moment(self, moment: Moment) -> Iterator[Clause]:
+        """Before its own commit; and whoever committed before one that has committed, has committed."""
+        size, before = self._observed.size, self._order.before
+        for a in range(size):
+            has = self.committed(a, moment)
+            if has == FALSE:
+                continue
+            yield -has, before(a, moment.node)
+            for c in range(size):
+                if c not in (a, moment.node):
+                    yield -has, -before(c, a), self.committed(c, moment)
+
+    def _sees(self, read: Read, writer: int) -> Iterator[Clause]:
+        """Of what is committed, the newest."""
+        chosen, moment = self._view.selects(read, writer), self._reading(read)
+        if writer != INITIAL:
+            yield -chosen, self.committed(writer, moment)
+        for other in self._observed.writers[read.key]:
+            if other not in (writer, read.node):
+                older = FALSE if writer == INITIAL else self._order.before(other, writer)
+                written = self._view.writes(other, read.key)
+                yield -chosen, -written, -self.committed(other, moment), older
+
+    def _writes_in_turn(self) -> Iterator[Clause]:
+        """Who writes a key waits for the commit of whoever has written it; or must have it in its snapshot."""
+        for key, writers in self._observed.writers.items():
+            for a in writers:
+                for b in writers:
+                    if a != b:
+                        parts = self._view.takes_part(a), self._view.takes_part(b), self._order.before(a, b)
+                        yield *(-part for part in parts), self.committed(a, self._writing(b, key))
+                        if self._discipline.first_committer_wins:
+                            yield *(-part for part in parts), self.committed(a, self._snapshot(b))
+
+
+def is_scheduled(history: History, observed: History, run: Run, discipline: Discipline, limits: Limits) -> bool:
+    """The second look, from the predicted history alone: is there an order of its statements?"""
+    made = script(history, rest_of(observed, run), lists=observed.lists is not None)
+    with Interleavings(made, discipline, limits) as orders:
+        return orders.find() is not None

@@ -1,0 +1,196 @@
+"""Long histories, window by window.
+
+Transactions are taken in a commit order of the observed run, so many at a time, each window overlapping the one before
+by half. What came before a window has happened, and is its initial state; what comes after it has not happened yet: the
+beginning of a run is a run, too. Whatever a window predicts is put back into the whole run up to its end, and has to
+prove itself there.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from plume_py.base.limits import Limits
+from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
+from plume_py.checking.witness import commit_order
+from plume_py.history.builder import HistoryBuilder
+from plume_py.history.model import INITIAL, NOBODY, STATUS_NAMES, UNKNOWN, History
+from plume_py.levels import NAMES, STRONGEST
+from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
+from plume_py.reasoning.predict.predictor.judge import judge
+from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, observe
+from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
+from plume_py.reasoning.predict.predictor.prediction import Run
+from plume_py.reasoning.predict.predictor.predictor import Predictor
+
+# Predictions of a window that may fail in the whole run before the next window is looked at.
+TRIES = 10
+
+
+@dataclass
+class Window:
+    """Some transactions in a row as a history of their own, and which of the whole its numbers stand for."""
+
+    history: History
+    txns: list[int]
+    ops: list[int]
+    settled: dict[int, int] = field(default_factory=dict)  # key of the whole -> who wrote it last before the window
+
+
+class WholeRun:
+    """The observed run in a commit order, cut into windows."""
+
+    def __init__(self, history: History, target: str, boundary: Boundary, limits: Limits) -> None:
+        self.history = history
+        self.observed: Observed = observe(history, boundary)
+        self.order: list[int] = commit_order(history, target, limits=limits).tolist()
+        self._start = history.txn_start.tolist()
+        self._key = history.op_key.tolist()
+        self._is_write = [bool(kind & 1) for kind in history.op_kind.tolist()]
+        txns = self.observed.txns
+        self._reader = {read.op: txns[read.node] for read in self.observed.reads}
+        # operation -> whom the read saw; what is missing could see nothing but the initial state, or an own write
+        self._sources = {
+            read.op: INITIAL if read.observed == INITIAL else txns[read.observed]
+            for read in self.observed.reads
+            if read.observed is not None
+        }
+
+    def windows(self, size: int, levels: Mapping[int, str]) -> Iterator[tuple[int, Window]]:
+        """Each with the place in the order at which it begins; ``levels`` of transactions."""
+        settled: dict[int, int] = {}
+        step = max(1, size // 2)
+        for first in range(0, max(1, len(self.order) - (size - step)), step):
+            yield first, self._window(self.order[first : first + size], dict(settled), levels)
+            for t in self.order[first : first + step]:
+                settled |= dict.fromkeys((key for key in self._written(t)), t)
+
+    def _written(self, t: int) -> Iterator[int]:
+        return (self._key[o] for o in range(self._start[t], self._start[t + 1]) if self._is_write[o])
+
+    def _window(self, members: list[int], settled: dict[int, int], levels: Mapping[int, str]) -> Window:
+        builder = HistoryBuilder(None)
+        txns, ops = sorted(members), []
+        inside = set(members)
+        for s in range(self.history.sessions):
+            builder.session(s)
+        for t in txns:
+            kept = list(self._operations(t, inside, settled))
+            ops += [o for o, _ in kept]
+            status = STATUS_NAMES[int(self.history.txn_status[t])]
+            builder.add(
+                int(self.history.txn_session[t]), [op for _, op in kept], status=status, level=levels.get(t), id=str(t)
+            )
+        return Window(builder.build(init_txn="none"), txns, ops, settled)
+
+    def _operations(
+        self, t: int, inside: set[int], settled: Mapping[int, int]
+    ) -> Iterator[tuple[int, tuple[str, int, int | None]]]:
+        """A write is called by its operation. A read of what was overwritten before the window is left out."""
+        own: set[int] = set()
+        for o in range(self._start[t], self._start[t + 1]):
+            key = self._key[o]
+            if self._is_write[o]:
+                own.add(key)
+                yield o, ("w", key, o)
+            elif key not in own:
+                source = self._sources.get(o, INITIAL)
+                if self.history.txn_status[t] == UNKNOWN:
+                    yield o, ("r", key, None)  # not looked at
+                elif source in inside:
+                    yield o, ("r", key, self._last_write(source, key))
+                elif source == settled.get(key, INITIAL):
+                    yield o, ("r", key, None)
+
+    def _last_write(self, t: int, key: int) -> int:
+        return max(o for o in range(self._start[t], self._start[t + 1]) if self._is_write[o] and self._key[o] == key)
+
+    def put_back(self, run: Run, window: Window, first: int) -> Run:
+        """The run of a window as one of the whole: with all that came before the window."""
+        ends = tuple(NOBODY if end == NOBODY else window.ops[end] for end in run.ends)
+        prefix = {t: self._start[t + 1] for t in self.order[:first]}
+        for t in run.prefix:
+            whole = window.txns[t]
+            end = ends[int(self.history.txn_session[whole])]
+            cut = run.boundary == "strict" and self._start[whole] <= end < self._start[whole + 1]
+            prefix[whole] = end + 1 if cut else self._start[whole + 1]
+        sources = {o: source for o, source in self._sources.items() if o < prefix.get(self._reader[o], 0)}
+        for o, source in run.sources.items():
+            key = self._key[window.ops[o]]
+            sources[window.ops[o]] = window.settled.get(key, INITIAL) if source == INITIAL else window.txns[source]
+        return Run(run.boundary, ends, prefix, sources)
+
+
+def predict_in_windows(
+    history: History,
+    level: str,
+    *,
+    size: int,
+    target: str = STRONGEST,
+    boundary: Boundary = "strict",
+    exact: bool = True,
+    count: int = 1,
+    limits: Limits | None = None,
+    level_map: LevelMap | None = None,
+    assume: str | None = None,
+    engine: Discipline | None = None,
+) -> PredictionResult:
+    """As ``predict``, of anomalies within ``size`` transactions in a row; the history must keep the target."""
+    outcome = new_outcome(level, target, boundary, exact)
+    outcome.window = size
+    limits = limits or Limits()
+    with outcome.ended_by_limits():
+        whole = WholeRun(history, target, boundary, limits)
+        outcome.notes += whole.observed.notes
+        outcome.notes += [] if engine is None else [f"as a database runs it: {engine.title}"]
+        levels = _declared_levels(history, level_map, assume, whole.observed) if outcome.level == DECLARED else {}
+        question = _Question(whole, outcome, levels, limits, engine)
+        for first, window in whole.windows(size, levels):
+            question.ask(first, window, count)
+            if len(outcome.predictions) >= count:
+                return outcome
+        outcome.complete = question.complete
+        if outcome.ok is None:
+            outcome.reason = f"{outcome.unconfirmed} predictions of windows do not prove themselves in the whole run"
+    return outcome
+
+
+@dataclass
+class _Question:
+    """What is asked of every window."""
+
+    whole: WholeRun
+    outcome: PredictionResult
+    levels: Mapping[int, str]
+    limits: Limits
+    engine: Discipline | None
+    complete: bool = True  # so far
+
+    def ask(self, first: int, window: Window, count: int) -> None:
+        """Add what the window predicts and the whole run confirms, up to ``count`` predictions in all."""
+        outcome = self.outcome
+        mine = new_outcome(outcome.level, outcome.target, outcome.boundary, outcome.exact)
+        try:
+            with Predictor(window.history, mine, self.limits, None, None, self.engine) as predictor:
+                for tries in range(count + TRIES):
+                    predictor.run(tries + 1)
+                    if mine.complete or len(outcome.predictions) >= count:
+                        return
+                    self._confirm(self.whole.put_back(mine.predictions[-1].run, window, first))
+                self.complete = False
+        finally:
+            outcome.add_effort(mine)
+
+    def _confirm(self, run: Run) -> None:
+        outcome = self.outcome
+        prediction, problems = judge(self.whole.observed, run, outcome, self.levels, self.limits)
+        if problems:
+            outcome.unconfirmed += 1
+        elif all(prediction.changes != other.changes for other in outcome.predictions):  # windows overlap
+            outcome.predictions.append(prediction)
+
+
+def _declared_levels(
+    history: History, level_map: LevelMap | None, assume: str | None, observed: Observed
+) -> dict[int, str]:
+    codes = transaction_levels(history, level_map, assume)
+    return {t: NAMES[int(codes[t]) - 1] for t in observed.live if codes[t]}

@@ -1,0 +1,129 @@
+"""Does a prediction come true? The program runs again, and its reads are given what was predicted, if that is legal."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from plume_py.checking.check import check
+from plume_py.checking.result import Result
+from plume_py.history.model import INITIAL, History
+from plume_py.levels import STRONGEST
+from plume_py.reasoning.predict.predictor.prediction import Prediction, running_order
+from plume_py.reasoning.predict.store.program import SeededProgram, failures, step_id
+from plume_py.reasoning.predict.store.remaining_prediction import Foreseen, Planned, planned
+from plume_py.reasoning.predict.store.store import Conflict, ReadRequest, Store
+
+
+@dataclass
+class Validation:
+    """What happened when a prediction was replayed."""
+
+    history: History
+    keeps_level: bool
+    result: Result  # of checking the replayed history for the target
+    divergences: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)  # assertions of the program that failed in it
+    refused: bool = False  # by the level: a read that it does not allow, or a commit
+
+    @property
+    def validated(self) -> bool:
+        """Did the replayed run keep the level and break the target?"""
+        return self.keeps_level and self.result.ok is False
+
+    @property
+    def diverged(self) -> bool:
+        """Did the program do anything else than was predicted?"""
+        return bool(self.divergences)
+
+
+class Scripted:
+    """Gives each read its predicted writer if that is legal, else the newest legal one that spoils nothing to come."""
+
+    def __init__(self, script: dict[str, Planned], level: str) -> None:
+        self._script, self._foreseen = script, Foreseen(script, level)
+        self._next: Counter[str] = Counter()
+        self.divergences: list[str] = []
+        self.refused = False  # did the level not allow what was predicted?
+
+    def choose(self, request: ReadRequest) -> int:
+        """The predicted one; where the prediction ends, the newest."""
+        name = request.txn.id
+        reads, at = self._script[name].reads, self._next[name]
+        self._next[name] += 1
+        if at < len(reads):
+            key, writer = reads[at]
+            chosen = self._follow(request, key, writer)
+            if chosen is not None:
+                return chosen
+        legal = [writer for writer in reversed(request.writers) if request.allows(writer)]
+        if not legal:
+            raise Conflict(f"no version of {request.key} is legal")
+        if len(legal) == 1 or self.divergences:
+            return legal[0]
+        return next((writer for writer in legal if self._foreseen.leaves_room(request, writer)), legal[0])
+
+    def _follow(self, request: ReadRequest, key: str, writer: str | None) -> int | None:
+        name = request.txn.id
+        if key != request.key:
+            self.divergences.append(f"{name} reads {request.key}, not {key}")
+            return None
+        numbers = {request.store.records[w].id: w for w in request.writers if w != INITIAL}
+        number = INITIAL if writer is None else numbers.get(writer)
+        if number is None:
+            self.divergences.append(f"{name} reads {key}, but {writer} has not written it")
+        elif not request.allows(number):
+            self.divergences.append(f"{name} may not read {key} from {writer or 'the initial state'}")
+            self.refused = True
+        else:
+            return number
+        return None
+
+    def unread(self, name: str) -> int:
+        """Predicted reads that the transaction did not come to."""
+        return max(0, len(self._script[name].reads) - self._next[name])
+
+
+def replay(
+    workload: SeededProgram, observed: History, prediction: Prediction, level: str, target: str = STRONGEST
+) -> Validation:
+    """Run the transactions of the prediction again, in an order in which writers come before their readers.
+
+    Boundary transactions run to their end. What aborted in the observed run is left out.
+    """
+    policy = Scripted(planned(observed, prediction.run), level)
+    store = workload.store(level, policy)
+    bodies = {
+        step_id(s, i, step): (s + 1, step.body)
+        for s, steps in enumerate(workload.plan())
+        for i, step in enumerate(steps)
+    }
+    refused = False
+    for t in running_order(observed, prediction.run):
+        name = str(observed.txn_label[t])
+        session, body = bodies[name]
+        record = store.run(session, body, name)
+        if not record.committed:
+            policy.divergences.append(f"{name} {'is refused by the level' if record.refused else 'aborts'}")
+            refused = refused or record.refused
+        elif policy.unread(name):
+            policy.divergences.append(f"{name} ends {policy.unread(name)} reads early")
+        else:
+            _compare_writes(observed, prediction, t, store, policy)
+    history, failed = store.history(), failures(workload, store)
+    kept = check(history, level, max_examples=0).ok is True
+    return Validation(
+        history, kept, check(history, target, name="replay"), policy.divergences, failed, refused or policy.refused
+    )
+
+
+def _compare_writes(observed: History, prediction: Prediction, t: int, store: Store, policy: Scripted) -> None:
+    """Inside the boundary it must have written the same keys."""
+    end = prediction.run.prefix[t]
+    ops = range(int(observed.txn_start[t]), end)
+    wanted = {str(observed.key(int(observed.op_key[o]))) for o in ops if observed.op_kind[o] & 1}
+    name = str(observed.txn_label[t])
+    record = next(record for record in reversed(store.records) if record.id == name)
+    for key in sorted(wanted - record.writes.keys()):
+        policy.divergences.append(f"{name} does not write {key}")
+    if end == int(observed.txn_start[t + 1]):
+        for key in sorted(record.writes.keys() - wanted):
+            policy.divergences.append(f"{name} writes {key}, too")
