@@ -35,7 +35,8 @@ class LogFile:
 
 def load_log(path: str, schema: str | None, any_query: bool = False, fold: bool = False) -> LogFile:
     """Read a log, and the tables from another file, or else from the statements of the log that make them."""
-    log = read_log(path, fold)
+    given = load(schema, any_query, functions=False) if schema is not None else None
+    log = read_log(path, fold, [table.name for table in given.tables] if given is not None else ())
     written = [line for program in log.programs for line in _written(program)]
     places = tuple(place for place, _ in written)
     # what a comment quotes of the log is for people only
@@ -44,7 +45,7 @@ def load_log(path: str, schema: str | None, any_query: bool = False, fold: bool 
         raise InputError(f"programs of more than {MAX_BYTES} bytes", hint="take a part of the log").in_source(path)
     with _in_log(path, places):
         file = parse(text, Path(path).stem, any_query)
-    base = load(schema, any_query, functions=False) if schema is not None else _tables(log, path)
+    base = given if given is not None else _tables(log, path)
     both = replace(base, transactions=(*base.transactions, *file.transactions), name=file.name)
     return LogFile(both, path, tuple(line for _, line in written[:-1]), _summary(log, schema), places)
 
