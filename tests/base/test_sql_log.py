@@ -177,6 +177,19 @@ def test_a_table_of_the_schema_is_none_of_the_system(tmp_path) -> None:
     assert len(found.file.transactions) == 1 and "1 statement about the session or the system" in found.summary
 
 
+def test_a_log_without_begin_may_lack_statements(tmp_path) -> None:
+    texts = ("UPDATE t SET v = 1 WHERE id = 2", "SELECT v FROM t WHERE id = 2")
+    assert "no BEGIN: each statement counts" in listing(log(tmp_path, *statements(1, TABLES, *texts)))[1]
+    assert "no BEGIN" not in listing(log(tmp_path, *statements(1, TABLES, "BEGIN", *texts, "COMMIT")))[1]
+
+
+def test_the_process_in_brackets_is_the_session(tmp_path) -> None:
+    texts = ("BEGIN", "SELECT v FROM t", "COMMIT")
+    mixed = [line for pair in zip(statements(1, *texts), statements(2, *texts), strict=True) for line in pair]
+    path = log(tmp_path, *statements(3, TABLES), *mixed, prefix="2026-11-18 12:00:00 UTC 00000 [{}] ")
+    assert "2 transactions of 1 program" in listing(path)[1]
+
+
 def test_numbers_of_a_type_are_no_values(tmp_path) -> None:
     text = "SELECT v FROM t WHERE name = $1::VARCHAR(2) AND v = CAST($2 AS NUMERIC(8, 2)) AND id = 7"
     lines = [(1, "LOG", f"execute <unnamed>: {text}"), (1, "DETAIL", "parameters: $1 = 'abc', $2 = '3.50'")]

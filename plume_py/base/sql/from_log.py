@@ -115,7 +115,13 @@ def _summary(log: Log, schema: str | None) -> str:
     told = f"{_several(counts['committed'], 'transaction')} of {_several(len(log.programs), 'program')}"
     if counts["only read"]:
         told += f", {counts['only read']:,} of which only read and did not commit"
-    return told + (f"; left out: {', '.join(left)}" if left else "")
+    told += f"; left out: {', '.join(left)}" if left else ""
+    if not counts["begun"] and counts["committed"] > 1:
+        told += (
+            "; no BEGIN: each statement counts as a transaction of its own, which is wrong if statements are missing, "
+            "as with log_statement = 'mod' or log_min_duration_statement above 0"
+        )
+    return told
 
 
 def _several(number: int, what: str) -> str:

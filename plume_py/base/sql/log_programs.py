@@ -225,6 +225,7 @@ class _Reading:
             if session.is_open:  # another session with the number of one whose connection was closed
                 self._abandon(session, "not ended")
             session.is_open = True
+            self.counts["begun"] += 1
         elif word in ("COMMIT", "END") or _TWO_PHASES.match(text):
             self._commit(session)
             session.is_open = _CHAIN.search(text) is not None
