@@ -219,6 +219,15 @@ def test_mariadb_dump() -> None:
 @pytest.mark.parametrize(
     "end", ["-- the end", "# the end", "/* the end */", "/* the\nend */\n", ";", "\n\n# a\n-- b", "#"]
 )
-@pytest.mark.parametrize("begin", ["CREATE TABLE a (i INT PRIMARY KEY);\n", "", "-- transaction: f\nDELETE FROM a;\n"])
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "CREATE TABLE a (i INT PRIMARY KEY);\n",
+        "",
+        "-- invariant: none\nNOT EXISTS (SELECT 1 FROM b);\n",
+        "-- invariant: none: NOT EXISTS (SELECT 1 FROM b);\n",
+        "-- transaction: f\nDELETE FROM a;\n",
+    ],
+)
 def test_a_file_may_end_in_a_comment(begin, end) -> None:
     parse(f"CREATE TABLE a (i INT PRIMARY KEY);\n{begin}".replace("a (i", "b (i", 1) + end)
