@@ -10,7 +10,7 @@ from oracle_runs import Txn, bad_run
 from workloads import random_programs, random_txns, txns_of, workload_of
 
 from plume_py import check
-from plume_py.allocate import Program, Workload, block_kernels, critical_cycle, pivot_kernels, read, update, write
+from plume_py.allocate import Program, Workload, block_kernels, pivot_kernels, read, update, write
 from plume_py.allocate.catalogue import CATALOGUES, allocate
 from plume_py.allocate.driver import Drawing, answer_allocation, answer_robustness
 from plume_py.allocate.rules import simple_rules
@@ -186,8 +186,7 @@ def test_kernels_compiled_and_not_agree() -> None:
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_refused_level_has_a_history(name, monkeypatch) -> None:
-    monkeypatch.setattr(critical_cycle, "PATIENCE", 3600.0)
+def test_every_refused_level_has_a_history(name) -> None:
     answer = answer_allocation(Workload([], [], list(BENCHMARKS[name])))
     assert {answer.levels[g] for g in answer.critical} == set(answer.levels) - {"RA"}
     for danger in answer.critical.values():
