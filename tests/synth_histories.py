@@ -6,7 +6,7 @@ from itertools import chain, combinations, product
 import oracle
 
 from plume_py.history.model import INITIAL
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn
 
 MIXABLE = ("RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 
@@ -28,7 +28,7 @@ def random_concrete(rng, *, txns=(2, 5), keys=(1, 3), rereads=0.15, levels=False
         reads = list(dict.fromkeys(reads)) or ([] if writes else [(0, INITIAL)])
         rng.shuffle(reads)
         made.append(ConcreteTxn(rng.randrange(sessions), tuple(reads), writes, rng.choice(MIXABLE) if levels else None))
-    return Concrete(tuple(made))
+    return ConcreteHistory(tuple(made))
 
 
 def plain(concrete):
@@ -57,7 +57,7 @@ def every_history(txns, keys, values, blind=True):
                     continue
                 if not blind and any(set(w) - {x for x, _ in r} for w, r in zip(writes, reads, strict=True)):
                     continue
-                concrete = Concrete(tuple(map(ConcreteTxn, sessions, reads, writes)))
+                concrete = ConcreteHistory(tuple(map(ConcreteTxn, sessions, reads, writes)))
                 found.setdefault(concrete.canonical(), concrete)
     return found
 

@@ -13,8 +13,7 @@ from itertools import pairwise
 
 from plume_py.base.text import key_text
 from plume_py.history.value_codes import Atom
-from plume_py.verify.facts import HistoryFacts
-from plume_py.verify.lists import START
+from plume_py.verify.facts import START, HistoryFacts
 
 CLOSED = ("TCC", "PSI")
 FIRST_WINS = ("PSI", "SI")

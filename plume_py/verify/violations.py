@@ -11,8 +11,7 @@ from plume_py.history.value_codes import Atom
 from plume_py.levels import LEVELS, weaker_levels
 from plume_py.levels.orders import WEAKER, level_of
 from plume_py.verify.claims import HistoryClaim, Id, ShownClaim, StepClaim, ViolationClaim
-from plume_py.verify.facts import HistoryFacts
-from plume_py.verify.lists import DUPLICATE, START, TORN, contradict
+from plume_py.verify.facts import DUPLICATE, START, TORN, HistoryFacts, contradict
 from plume_py.verify.strong import STRONG, all_orders_fail
 
 INITIAL = "(initial state)"  # how reports call it; no transaction may have this id

@@ -9,8 +9,7 @@ from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History
 from plume_py.history.value_codes import Atom
 from plume_py.verify.claims import Id, WitnessClaim
-from plume_py.verify.facts import HistoryFacts
-from plume_py.verify.lists import START
+from plume_py.verify.facts import START, HistoryFacts
 from plume_py.verify.strong import OrderReplay
 
 

@@ -11,20 +11,20 @@ from plume_py.base.child_process import run_in_child
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.synth import Scope, synthesize
-from plume_py.reasoning.synth.hierarchy import Settled, hierarchy
+from plume_py.reasoning.synth.comparison import PartialComparison, hierarchy
 from plume_py.reasoning.synth.synthesis import Beyond, Progress, beyond
 
 
 def test_sizes_are_settled_one_by_one():
     news = []
-    outcome = synthesize(["UA"], ["NLU"], Scope(4), settle=True, told=news.append)
+    outcome = synthesize(["UA"], ["NLU"], Scope(4), smaller_first=True, on_progress=news.append)
     assert not outcome.found
     assert [(progress.none, progress.now) for progress in news] == [(0, 1), (1, 2), (2, 3), (3, 4)]
     news.clear()
-    assert synthesize(["SI"], ["SER"], Scope(4), settle=True, told=news.append).found
+    assert synthesize(["SI"], ["SER"], Scope(4), smaller_first=True, on_progress=news.append).found
     assert [(progress.now, progress.smaller) for progress in news] == [(1, None), (2, None), (4, 2)]
     news.clear()
-    synthesize(["UA"], ["NLU"], Scope(3), up_to=True, told=news.append)
+    synthesize(["UA"], ["NLU"], Scope(3), up_to=True, on_progress=news.append)
     assert [progress.now for progress in news] == [1, 2, 3]
 
 
@@ -68,8 +68,8 @@ def test_the_next_scope():
 
 def test_a_hierarchy_keeps_what_it_has_settled():
     news = []
-    hierarchy(["RA", "TCC", "SER"], Scope(2), told=news.append)
-    assert all(isinstance(settled, Settled) for settled in news)
+    hierarchy(["RA", "TCC", "SER"], Scope(2), on_progress=news.append)
+    assert all(isinstance(decided, PartialComparison) for decided in news)
     assert news[0].pairs(None) == [(a, b) for a in news[0].names for b in news[0].names if a != b]
     assert news[-1].pairs(None) == []
     assert ("SER", "RA") in news[-1].pairs(True)

@@ -12,7 +12,7 @@ from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
 from plume_py.reasoning.synth import load_definitions
 from plume_py.reasoning.synth.formulas import DEFINITIONS
-from plume_py.reasoning.synth.judge import MOST_TXNS, judge
+from plume_py.reasoning.synth.judge import MOST_JUDGED, judge
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 OTHERS = str(ROOT / "docs" / "other_levels.py")
@@ -96,7 +96,7 @@ def test_who_counts():
     builder.add(2, [("r", "x", 3)])
     judged = judge(builder.build(), "UA")
     assert judged.ok
-    assert [judged.given.txn(t) for t in judged.witness.order] == ["T1", "T3", "T4"]
+    assert [judged.history.txn(t) for t in judged.witness.order] == ["T1", "T3", "T4"]
 
 
 @pytest.mark.parametrize("name", ["UA", "UpdateSer", "CI"])
@@ -127,7 +127,7 @@ def test_the_argument_of_the_paper():
         "T3 read the initial x, which T1 overwrote, so it does not see T1",
         "T3 read y from T2, so it sees T2",
     ]
-    assert kept.ok and kept.witness.sees == {(0, 1), (1, 2)}
+    assert kept.ok and kept.witness.visible_pairs == {(0, 1), (1, 2)}
 
 
 def test_every_reason_is_needed():
@@ -169,10 +169,10 @@ def test_a_premise_without_a_name_is_told_as_what_is_seen():
 
 
 def test_what_is_too_large_is_not_decided():
-    history = built([[[("w", "x", value)] for value in range(1, MOST_TXNS + 2)]])
+    history = built([[[("w", "x", value)] for value in range(1, MOST_JUDGED + 2)]])
     judged = judge(history, "UA")
     assert judged.ok is None
-    assert f"decided up to {MOST_TXNS}" in judged.why
+    assert f"decided up to {MOST_JUDGED}" in judged.why
     assert judge(built(FIGURE), "UA", Limits(timeout=1e-9)).ok is None
 
 
@@ -237,7 +237,7 @@ def test_check_in_an_order(isocheck, tmp_path):
 
 def test_check_is_undecided(isocheck, tmp_path):
     path = tmp_path / "long.json"
-    ops = [{"ops": [["w", "x", value]]} for value in range(1, MOST_TXNS + 2)]
+    ops = [{"ops": [["w", "x", value]]} for value in range(1, MOST_JUDGED + 2)]
     path.write_text(json.dumps({"initial": 0, "sessions": [ops]}))
     code, out, _ = isocheck(path, "-l", "UA", "-l", "RA")
     assert (code, "UA   undecided" in out, "RA   holds" in out) == (3, True, True)

@@ -6,10 +6,10 @@ from paths import ROOT
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.reasoning.synth import Scope, axiom, definition, level, load_definitions, seen_by, shows, synthesize
+from plume_py.reasoning.synth.comparison import relate
 from plume_py.reasoning.synth.formulas import DEFINITIONS
-from plume_py.reasoning.synth.relate import relate
 from plume_py.reasoning.synth.relation import Relation
-from plume_py.reasoning.synth.renaming import require_equal_treatment
+from plume_py.reasoning.synth.user_levels import require_equal_treatment
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 IMPORT = "from plume_py.reasoning.synth import *\n"
@@ -85,10 +85,10 @@ def test_our_own_levels_treat_names_alike():
     """Also those that nobody tests as a rule: as if a user had written them."""
     from dataclasses import replace
 
-    from plume_py.reasoning.synth.definition import Written
+    from plume_py.reasoning.synth.definition import SourceLine
 
     for found in DEFINITIONS.values():
-        require_equal_treatment(replace(found, written=Written("here", 1)))
+        require_equal_treatment(replace(found, defined_at=SourceLine("here", 1)))
 
 
 def test_other_variables_are_refused():
@@ -219,7 +219,7 @@ def test_hierarchy_takes_what_a_file_defines(capfd, monkeypatch):
         cli.main(["hierarchy", *arguments, "--txns", "2"], standalone_mode=False)
         return capfd.readouterr()
 
-    monkeypatch.setattr("plume_py.reasoning.synth.hierarchy.USUAL", ("RA", "SER"))
+    monkeypatch.setattr("plume_py.reasoning.synth.comparison.USUAL", ("RA", "SER"))
     told = run("--define", MINE)
     for name in load_definitions(MINE):
         assert name in told.out

@@ -16,8 +16,8 @@ from plume_py.reasoning.synth import (
     shows,
     synthesize,
 )
-from plume_py.reasoning.synth.relate import relate
-from plume_py.reasoning.synth.renaming import require_equal_treatment
+from plume_py.reasoning.synth.comparison import relate
+from plume_py.reasoning.synth.user_levels import require_equal_treatment
 
 OTHERS = load_definitions(str(ROOT / "docs" / "other_levels.py"))
 # As docs/synth.md says.

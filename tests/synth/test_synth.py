@@ -9,9 +9,9 @@ from plume_py import check
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.synth import INITIAL, Program, Scope, level, synthesis, synthesize
+from plume_py.reasoning.synth.formulas import definition
 from plume_py.reasoning.synth.problem import TRICKS, without
 from plume_py.reasoning.synth.recheck import DefectError, recheck
-from plume_py.reasoning.synth.registry import definition
 from plume_py.reasoning.synth.report import plain, text
 
 LARGE = [Scope(2, 2, 3), Scope(3, 1, 3)]

@@ -9,8 +9,7 @@ from synth_histories import plain
 
 from plume_py.levels import LEVELS, RUNNABLE, weaker_levels
 from plume_py.reasoning.synth import Program, Scope, definition, level, load_definitions, synthesize
-from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
-from plume_py.reasoning.synth.relate import relate
+from plume_py.reasoning.synth.comparison import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders, relate
 
 SCOPE = Scope(4, 2, 4)
 
@@ -85,7 +84,7 @@ def test_the_page_of_the_hierarchy_is_right():
             if name in LEVELS:
                 assert verdicts[name] == expected, (history, name)
     for step in now.steps:
-        verdicts = oracle.verdicts(plain(step.apart.found[0].concrete))
+        verdicts = oracle.verdicts(plain(step.separation.found[0].concrete))
         assert all(verdicts[name] for name in now.classes[step.below] if name in LEVELS)
         assert not any(verdicts[name] for name in now.classes[step.above] if name in LEVELS)
 
@@ -100,7 +99,7 @@ def test_the_page_shows_where_orders_sit():
         (now.name(step.below), now.name(step.above)) for step in now.steps
     }
     shown = [(weaker, stronger, history.replace("\\", "")) for weaker, stronger, history in rows]
-    shown += [(now.name(s.below), now.name(s.above), s.apart.found[0].concrete.short()) for s in now.steps]
+    shown += [(now.name(s.below), now.name(s.above), s.separation.found[0].concrete.short()) for s in now.steps]
     for weaker, stronger, history in shown:
         times = [(int(begin), int(end)) for begin, end in re.findall(r"\[(\d+),(\d+)\]", history)]
         for name, expected in ((weaker, True), (stronger, False)):

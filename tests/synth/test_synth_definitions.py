@@ -9,11 +9,10 @@ from synth_histories import plain, random_concrete, verdicts
 
 from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.history.model import INITIAL
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn, ConcreteView
-from plume_py.reasoning.synth.formulas import DEFINITIONS
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn, ConcreteView
+from plume_py.reasoning.synth.formulas import DEFINITIONS, checker_level
 from plume_py.reasoning.synth.problem import ConcreteWitness, witness_of
-from plume_py.reasoning.synth.recheck import _every_witness, _witnesses
-from plume_py.reasoning.synth.registry import checker_level
+from plume_py.reasoning.synth.recheck import _every_witness, _witness_count
 from plume_py.reasoning.synth.relation import Relation
 
 KNOWN = [name for name in DEFINITIONS if checker_level(DEFINITIONS[name]) and name != "declared"]
@@ -71,15 +70,15 @@ def test_other_levels_by_all_witnesses(name):
 def test_all_witnesses_are_counted_right():
     for name in ("SER", "UA", "CI"):
         every = list(_every_witness(DEFINITIONS[name], 3))
-        assert len(every) == len(set(every)) == _witnesses(DEFINITIONS[name], 3)
+        assert len(every) == len(set(every)) == _witness_count(DEFINITIONS[name], 3)
 
 
-LOST_UPDATE = Concrete((ConcreteTxn(0, ((0, INITIAL),), (0,)), ConcreteTxn(1, ((0, INITIAL),), (0,))))
+LOST_UPDATE = ConcreteHistory((ConcreteTxn(0, ((0, INITIAL),), (0,)), ConcreteTxn(1, ((0, INITIAL),), (0,))))
 
 
 def test_a_witness_must_be_well_formed():
     """A commit order that contradicts the sessions, or a visibility outside arbitration, shows nothing."""
-    chain = Concrete((ConcreteTxn(0, (), (0,)), ConcreteTxn(0, (), (0,))))
+    chain = ConcreteHistory((ConcreteTxn(0, (), (0,)), ConcreteTxn(0, (), (0,))))
     with Formula() as formula:
         h = ConcreteView(formula, chain)
         assert DEFINITIONS["SER"].holds(h, ConcreteWitness("", (0, 1)).witness(formula)) == TRUE

@@ -13,12 +13,11 @@ from plume_py.levels import RUNNABLE
 from plume_py.levels.orders import WEAKER
 from plume_py.levels.table import LEVELS as TABLE
 from plume_py.reasoning.synth import Program, Scope, synthesize
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn, ConcreteView
-from plume_py.reasoning.synth.hierarchy import hierarchy
+from plume_py.reasoning.synth.comparison import hierarchy, relate
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn, ConcreteView
+from plume_py.reasoning.synth.formulas import definition, in_order
 from plume_py.reasoning.synth.problem import TRICKS, without, witness_of
-from plume_py.reasoning.synth.registry import definition, in_order
-from plume_py.reasoning.synth.relate import relate
-from plume_py.reasoning.synth.times import UnknownTimes, spans
+from plume_py.reasoning.synth.symbolic_history import IntervalOrder, intervals
 
 EVERY = [(level, order) for level in LEVELS for order in ORDERS]
 
@@ -57,7 +56,7 @@ def every_concrete(txns, keys):
     for reads, writes in contents(txns, keys):
         for way, _, _, times in timed_runs(txns):
             place = {t: (s, at) for s, session in enumerate(way) for at, t in enumerate(session)}
-            concrete = Concrete(
+            concrete = ConcreteHistory(
                 tuple(ConcreteTxn(place[t][0], reads[t], writes[t], None, place[t][1], times[t]) for t in range(txns))
             )
             found.setdefault(concrete.canonical(), concrete)
@@ -104,7 +103,7 @@ def test_a_definition_says_what_the_oracle_says(order, form):
         (reads, writes), (way, _, _, times) = rng.choice(every), rng.choice(runs)
         place = {t: (s, at) for s, session in enumerate(way) for at, t in enumerate(session)}
         txns = [ConcreteTxn(place[t][0], reads[t], writes[t], None, place[t][1], times[t]) for t in range(3)]
-        concrete = Concrete(tuple(txns))
+        concrete = ConcreteHistory(tuple(txns))
         for level in RUNNABLE[1:]:  # RC has one form
             expected = by_oracle(concrete, level, order)
             seen.add(expected)
@@ -118,10 +117,10 @@ def test_times_are_interval_orders(size):
     expected = set(interval_orders(size))
     found = set()
     with Formula() as formula:
-        times = UnknownTimes(formula, size)
+        times = IntervalOrder(formula, size)
         while formula.solve():
             pairs = frozenset(times.solution())
-            given = spans(size, pairs)
+            given = intervals(size, pairs)
             assert {(a, b) for a, b in permutations(range(size), 2) if given[a][1] < given[b][0]} == pairs
             assert all(begin < end for begin, end in given)
             found.add(pairs)
