@@ -11,7 +11,7 @@ from replay_naive import INITIAL, LEVELS, Naive, closure, random_lists
 from test_verify import built
 
 from plume_py.verify import WitnessClaim, verify_entry, verify_witness
-from plume_py.verify.claims import HistoryClaim, LevelClaim, ShownClaim, StepClaim, ViolationClaim
+from plume_py.verify.claims import HistoryClaim, LevelClaim, StepClaim, TransactionClaim, ViolationClaim
 from plume_py.verify.facts import HistoryFacts
 from plume_py.verify.violations import ClaimCheck, RefutedError
 
@@ -42,7 +42,7 @@ def shown(history, *names):
     for name in names:
         t, txn = transactions[name]
         ops = [(op.kind, op.key, list(op.value) if isinstance(op.value, tuple) else op.value) for op in txn.ops]
-        yield ShownClaim(id=name, session=txn.session, place=history.place(t), ops=ops)
+        yield TransactionClaim(id=name, session=txn.session, place=history.place(t), ops=ops)
 
 
 def step(source, relation, target, key=None, **more):

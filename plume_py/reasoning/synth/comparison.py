@@ -53,7 +53,6 @@ class Relationship:
 
     @property
     def sentence(self) -> str:
-        """The relation as a sentence."""
         link = {"equivalent": "equivalent to", "incomparable": "incomparable with"}.get(self.word, f"{self.word} than")
         return f"{self.a} is {link} {self.b}, for all histories of up to {self.only_a.scope}"
 
@@ -106,11 +105,9 @@ class Hierarchy:
 
     @property
     def timed(self) -> bool:
-        """Whether some separating history has times."""
         return any(step.separation.found[0].concrete.timed for step in self.steps)
 
     def name(self, number: int) -> str:
-        """Return the name of a class: its levels."""
         return " = ".join(self.classes[number])
 
 
@@ -127,12 +124,10 @@ class PartialComparison:
         return f"{pairs - len(self.pairs(None))} of {pairs} comparisons settled"
 
     def pairs(self, answer: bool | None) -> list[tuple[str, str]]:
-        """Return the pairs of different levels with this answer."""
         order = range(len(self.names))
         return [(self.names[a], self.names[b]) for a in order for b in order if a != b and self.implies[a][b] is answer]
 
     def lines(self) -> Iterator[str]:
-        """Yield the comparisons as text, a line per level."""
         yield f"settled on all histories of up to {self.scope}:"
         words = {True: "implies", False: "does not imply", None: "undecided:"}
         for name in self.names:
@@ -144,7 +139,6 @@ class PartialComparison:
             yield f"  {name} {'; '.join(parts)}"
 
     def plain(self) -> dict[str, Any]:
-        """Return the comparisons for JSON."""
         settled = [{"a": a, "b": b, "implies": answer} for answer in (True, False) for a, b in self.pairs(answer)]
         return {"scope": self.scope.plain(), "settled": settled, "undecided": list(map(list, self.pairs(None)))}
 

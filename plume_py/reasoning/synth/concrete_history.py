@@ -42,7 +42,6 @@ class ConcreteTxn:
 
     @property
     def size(self) -> int:
-        """The number of operations."""
         return len(self.reads) + len(self.writes)
 
 
@@ -59,17 +58,14 @@ class ConcreteHistory:
 
     @property
     def keys(self) -> list[int]:
-        """The numbers of the keys that are read or written."""
         return sorted({x for t in self.txns for x in (*t.writes, *(key for key, _ in t.reads))})
 
     @property
     def operations(self) -> int:
-        """The number of operations."""
         return sum(t.size for t in self.txns)
 
     @property
     def session_pairs(self) -> int:
-        """The number of pairs of transactions in one session."""
         return sum(a.session == b.session for a, b in combinations(self.txns, 2))
 
     @property
@@ -79,11 +75,9 @@ class ConcreteHistory:
 
     @property
     def timed(self) -> bool:
-        """Whether some transaction has begin and end times."""
         return any(txn.span is not None for txn in self.txns)
 
     def precedes(self, a: int, b: int) -> bool:
-        """Return whether a precedes b in one session."""
         first, second = self.txns[a], self.txns[b]
         return first.session == second.session and (first.position or 0, a) < (second.position or 0, b)
 
@@ -107,13 +101,11 @@ class ConcreteHistory:
         return 1 + [t for t in self.by_session() if x in self.txns[t].writes].index(writer)
 
     def ops(self, t: int) -> list[tuple[str, str, int]]:
-        """Return the operations of t as (kind, key, value)."""
         txn = self.txns[t]
         reads = [("r", KEY_NAMES[x], self.value(x, source)) for x, source in txn.reads]
         return [*reads, *(("w", KEY_NAMES[x], self.value(x, t)) for x in txn.writes)]
 
     def history(self) -> History:
-        """Return the history for the checker."""
         builder = HistoryBuilder(initial=0)
         for t in self.by_session():
             txn, (begin, end) = self.txns[t], self.txns[t].span or (None, None)
@@ -123,7 +115,6 @@ class ConcreteHistory:
     # -- text ------------------------------------------------------------------------------------------------------
 
     def lines(self) -> list[str]:
-        """Return a line of text per transaction, grouped by session."""
         lines = []
         for number, (_, group) in enumerate(groupby(self.by_session(), lambda t: self.txns[t].session)):
             for at, t in enumerate(group):
@@ -163,7 +154,6 @@ class ConcreteHistory:
         return ConcreteHistory(tuple(txns))
 
     def with_keys(self, number: Mapping[int, int]) -> "ConcreteHistory":
-        """Return the history with its keys renumbered."""
         return ConcreteHistory(
             tuple(
                 replace(
@@ -307,11 +297,9 @@ class LabeledHistory:
         return cls(named, tuple(txns[t] for t in everyone), tuple(KEY_NAMES), (), frozenset())
 
     def txn(self, t: int) -> str:
-        """Return the name of a transaction, for messages."""
         return "the initial state" if t == INITIAL else self.concrete.names[t]
 
     def key(self, x: int) -> str:
-        """Return the name of a key, for messages."""
         return key_text(self.keys[x])
 
 

@@ -62,7 +62,6 @@ class Witness:
 
     @property
     def co(self) -> Relation:
-        """The commit order."""
         if self.order is None:
             raise TypeError('a level that uses w.co needs @level without form="history"')
         return self.order
@@ -120,7 +119,6 @@ class Definition:
 
     @property
     def level(self) -> str:
-        """The name without an order."""
         return self.base_name or self.name
 
     @property

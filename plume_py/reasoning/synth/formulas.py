@@ -194,7 +194,6 @@ def declared_visibility(h: View, co: Relation) -> Relation:
 
 
 def _other_key(h: View, t: int, source: int, x: int) -> Literal:
-    """Return a literal: t reads a key other than x from ``source``."""
     return h.any(h.reads(t, y, source) for y in h.keys if y != x)
 
 
@@ -213,7 +212,6 @@ def _plume_ra(h: View) -> Premise:
 
 
 def _plume_tcc(h: View) -> Premise:
-    """Return the premise of TAP-k to TAP-n in Plume's wording."""
     return lambda t1, t2, t3, x: h.any((_other_key(h, t3, t2, x), h.causal[t2, t3]))
 
 
@@ -365,7 +363,6 @@ def checker_level(definition: Definition) -> str | None:
 
 
 def is_taken(name: str) -> bool:
-    """Return whether a built-in level has this name."""
     return name.upper() in _CANONICAL or level_requests(name) is not None
 
 

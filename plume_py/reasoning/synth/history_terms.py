@@ -65,11 +65,9 @@ class View(ABC):
         return literals
 
     def all(self, literals: Iterable[Literal]) -> Literal:
-        """Return the conjunction."""
         return self.formula.all_of(self.noted(literals))
 
     def any(self, literals: Iterable[Literal]) -> Literal:
-        """Return the disjunction."""
         return self.formula.any_of(literals)
 
     def implies(self, a: Literal, b: Literal) -> Literal:
@@ -83,7 +81,6 @@ class View(ABC):
 
     @cached_property
     def so(self) -> Relation:
-        """Session order."""
         return Relation.where(self.formula, len(self.txns), self.session, "SO")
 
     @cached_property
@@ -97,7 +94,6 @@ class View(ABC):
 
     @cached_property
     def base(self) -> Relation:
-        """The union of session order and reads-from."""
         return self.so | self.wr
 
     @cached_property
@@ -138,11 +134,9 @@ class View(ABC):
         return self.relation({pair: self.any(ways) for pair, ways in pairs.items()}, "RW")
 
     def updates(self, t: int) -> Literal:
-        """Return a literal: t writes some key."""
         return self.any(self.writes(t, x) for x in self.keys)
 
     def touches(self, t: int, x: int) -> Literal:
-        """Return a literal: t reads or writes x."""
         return self.any((self.writes(t, x), *(self.reads(t, x, source) for source in self.sources(t))))
 
     def read_before(self, t: int, u: int, x: int, source: int) -> Literal:

@@ -332,7 +332,6 @@ class Explanation:
 
 
 def involved(reasons: Iterable[Reason]) -> list[int]:
-    """Return the transactions in the reasons, in ascending order."""
     return [t for t, _ in groupby(sorted(t for reason in reasons for t in reason.txns if t != INITIAL))]
 
 
@@ -340,7 +339,7 @@ def involved(reasons: Iterable[Reason]) -> list[int]:
 
 
 class TxnNumber(int):
-    """The number of a transaction, as a type of its own: ``TracedView.noted`` must tell it from a key."""
+    """The number of a transaction, with a type by which ``TracedView.noted`` distinguishes it from a key."""
 
 
 class KeyNumber(int):
@@ -360,7 +359,7 @@ class TracedView(ConcreteView):
     """The terms of a given history as variables.
 
     Facts about reads and writes are required to be true. Facts about sessions and times are not: they are in
-    ``before``, as (kind, a, b), and are assumed one by one, so that a contradiction names those that it needs.
+    ``before``, as (kind, a, b), and are assumed one by one, so that a contradiction names the facts that it needs.
     """
 
     def __init__(self, formula: Formula, concrete: ConcreteHistory) -> None:

@@ -22,7 +22,6 @@ _FORBIDDEN = "#C00000"
 
 
 def _graph(name: str, **attributes: object) -> Graph:
-    """Return a graph whose nodes are transactions."""
     graph = Graph(name, **attributes)
     graph.defaults("node", fontname=MONO, fontsize=12, shape="box", style="rounded")
     graph.defaults("edge", fontname=FONT, fontsize=11, arrowsize=0.8)
@@ -67,7 +66,7 @@ def _draw_reads(graph: Graph, concrete: ConcreteHistory) -> None:
 
 
 def _draw_times(graph: Graph, concrete: ConcreteHistory) -> None:
-    """Draw the real-time edges between sessions, except those that follow from two others."""
+    """Draw the real-time edges between sessions, except edges implied by two others."""
     look, early = LOOKS["RT"], concrete.ended_before
     for a, b in permutations(range(len(concrete.txns)), 2):
         between = any(early(a, c) and early(c, b) for c in range(len(concrete.txns)))

@@ -59,7 +59,6 @@ TRICKS = tuple(Tricks.__dataclass_fields__)
 
 
 def without(*names: str) -> Tricks:
-    """Return all optimizations except these."""
     return replace(Tricks(), **dict.fromkeys(names, False))
 
 
@@ -190,7 +189,7 @@ class Problem:
     # -- the search ----------------------------------------------------------------------------------------------
 
     def next(self, assumptions: Sequence[Literal] = ()) -> "tuple[ConcreteHistory, list[ConcreteWitness]] | None":
-        """Return a history with the witnesses of the allowed levels, or None if there is no further one."""
+        """Return a history with the witnesses of the allowed levels, or None after the last one."""
 
         def propose() -> ConcreteHistory | None:
             return self.history.solution() if self.formula.solve(assumptions, self.limits) else None
@@ -263,7 +262,6 @@ class Problem:
         )
 
     def close(self) -> None:
-        """Free the solver."""
         self.formula.close()
 
 

@@ -24,7 +24,6 @@ class Relation:
 
     @property
     def rows(self) -> Rows:
-        """The matrix of literals."""
         return self._rows
 
     @classmethod
@@ -34,7 +33,6 @@ class Relation:
 
     @classmethod
     def of_order(cls, formula: Formula, size: int, order: Order, name: str = "") -> "Relation":
-        """Return a total order as a relation."""
         return cls.where(formula, size, order.before, name)
 
     def __getitem__(self, pair: tuple[int, int]) -> Literal:
@@ -47,19 +45,16 @@ class Relation:
         return Relation.where(self.formula, self.size, combine, name)
 
     def __or__(self, other: "Relation") -> "Relation":
-        """Return the union."""
         name = f"{self.name} or {other.name}"
         union = self._pairwise(lambda a, b: self.formula.any_of((self[a, b], other[a, b])), name)
         union.parts = (*self.parts, *other.parts)
         return union
 
     def __and__(self, other: "Relation") -> "Relation":
-        """Return the intersection."""
         name = f"{_bracketed(self)} and {_bracketed(other)}"
         return self._pairwise(lambda a, b: self.formula.all_of((self[a, b], other[a, b])), name)
 
     def __sub__(self, other: "Relation") -> "Relation":
-        """Return the pairs of this relation that are not in the other."""
         name = f"{_bracketed(self)} and not {_bracketed(other)}"
         return self._pairwise(lambda a, b: self.formula.all_of((self[a, b], -other[a, b])), name)
 
@@ -76,7 +71,6 @@ class Relation:
         return self._pairwise(joined, f"{_bracketed(self)} then {_bracketed(other)}")
 
     def closure(self) -> "Relation":
-        """Return the transitive closure."""
         return _Closure(self)
 
     def _is_ascending(self) -> bool:
@@ -87,7 +81,6 @@ class Relation:
         return all(literal in (TRUE, FALSE) for row in self.rows for literal in row)
 
     def inverse(self) -> "Relation":
-        """Return the converse relation."""
         return self._pairwise(lambda a, b: self[b, a], f"{_bracketed(self)} backwards")
 
     def inside(self, other: "Relation") -> Literal:

@@ -27,7 +27,6 @@ _WITNESS = {"vis": "arbitration order with a visibility", "co": "commit order", 
 
 
 def title(outcome: SynthesisResult) -> str:
-    """Return the problem in words."""
     parts = []
     if outcome.allow:
         parts.append(f"allowed by {', '.join(outcome.allow)}")
@@ -144,7 +143,6 @@ def plain(outcome: SynthesisResult, reason: str | None = None) -> dict[str, Any]
 
 
 def native(found: SeparatingHistory) -> dict[str, Any]:
-    """Return the history as a document in the native format."""
     concrete = found.concrete
     sessions: dict[int, list[dict[str, Any]]] = {}
     for t in concrete.by_session():
@@ -186,7 +184,6 @@ def hierarchy_lines(hierarchy: Hierarchy) -> Iterator[str]:
 
 
 def hierarchy_plain(hierarchy: Hierarchy) -> dict[str, Any]:
-    """Return a hierarchy for JSON."""
     return {
         "scope": hierarchy.scope.plain(),
         "classes": [list(names) for names in hierarchy.classes],
@@ -222,7 +219,6 @@ def verdict(judged: Judgement) -> LevelVerdict:
 
 
 def witness_kind(judged: Judgement) -> str:
-    """Return the kind of witness of the level, in words."""
     return _WITNESS.get(judged.form, "witness")
 
 

@@ -14,7 +14,7 @@ class Scope:
     """The size of the histories: exactly ``txns`` nonempty transactions, at most so many keys, values and sessions.
 
     The initial value is one of the ``values`` of a key, so a key has at most ``values - 1`` writers.
-    ``rereads``: whether a transaction may read a key from several others. None: if some level can tell the difference.
+    ``rereads``: whether a transaction may read a key from several others. None: if it matters to some level.
     ``orders``: the orders between transactions that matter. With real time, histories have times. With "none", sessions
     may read from their own future. None: the orders of the levels.
     """
@@ -35,7 +35,6 @@ class Scope:
                 raise IsocheckError(f"a scope of {given} {name} cannot be searched; choose 1 to {most}")
 
     def plain(self) -> dict[str, int | bool | None]:
-        """Return the scope for JSON."""
         return {
             "transactions": self.txns,
             "keys": self.keys,

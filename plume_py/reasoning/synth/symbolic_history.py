@@ -2,9 +2,9 @@
 
 Transactions are numbered so that reads and sessions go from smaller to larger numbers. Every history without a causal
 cycle has such a numbering, so no history is lost. If a commit order of an allowed level is fixed to the numbering
-(problem.py), transactions are no longer interchangeable, which makes the search small. Two exceptions:
+(problem.py), transactions cannot be interchanged, which makes the search small. Two exceptions:
 
-- If some level ignores session order ("none"), only reads follow the numbering; sessions have an order of their own.
+- If some level ignores session order ("none"), only reads follow the numbering; sessions have a separate order.
 - If real time matters, an interval order says which transactions ended before others began.
 """
 
@@ -267,11 +267,9 @@ class _Sessions:
                 self.formula.require(-choices[s], *(self._of[u][s - 1] for u in range(s - 1, t)))
 
     def same(self, a: int, b: int) -> Literal:
-        """Return a literal: a and b are in one session."""
         return self.formula.any_of(self.formula.all_of(pair) for pair in zip(self._of[a], self._of[b], strict=False))
 
     def solution(self, t: int) -> int:
-        """Return the session of t in the last solution."""
         return next(s for s, literal in enumerate(self._of[t]) if self.formula.value(literal))
 
 
@@ -288,7 +286,6 @@ class _ReadOrder:
         return self._order.before(self._number[a], self._number[b])
 
     def solution(self, reads: list[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return the reads in the order of the last solution."""
         position = {number: at for at, number in enumerate(self._order.solution())}
         return sorted(reads, key=lambda read: position[self._number[read]])
 
@@ -308,11 +305,9 @@ class IntervalOrder:
             formula.require(-self._pairs[a, b], -self._pairs[c, d], self.before(a, d), self.before(c, b))
 
     def before(self, a: int, b: int) -> Literal:
-        """Return a literal: a ended before b began."""
         return self._pairs.get((a, b), FALSE)
 
     def solution(self) -> list[tuple[int, int]]:
-        """Return the ordered pairs in the last solution."""
         return [pair for pair, literal in self._pairs.items() if self.formula.value(literal)]
 
 

@@ -53,14 +53,14 @@ class Beyond:
 
 @dataclass
 class SynthesisResult:
-    """The result of a search. ``found`` is empty if there is no such history within ``scope``."""
+    """The result of a search within ``scope``. ``found`` is empty if no history was found."""
 
     allow: tuple[str, ...]
     forbid: tuple[str, ...]
     scope: Scope
     up_to: bool = False  # whether smaller numbers of transactions were searched first
     minimal: bool = False  # whether only smallest histories were searched for
-    complete: bool = False  # whether there are no further histories
+    complete: bool = False  # whether all histories were found
     stopped: str | None = None  # the limit that ended the search for further histories
     smaller: int | None = None  # a number of transactions below the requested one with which there is a history
     beyond: Beyond | None = None  # the next larger scope, if nothing was found
@@ -112,7 +112,7 @@ def synthesize(
 
     ``fixed``: given properties of each transaction: keys read and written, session, level (for the level "declared").
     ``minimal``: as few transactions as possible, then keys, operations, session pairs and real-time pairs.
-    ``up_to``: as few transactions as possible, at most those of the scope, instead of exactly so many.
+    ``up_to``: as few transactions as possible, instead of exactly the number of the scope.
     ``smaller_first``: search smaller numbers of transactions briefly first, so that a timeout can report more.
     ``on_progress``: called with the state of the search.
 
