@@ -1,4 +1,4 @@
-"""The definitions that synthesis works with against the oracle, which knows nothing of them."""
+"""Tests of formulas.py, definition.py and relation.py against the oracle, which does not use them."""
 
 import random
 
@@ -20,7 +20,7 @@ KNOWN = [name for name in DEFINITIONS if checker_level(DEFINITIONS[name]) and na
 
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_definition_says_what_the_oracle_says(name, count):
+def test_definitions_agree_with_the_oracle(name, count):
     rng = random.Random(count)  # the same histories for each level, so that the oracle is asked once
     level, seen = checker_level(DEFINITIONS[name]), set()
     for _ in range(count):
@@ -40,7 +40,7 @@ def test_saturation_and_solver_agree(name):
         assert (witness_of(DEFINITIONS[name], concrete) is None) == (by_solver is None), concrete.short()
 
 
-def test_a_level_per_transaction_says_what_the_oracle_says():
+def test_declared_levels_agree_with_the_oracle():
     rng, seen = random.Random(5), set()
     for _ in range(400):
         concrete = random_concrete(rng, levels=True)
@@ -53,7 +53,7 @@ def test_a_level_per_transaction_says_what_the_oracle_says():
 
 
 @pytest.mark.parametrize("name", ["UA", "NLU", "UpdateSer", "UpdateSer@vis", "TapRC", "TapRA", "TapTCC"])
-def test_other_levels_by_all_witnesses(name):
+def test_other_levels_agree_with_an_enumeration_of_witnesses(name):
     rng, seen = random.Random(name), set()
     definition = DEFINITIONS[name]
     for _ in range(60):
@@ -67,7 +67,7 @@ def test_other_levels_by_all_witnesses(name):
     assert seen == {True, False}
 
 
-def test_all_witnesses_are_counted_right():
+def test_the_number_of_witnesses_is_correct():
     for name in ("SER", "UA", "CI"):
         every = list(_every_witness(DEFINITIONS[name], 3))
         assert len(every) == len(set(every)) == _witness_count(DEFINITIONS[name], 3)

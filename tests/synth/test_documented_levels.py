@@ -1,4 +1,4 @@
-"""What docs/levels.md says about the levels, run: each claim is true of all histories within a scope."""
+"""The claims of docs/levels.md and docs/hierarchy.md, checked on all histories within a scope (comparison.py)."""
 
 import re
 
@@ -69,7 +69,7 @@ def test_one_level_for_all_transactions_is_that_level(name):
         assert none(name, "declared", scope, fixed=programs)
 
 
-def test_the_page_of_the_hierarchy_is_right():
+def test_the_documented_hierarchy_is_correct():
     """The steps of docs/hierarchy.md are those that are found now; each history tells its two levels apart."""
     text = (ROOT / "docs" / "hierarchy.md").read_text()
     text = text.partition("\n## ")[0]
@@ -89,7 +89,7 @@ def test_the_page_of_the_hierarchy_is_right():
         assert not any(verdicts[name] for name in now.classes[step.above] if name in LEVELS)
 
 
-def test_the_page_shows_where_orders_sit():
+def test_the_documented_hierarchy_with_orders_is_correct():
     """The steps of docs/hierarchy.md between levels in several orders, against what is found now, and the oracle."""
     text = (ROOT / "docs" / "hierarchy.md").read_text()
     text = text.partition("## Which order counts")[2].partition("\n## ")[0]
@@ -118,7 +118,7 @@ def _parsed(history):
     ]
 
 
-def test_the_levels_of_the_documentation():
+def test_the_levels_defined_in_the_documentation():
     mine = load_definitions(str(ROOT / "docs" / "my_levels.py"))
     assert relate(mine["ReadYourWrites"], "RA", SCOPE).word == "weaker"
     assert relate(mine["MonotonicReads"], "RA", SCOPE).word == "stronger"
