@@ -49,7 +49,7 @@ class ConcreteTxn:
 class ConcreteHistory:
     """A history found by the search. Names of keys and values of writes are derived.
 
-    Transactions are numbered so that reads go to smaller numbers. Session order also follows the numbering, unless
+    Transactions are numbered so that writers precede their readers. Session order also follows the numbering, unless
     transactions have positions.
     """
 
@@ -251,9 +251,8 @@ class LabeledHistory:
     """A concrete history with the transactions and keys that it was made from.
 
     It contains the committed transactions, and those with unknown outcome that a committed one read from.
-    ``flaws``: the patterns of unreadable, aborted and similar reads (TAP a to f) and of contradicting lists. Such reads
-    have no writer, so definitions cannot express them. ``versions``: (a, b, key) if lists show that a's append to the
-    key precedes b's.
+    ``flaws``: the patterns of reads that definitions cannot express: flawed single reads (TAP a to f) and lists.
+    ``versions``: (a, b, key) if lists show that a's append to the key precedes b's.
     """
 
     concrete: ConcreteHistory

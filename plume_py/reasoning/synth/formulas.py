@@ -5,7 +5,7 @@ Most levels exist in several forms, which tests and ``relate`` compare with each
 ``SI``       the commit-order form: the axioms of Biswas and Enea, over a commit order;
 ``SI@vis``   the visibility form: the axioms of Cerone, Bernardi and Gotsman, over arbitration and visibility;
 ``RA@tap``   the level as a list of forbidden patterns (TAPs), with our wording of the patterns;
-``TapRA``    the same with Plume's wording (Plume, section 4), in which some patterns require two keys.
+``TapRA``    the same with Plume's wording (Plume, section 3.2), in which some patterns require two keys.
 
 The formulas restate the levels independently of the checker. The ``text`` of a level appears in explanations, and so do
 the names of variables in generator expressions (see ``TracedView``).
@@ -218,7 +218,8 @@ def _plume_tcc(h: View) -> Premise:
 def patterns_absent(h: View, premise: Callable[[View], Premise]) -> Literal:
     """Return a literal: neither pattern of an axiom occurs.
 
-    For the premise on t2 and t3, t1 must not precede t2 in CO, nor in the closure of CO and the edges that it forces.
+    In both patterns, t3 reads x from t1, t2 also writes x, and the premise holds. In addition, t1 precedes t2 in CO, or
+    in the closure of CO and the edges that the axiom forces.
     """
     rule = premise(h)
     edges, _ = forced(h, rule)

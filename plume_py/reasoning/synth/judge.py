@@ -64,7 +64,7 @@ class Judgement:
     """The verdict on one level: ``ok`` is None if undecided.
 
     ``why``: the reason why the level is undecided, or why a violation is not explained. ``flaws``: the patterns of
-    reads without a writer (TAP a to f); such reads violate every level.
+    flawed single reads (TAP a to f) and lists, which violate every level.
     """
 
     level: str
@@ -275,7 +275,7 @@ class Explanation:
             case _GraphEdge(a, b, relation):
                 words = f"{self._arrow(a, relation, b)}: without a cycle, {name(a)} comes before {name(b)}"
                 return Reason(words, (a, b), (a, b, relation.name, False))
-            case Origin(file, line, txns, keys):
+            case DefinitionLine(file, line, txns, keys):
                 where = self._where(file, line)
                 of = [f"{v} = {name(t)}" for v, t in txns] + [f"{v} = {self.history.key(x)}" for v, x in keys]
                 return Reason(f"{where}: {', '.join(of)}", tuple(t for _, t in txns))
@@ -346,7 +346,7 @@ class KeyNumber(int):
     """The number of a key."""
 
 
-class Origin(NamedTuple):
+class DefinitionLine(NamedTuple):
     """Note on a literal: the line of the definition that built it, and the values of the variables there."""
 
     file: str
@@ -416,5 +416,5 @@ class TracedView(ConcreteView):
                 bound = {name: value for name, value in frame.f_locals.items() if not name.startswith(".")}
                 txns = tuple((name, int(v)) for name, v in bound.items() if isinstance(v, TxnNumber))
                 keys = tuple((name, int(v)) for name, v in bound.items() if isinstance(v, KeyNumber))
-                notes.setdefault(literal, Origin(frame.f_code.co_filename, frame.f_lineno, txns, keys))
+                notes.setdefault(literal, DefinitionLine(frame.f_code.co_filename, frame.f_lineno, txns, keys))
             yield literal

@@ -141,7 +141,7 @@ def synthesize(
     def problem_of(txns: int, limits: Limits) -> Problem:
         return Problem(allowed, forbidden, replace(scope, txns=txns), fixed, tricks, limits)
 
-    search = _Search(problem_of, scope.txns, limits or Limits(), on_progress)
+    search = _SearchBySize(problem_of, scope.txns, limits or Limits(), on_progress)
     try:
         if smaller_first and smallest == scope.txns and fixed is None:
             search.search_smaller()
@@ -176,7 +176,7 @@ def beyond(outcome: SynthesisResult, search: Callable[[Scope], SynthesisResult])
         return Beyond(larger)
 
 
-class _Search:
+class _SearchBySize:
     """The search for several numbers of transactions, one after the other."""
 
     def __init__(
