@@ -1,8 +1,8 @@
 """A history to be found by the solver: variables for reads, writes, sessions and times, and their constraints.
 
 Transactions are numbered so that writers precede their readers, and sessions follow the numbering. Every history
-without a causal cycle has such a numbering, so no history is lost. If a commit order of an allowed level is fixed to the
-numbering (problem.py), transactions cannot be interchanged, which makes the search small. Two exceptions:
+without a causal cycle has such a numbering, so no history is lost. If a commit order of an allowed level is fixed to
+the numbering (problem.py), transactions cannot be interchanged, which makes the search small. Two exceptions:
 
 - If some level ignores session order ("none"), only reads follow the numbering; sessions have a separate order.
 - If real time matters, an interval order says which transactions ended before others began.

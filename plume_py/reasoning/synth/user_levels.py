@@ -75,26 +75,24 @@ def level(
         raise ValueError(f"form={form!r} is not a form of levels; use co, vis, history or axiom")
     structure = _structure(witness, form) if witness is not None else ()
 
+    kind: Form = "own" if structure else "co" if form == "axiom" else form
+
     def define(body: Callable[..., Any]) -> Definition:
-        text = " ".join((body.__doc__ or "").split())
-        code = body.__code__
-        level_name, defined_at = name or body.__name__, SourceLine(code.co_filename, code.co_firstlineno)
-        if form == "axiom":
-            premise = _checked_premise(body)
+        premise = _checked_premise(body) if form == "axiom" else None
 
-            def obeyed(h: View, w: Witness) -> Literal:
-                return axiom(h, w.co, premise(h))
+        def obeyed(h: View, w: Witness) -> Literal:
+            assert premise is not None
+            return axiom(h, w.co, premise(h))
 
-            return Definition(level_name, "co", obeyed, text, premise, uses_read_order=True, defined_at=defined_at)
-        kind: Form = "own" if structure else form
         return Definition(
-            level_name,
+            name or body.__name__,
             kind,
-            _checked_body(body),
-            text,
+            _checked_body(body) if premise is None else obeyed,
+            " ".join((body.__doc__ or "").split()),
+            premise,
             uses_read_order=True,
             structure=structure,
-            defined_at=defined_at,
+            defined_at=SourceLine(body.__code__.co_filename, body.__code__.co_firstlineno),
         )
 
     return define if body is None else define(body)
