@@ -67,7 +67,7 @@ def judged(history: "History", levels: "dict[str, Definition]", limits: "Limits"
 def with_verdicts(result: "Result", history: "History", found: "list[Judgement]") -> "Result":
     """The result with these verdicts, too; reads that are wrong by themselves are explained as the checker does."""
     from plume_py.checking.check import check, distinct
-    from plume_py.reasoning.synth.judged_report import verdict
+    from plume_py.reasoning.synth.report import verdict
 
     if any(judgement.flaws for judgement in found):
         flawed = check(history, WEAKEST, name=result.history)
@@ -78,10 +78,10 @@ def with_verdicts(result: "Result", history: "History", found: "list[Judgement]"
 
 def draw(album: "Album", history: str, found: "list[Judgement]") -> int:
     """Pictures of witnesses and of contradictions; how many."""
-    from plume_py.reasoning.synth.judged_report import picture
+    from plume_py.reasoning.synth.picture import judgement_picture
     from plume_py.report.graphviz import slug
 
-    drawn = [(judgement.level, source) for judgement in found if (source := picture(judgement)) is not None]
+    drawn = [(judgement.level, source) for judgement in found if (source := judgement_picture(judgement)) is not None]
     for level, source in drawn:
         album.add(f"{slug(history)}-{level}", source)
     return len(drawn)

@@ -41,7 +41,7 @@ def command(
       isocheck relate SER@none StrongSI
     """
     from plume_py.cli.bounded_search import Search, limits_of
-    from plume_py.reasoning.synth.relate import relate
+    from plume_py.reasoning.synth.comparison import relate
     from plume_py.reasoning.synth.report import plain, text
     from plume_py.report.json import signed
 

@@ -104,7 +104,7 @@ def command(
         outcome = search.run(
             lambda tell: synthesize(
                 allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
-                tricks=tricks, limits=search.limits, settle=True, told=tell,
+                tricks=tricks, limits=search.limits, smaller_first=True, on_progress=tell,
             )
         )  # fmt: skip
     except LimitError as error:
@@ -167,8 +167,7 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
         return
     from dataclasses import replace
 
-    from plume_py.reasoning.synth.judged_report import found_pictures
-    from plume_py.reasoning.synth.picture import picture
+    from plume_py.reasoning.synth.picture import history_picture, witness_pictures
     from plume_py.reasoning.synth.report import title
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
@@ -176,8 +175,8 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
     album = Album(Path(out), formats)
     for number, found in enumerate(outcome.found, 1):
         name = f"history-{number}"
-        album.add(name, picture(found.concrete, title(outcome)))
-        for level, drawn in found_pictures(found):
+        album.add(name, history_picture(found.concrete, title(outcome)))
+        for level, drawn in witness_pictures(found):
             album.add(f"{name}-{level}", drawn)
         _write_history(found, str(album.folder / f"{name}.json"))
         if found.rechecked.result is not None:  # the counterexamples of forbidden levels that the checker explains

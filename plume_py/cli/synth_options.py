@@ -79,7 +79,7 @@ def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
 
 def chosen(defined: "Mapping[str, Definition]", *groups: tuple[str, ...]) -> "list[list[Definition]]":
     """The levels of these names, group by group, each level once; some may be ``defined`` by files."""
-    from plume_py.reasoning.synth.registry import definitions
+    from plume_py.reasoning.synth.formulas import definitions
 
     found = [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]
     if defined and not any(level.level in defined for group in found for level in group):
