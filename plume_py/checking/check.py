@@ -83,23 +83,24 @@ def check(
     guessed = _checked(history, wanted, replace(question, max_examples=0), name)
     if guessed.ok is not False:
         return guessed
-    if not taps:
-        wanted = [level for level in wanted if guessed.levels[level.name].ok is False]
+    known = {} if taps else {name: verdict for name, verdict in guessed.levels.items() if verdict.ok is not False}
     ordinary = as_ordinary(history, any(level.name == DECLARED for level in wanted))
-    result = _checked(ordinary, wanted, question, name)
+    result = _checked(ordinary, wanted, question, name, known)
     label = display(history.txn_label[history.init_txn])
     return replace(
         result,
-        levels={level: result.levels.get(level, verdict) for level, verdict in guessed.levels.items()},
         seconds={**result.seconds, "check": guessed.seconds["check"] + result.seconds["check"]},
         notes=(*result.notes, f"{label} may have set up the initial state, and is judged like any other transaction"),
     )
 
 
-def _checked(history: History, wanted: list[Asked], question: Question, name: str) -> Result:
-    """Check a history of which the initial state is certain."""
+def _checked(
+    history: History, wanted: list[Asked], question: Question, name: str, known: dict[str, LevelVerdict] | None = None
+) -> Result:
+    """Check a history of which the initial state is certain; ``known`` verdicts are not decided again."""
     start = time.perf_counter()
-    found: dict[str, LevelVerdict] = {}
+    found = dict(known or {})
+    decided = frozenset(found)
     parts: list[Judged] = []
 
     def add(mine: list[Asked], order: str) -> None:
@@ -108,14 +109,15 @@ def _checked(history: History, wanted: list[Asked], question: Question, name: st
         found.update(judged.verdicts if question.taps else {level.name: judged.verdicts[level.level] for level in mine})
 
     for each in sorted(ORDERS, key=lambda order: len(WEAKER[order])):  # the weaker first
-        mine = [level for level in wanted if level.order == each]
+        mine = [level for level in wanted if level.order == each and level.name not in decided]
         if mine:
             add(mine, each)
     if history.times is not None and not question.taps:
         in_time = _in_real_time(wanted, found)
-        if in_time:
-            add(in_time, REALTIME)
-            wanted += in_time
+        wanted = [*wanted, *in_time]
+        undecided = [level for level in in_time if level.name not in decided]
+        if undecided:
+            add(undecided, REALTIME)
     shown = list(distinct(violation for part in parts for violation in part.violations))
     about = described(history, name)
     stopped = list(dict.fromkeys(part.stopped for part in parts if part.stopped))
