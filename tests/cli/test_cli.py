@@ -186,7 +186,7 @@ def test_stats_as_text(small: Path, isocheck) -> None:
     lines = run.out.splitlines()
     assert lines[0] == str(small)
     facts = dict(line.strip().split(maxsplit=1) for line in lines[1:])
-    assert facts["sessions"] == "2 (longest: 1 transactions)"
+    assert facts["sessions"] == "2 (longest: 1 transaction)"
     assert facts["transactions"] == "2 (all committed)"
     assert facts["operations"] == "3 (2 reads, 1 writes; 67% reads)"
     assert facts["initial"] == "state implicit, shown as 0; 1 reads see it"
@@ -219,7 +219,7 @@ def test_stats_tell_of_outcomes_levels_lists_and_an_initial_transaction(tmp_path
     rest = [{"ops": [["r", "x", 1]], "status": "aborted", "level": "SI"}, {"ops": [], "status": "unknown"}]
     (tmp_path / "a.json").write_text(json.dumps({"sessions": [[first], rest]}))
     out = isocheck("stats", tmp_path / "a.json").out
-    for part in ("(1 committed, 1 aborted, 1 unknown)", "SI 1", "set by transaction init; 1 reads see it"):
+    for part in ("(1 committed, 1 aborted, 1 unknown)", "SI 1", "set by transaction init; 1 read sees it"):
         assert part in out
     (tmp_path / "b.json").write_text('{"sessions":[[{"ops":[["append","x",1]]}]]}')
     assert "1 (1 hold lists)" in isocheck("stats", tmp_path / "b.json").out

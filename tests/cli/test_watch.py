@@ -148,6 +148,24 @@ def test_the_result_as_json_equals_that_of_check(path):
         assert all(json.loads(line).keys() == expected["violations"][0].keys() for line in lines)
 
 
+def test_the_notes_are_those_of_check(path):
+    """Also where every level holds, and the monitor alone can give the verdict."""
+    other = '{"session":"r","ops":[["w","x",2]]}\n'
+    twice = '{"session":"q","ops":[["r","z",null],["w","x",2]]}\n'
+    cases = {
+        WRITE + READ: ["transaction T1 is taken as the initial state"],
+        WRITE + other + READ: ["T1 may have set up the initial state, and is judged like any other transaction"],
+        other + twice: ["1 (key, value) pairs were written by two transactions; nobody read them"],
+        READ + WRITE: [],
+    }
+    for content, notes in cases.items():
+        ours = run(path, content, "-l", "weak", "--format", "jsonl").stdout
+        checked = CliRunner().invoke(cli, ["check", str(path), "-l", "weak", "--format", "jsonl"]).stdout
+        result, expected = json.loads(ours), json.loads(checked)
+        assert result | {"seconds": 0} == expected | {"seconds": 0}
+        assert (result["ok"], result["notes"]) == (True, notes)
+
+
 def test_a_violation_is_headed_by_the_line_that_completes_it(path):
     out = run(path, WRITE + READ + STALE, "-l", "weak").stdout
     assert out.startswith(f"{path}, line 3: RA TCC are broken from here on\n  T3 read the initial value of x")
@@ -381,7 +399,7 @@ def test_the_status_line_is_for_terminals(start, path):
     watching = start(path, "-l", "weak", stderr=theirs)
     os.close(theirs)
     seen = seen_until(terminal, b"CI RC RA TCC holding")
-    assert re.search(rb"\r\x1b\[K2 transactions, \d+/s, 1 reads pending, CI RC RA TCC holding", seen)
+    assert re.search(rb"\r2 transactions, \d+/s, 1 reads pending, CI RC RA TCC holding", seen)
     append(path, STALE)
     watching.until(lambda: "RA TCC are broken from here on" in watching.out)
     seen_until(terminal, b"1 reads pending, CI RC holding")

@@ -360,7 +360,7 @@ def test_github_line_and_proof(tmp_path):
     assert properties == {"file": "h.jsonl", "line": "3", "title": "TAP-k FracturedReadCO"}
     assert f"\n    1. w -CM-> {INITIAL_ID}: " in message
     assert about == {"file": "h.jsonl", "title": "isocheck"}
-    assert verdicts == "RA violated: TAP-k (2 transactions, 2 operations, 1 sessions)"
+    assert verdicts == "RA violated: TAP-k (2 transactions, 2 operations, 1 session)"
 
 
 def test_github_escapes():

@@ -141,7 +141,7 @@ def test_a_page_that_cannot_be_written_does_not_cost_the_summary(tmp_path, monke
 
     monkeypatch.setattr("plume_py.base.atomic_files.write_atomically", full)
     done = CliRunner().invoke(cli, ["scan", str(tmp_path), "--report", str(tmp_path / "page.html"), "--jobs", "1"])
-    assert isinstance(done.exception, IsocheckError) and done.output.startswith("1 histories")
+    assert isinstance(done.exception, IsocheckError) and done.output.startswith("1 history (0 operations")
 
 
 def test_results_of_other_histories_are_said_to_count(tmp_path):
@@ -149,7 +149,7 @@ def test_results_of_other_histories_are_said_to_count(tmp_path):
     target = written(tmp_path / "r.jsonl", made_line("a", [stale()]), b"damaged\n", made_line("b"))
     done = CliRunner().invoke(cli, ["scan", str(tmp_path / "h.json"), "--results", str(target), "--resume", "-j", "1"])
     assert done.exit_code == 1
-    assert "2 histories that are only in the results are counted, too\n" in done.output
+    assert "also counted: 2 histories that only the results contain\n" in done.output
     assert f"isocheck: {target}: 1 damaged line left out\n" in done.output
 
 

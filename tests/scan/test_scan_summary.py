@@ -162,7 +162,7 @@ def test_hostile_texts_are_harmless_on_the_terminal(tmp_path):
     printed = render(hostile_summary(tmp_path), tally)
     assert all(character.isprintable() or character == "\n" for character in printed)
     assert max(map(len, printed.split("\n"))) < 400
-    assert "1 files skipped (1 not a history)" in printed
+    assert "1 file skipped (1 not a history)" in printed
 
 
 def test_the_page_holds_hostile_texts_as_texts(tmp_path):

@@ -27,7 +27,7 @@ from plume_py.checking.verdicts import CheckOptions
 from plume_py.checking.verdicts import judge as judge_in_order
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.model import History, Int32s
+from plume_py.history.model import COMMITTED, WRITE, History, Int32s
 from plume_py.history.times import NO_TIME
 from plume_py.history.value_codes import Atom
 from plume_py.levels import DEFAULT, RUNNABLE, WEAK
@@ -239,7 +239,7 @@ class Monitor:
         """The final verdict; reads that are still pending are from nobody."""
         self._lists.finish()
         settled = not self.pending and len(self.holding) == len(self.levels)
-        if self._window is not None or (settled and not self._assumed_wrongly()):
+        if self._window is not None or (settled and not self._assumed_wrongly() and not self._needs_notes()):
             return self._own_result()
         how: dict[str, Any] = {"order": self.order, "max_examples": self._max_examples, "name": self._name}
         result = check(self.history(), self.levels, **how)
@@ -251,16 +251,17 @@ class Monitor:
     def _own_result(self) -> Result:
         """What the monitor alone can say; with a window that is all there is."""
         examples = {} if self._waits_for_times else self._examples
+        verdicts = {each.name: replace(self._own_verdict(each), order=self.order) for each in self._asked}
         return Result(
             history=self._name,
             format="stream",
             sessions=self.sessions,
             transactions=self.transactions,
             operations=self.operations,
-            levels={each.name: replace(self._own_verdict(each), order=self.order) for each in self._asked},
+            levels=verdicts,
             violations=tuple(violation for shown in examples.values() for violation in shown),
             counts={tap: len(shown) for tap, shown in examples.items()},
-            counts_exact=False,
+            counts_exact=all(verdict.ok for verdict in verdicts.values()),
             notes=self._gone.notes,
             seconds={"check": self._seconds},
         )
@@ -364,6 +365,24 @@ class Monitor:
         is no explicit initial transaction, which only ``first`` demands: ``auto`` never violates more than ``none``.
         """
         return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._record.init_txn == "first"
+
+    def _needs_notes(self) -> bool:
+        """Return whether ``check`` may note the initial transaction or duplicates of a history that holds."""
+        m = self._state
+        return self._may_have_init() or bool(np.any(m.version[: int(m.n[tables.VERSIONS]), tables.SECOND] >= 0))
+
+    def _may_have_init(self) -> bool:
+        """Return whether the first transaction may be an initial one; ``find_init_txn`` has the last word."""
+        m = self._state
+        if self._record.init_txn == "none" or m.n[tables.TXNS] < 2 or m.n[tables.IMPLICIT_READS]:
+            return False
+        ops = range(int(m.txn[0, tables.FIRST_OP]), int(m.txn[1, tables.FIRST_OP]))
+        return (
+            int(m.txn[0, tables.STATUS]) == COMMITTED
+            and int(m.lists[m.session[0], tables.LENGTH]) == 1
+            and all(m.op_kind[o] & 3 == WRITE for o in ops)
+            and len(ops) > 0
+        )
 
     def _compare(self, result: Result) -> None:
         """Two engines judged the same history: if they differ, neither is to be believed."""
