@@ -114,6 +114,10 @@ class Connection(ABC):
         return -1
 
 
+class NotSearchedError(Exception):
+    """The database is too large to search it for tables; the message says how large."""
+
+
 class Adapter(ABC):
     """A database: its table, its isolation levels and its connections."""
 
@@ -152,7 +156,10 @@ class Adapter(ABC):
         """Remove the table."""
 
     def tables(self) -> list[str]:
-        """Return the tables of this database that have the columns and the name of a run's table."""
+        """Return the tables of this database that have the columns and the name of a run's table.
+
+        Raise NotSearchedError if that would take too long.
+        """
         return []
 
     def is_alive(self, table: str) -> bool | None:

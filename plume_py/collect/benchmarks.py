@@ -104,7 +104,7 @@ class SmallBank(Mix):
 class Tpcc(Mix):
     """TPC-C: new orders, payments, deliveries, order status and stock level on ``size`` warehouses.
 
-    The shares are the standard's. Tables have few rows, the same few orders are reused, and nothing is accessed by name.
+    The shares are the standard's. Tables have few rows, few orders are reused, and nothing is accessed by name.
     """
 
     DISTRICTS, CUSTOMERS, ITEMS, ORDERS = 3, 5, 20, 10

@@ -53,23 +53,20 @@ class ManagedCluster(ABC):
         self._running.callback(self.network.close)
         try:
             self.form()
-        except BaseException:
-            self.stop()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.stop()
+        """Stop the members, the last one first."""
+        self._running.__exit__(kind, error, at)
 
     def start(self, name: str, member: AnyServer) -> AnyServer:
         """Start ``member`` and add it under ``name``."""
         self.members[name] = member
         self._running.enter_context(member)
         return member
-
-    def stop(self) -> None:
-        """Stop the members, the last one first."""
-        self._running.close()
 
     def isolated(self, node: str) -> AbstractContextManager[None]:
         """Cut a node off from the other nodes, in both directions."""

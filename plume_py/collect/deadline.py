@@ -36,6 +36,18 @@ LARGEST_ANSWER = 16 << 20
 _RECEIVED = slice(128, 136)
 
 
+class AbortedError(Exception):
+    """The database rejected the transaction and undoes it: a conflict, a deadlock or a timeout."""
+
+
+class LostError(Exception):
+    """No answer arrived, or an answer that leaves the outcome open."""
+
+
+class AnswerError(Exception):
+    """The database gave an answer that no working database gives. This ends the run."""
+
+
 class Guard:
     """Watches the waits of all connections of a run."""
 
@@ -197,16 +209,3 @@ def in_time(until: float, work: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
-
-
-# From errors.py: What a connection raises; the adapter of a user takes these from ``plume_py.collect.adapter``.
-class AbortedError(Exception):
-    """The database rejected the transaction and undoes it: a conflict, a deadlock or a timeout."""
-
-
-class LostError(Exception):
-    """No answer arrived, or an answer that leaves the outcome open."""
-
-
-class AnswerError(Exception):
-    """The database gave an answer that no working database gives. This ends the run."""

@@ -34,6 +34,8 @@ SLOWER = 0.2
 class Server(Protocol):
     """A server that the collector started itself, and may therefore disturb."""
 
+    kill_at_stop: bool  # at the end of the run, kill it instead of waiting until it has stopped in order
+
     def kill(self) -> None:
         """Kill the server without time to finish anything."""
 

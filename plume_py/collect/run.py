@@ -152,6 +152,9 @@ def collect(
         if server is None and not plan.keep_table:
             remove(adapter, error)
         raise
+    if collected.interrupted and server is not None:
+        for member in server.members.values():
+            member.kill_at_stop = True
     collected.database = database
     collected.notes += notes
     _finish(adapter, plan, collected, schedule, is_private=server is not None)

@@ -52,6 +52,7 @@ class ManagedServer(ABC):
         self._server: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._paused: list[int] = []
+        self.kill_at_stop = False  # set after Ctrl-C: do not wait for the server to stop in order
 
     @property
     @abstractmethod
@@ -103,19 +104,20 @@ class ManagedServer(ABC):
             self._keep()
             self.prepare(programs)
             self._start_somewhere()
-        except BaseException:
-            self.stop()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.kill_at_stop |= isinstance(error, KeyboardInterrupt)
         self.stop()
 
     def stop(self) -> None:
         """Stop the server, then the watchdog, and remove the folder."""
         self.resume()
         if self._server is not None:
-            end(self._server, STOP)
+            end(self._server, 0.0 if self.kill_at_stop else STOP)
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
                 self._watchdog.stdin.close()
@@ -123,11 +125,6 @@ class ManagedServer(ABC):
                 self._watchdog.wait(STOP)
         if self._scratch is not None:
             self._scratch.remove()
-
-    def restart(self) -> None:
-        """As after a crash: no time to finish anything."""
-        self.kill()
-        self.revive()
 
     def kill(self) -> None:
         """Kill the server without time to finish anything."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.passwords import without_password
-from plume_py.collect.adapter import Adapter, first_line
+from plume_py.collect.adapter import Adapter, NotSearchedError, first_line
 from plume_py.collect.deadline import in_time
 
 # Seconds for the removal of the table after a failure.
@@ -33,6 +33,7 @@ class Cleaned:
 
     removed: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)  # with the reason
+    not_searched: str = ""  # why the adapter did not look for tables
 
 
 def new_name() -> str:
@@ -65,7 +66,10 @@ def clean(adapter: Adapter, until: float = math.inf) -> Cleaned:
     removed by ``until`` of the monotonic clock are left to a later run.
     """
     cleaned = Cleaned()
-    tables = [table for table in adapter.tables() if is_name(table) and table not in _own]
+    try:
+        tables = [table for table in adapter.tables() if is_name(table) and table not in _own]
+    except NotSearchedError as error:
+        return Cleaned(not_searched=str(error))
     candidates = [table for table in tables if _is_abandoned(adapter, table, cleaned)]
     if candidates and time.monotonic() + SECOND_LOOK < until:
         time.sleep(SECOND_LOOK)

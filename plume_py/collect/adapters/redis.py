@@ -21,6 +21,7 @@ from plume_py.collect.adapter import (
     AnswerError,
     Connection,
     LostError,
+    NotSearchedError,
     Setup,
     Value,
     promises,
@@ -115,9 +116,9 @@ class RedisAdapter(Adapter):
 
     @override
     def tables(self) -> list[str]:
-        """Return the tables of a small database. To scan all keys of a large one would take too long."""
-        if int(self.ask("DBSIZE")) > MOST_SCANNED:
-            return []
+        size = int(self.ask("DBSIZE"))
+        if size > MOST_SCANNED:
+            raise NotSearchedError(f"the database has {size:,} keys, more than {MOST_SCANNED:,}")
         names = {key.partition(":")[0] for key in self._keys("isocheck_????????t??????_????????")}
         return sorted(filter(is_name, names))
 
