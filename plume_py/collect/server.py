@@ -117,6 +117,8 @@ class ManagedServer(ABC):
         """Stop the server, then the watchdog, and remove the folder."""
         self.resume()
         if self._server is not None:
+            if self.kill_at_stop:
+                self.quit(self._server)
             end(self._server, 0.0 if self.kill_at_stop else STOP)
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
@@ -125,6 +127,10 @@ class ManagedServer(ABC):
                 self._watchdog.wait(STOP)
         if self._scratch is not None:
             self._scratch.remove()
+
+    def quit(self, server: "subprocess.Popen[bytes]") -> None:
+        """Release what the system would keep of a killed server; called just before it is killed."""
+        return
 
     def kill(self) -> None:
         """Kill the server without time to finish anything."""
