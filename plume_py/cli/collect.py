@@ -212,10 +212,10 @@ def _by_kind(adapter: "Adapter", shape: "Shape", levels: dict[str, str]) -> "dic
 
 
 def _isolation(adapter: "Adapter", spelling: str) -> str:
-    from plume_py.collect.adapter import spelled
+    from plume_py.collect.adapter import normalize_isolation
 
-    if spelled(spelling) in adapter.isolations:
-        return spelled(spelling)
+    if normalize_isolation(spelling) in adapter.isolations:
+        return normalize_isolation(spelling)
     level = parse_level(spelling)
     for name, promise in adapter.isolations.items():
         if level is not None and promise.level == level:

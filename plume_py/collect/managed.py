@@ -173,7 +173,7 @@ class ManagedSqlite(ManagedServer):
     def _start(self) -> None:
         return
 
-    def _own(self, path: str | int) -> None:
+    def _give_to_user(self, path: str | int) -> None:
         return
 
 

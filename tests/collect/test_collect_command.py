@@ -12,7 +12,7 @@ from program import isocheck
 from plume_py import check, load
 from plume_py.base.passwords import without_password
 from plume_py.cli.main import main
-from plume_py.collect.adapter import spelled
+from plume_py.collect.adapter import normalize_isolation
 from plume_py.collect.registry import adapter_class
 from plume_py.collect.workload import workload_names
 
@@ -152,7 +152,7 @@ def test_passwords_are_not_printed_or_recorded():
         assert without_password(f"mysql://me:sec{odd}ret@host:5/db") == "mysql://me@host:5/db"
     assert without_password("file.py:Class?x=a@b") == "file.py:Class?x=a@b"
     assert without_password("sqlite:///t.db") == "sqlite:///t.db"
-    assert spelled("Read_Committed") == spelled("read-committed") == "read committed"
+    assert normalize_isolation("Read_Committed") == normalize_isolation("read-committed") == "read committed"
 
 
 def test_an_adapter_is_found_in_a_module(monkeypatch):

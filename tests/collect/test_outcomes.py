@@ -67,7 +67,7 @@ def test_a_server_that_stays_down_ends_the_run(tmp_path):
     adapter = Gone()
     shape = Shape(sessions=2, transactions=5)
     recorder = Recorder(str(tmp_path / "h.jsonl"), {"initial": 0})
-    task = client.Task(adapter, shape, Workload(shape), [], recorder, threading.Event(), give_up=0.3)
+    task = client.RunState(adapter, shape, Workload(shape), [], recorder, threading.Event(), give_up=0.3)
     player = client.Client(task, 0)
     player.start()
     player.join(10)
@@ -102,7 +102,7 @@ def test_a_client_does_not_commit_after_the_history_was_closed(tmp_path):
     store = Scripted()
     workload = Workload(shape)
     store.create(workload.keys)
-    task = client.Task(store, shape, workload, [Isolation("serializable", "SER")], recorder, threading.Event())
+    task = client.RunState(store, shape, workload, [Isolation("serializable", "SER")], recorder, threading.Event())
     recorder.close()
     client.Client(task, 0).run()
     assert store.commits == 0 and not any(store.data.values()) and len(lines(tmp_path / "h.jsonl")) == 1

@@ -113,10 +113,10 @@ def test_mariadb_serializable_is_serializable(workload, mariadb, tmp_path):
 def test_mariadb_ends_connections_of_a_run_right_after_a_server_start(is_restarted, mariadb, monkeypatch):
     """After a restart the same thread numbers may belong to other connections, which must remain."""
     adapter = open_adapter(Setup(mariadb.url))
-    adapter.administrator()
+    adapter.admin()
     left = adapter.connect()
     if is_restarted:
-        adapter.close_administrator()
+        adapter.close_admin()
     ask = adapter.ask
 
     def young(query, *more):

@@ -108,7 +108,7 @@ class Client:
 
     def _failed(self, error: Exception) -> None:
         """Serialization failures, deadlocks and constraints are part of the game; anything else is told."""
-        if isinstance(error, AbortedError) or self.adapter.is_refusal(error):
+        if isinstance(error, AbortedError) or self.adapter.is_rejection(error):
             self.counts["refused"] += 1
         else:
             self.problems[first_line(error)[:200]] += 1
