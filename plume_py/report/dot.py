@@ -10,12 +10,10 @@ from itertools import pairwise
 from plume_py.base.text import ELLIPSIS, display, key_text, txn_text, visible, wrapped
 from plume_py.checking.result import Id, Result, ShownTransaction, Step, Violation
 from plume_py.history.model import INITIAL_ID
-from plume_py.report.anomaly_names import bracketed
-from plume_py.report.dot_chains import Arrow, Fold, node_of
-from plume_py.report.dot_layout import HEADER, START, Picture, columns_of, places_of, rows_of
+from plume_py.report.dot_layout import HEADER, START, Arrow, Fold, Picture, columns_of, node_of, places_of, rows_of
 from plume_py.report.graphviz import FONT, MONO, PALE, Album, Graph, Markup, bold, cell, font, lines, slug, table, text
 from plume_py.report.styles import EXCLUDED, LOOKS, Look
-from plume_py.report.wording import home, place
+from plume_py.report.wording import bracketed, home, place
 
 # Longest spelling of a key, value or id; a picture has less room than a line of text.
 LIMIT = 24

@@ -10,8 +10,8 @@ import msgspec
 from plume_py.base.text import escape_ci_commands_json
 from plume_py.base.version import TOOL
 from plume_py.checking.result import Evidence, LevelVerdict, Result, Step, Violation
-from plume_py.report.anomaly_names import aliases
 from plume_py.report.throughput import plain as speed
+from plume_py.report.wording import aliases
 
 _UNPRINTABLE = re.compile("[^ -~]")
 

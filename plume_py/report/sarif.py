@@ -15,10 +15,9 @@ from plume_py.base.version import __version__
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS, Pattern
-from plume_py.report.anomaly_names import bracketed
 from plume_py.report.github import relative
 from plume_py.report.text import operation
-from plume_py.report.wording import argument
+from plume_py.report.wording import argument, bracketed
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 

@@ -1,6 +1,9 @@
 """How relations look, in every picture: one table of colours for Graphviz and for the page."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from plume_py.checking.result import Step
 
 
 @dataclass(frozen=True)
@@ -37,3 +40,27 @@ def style_sheet() -> str:
         f':root[data-theme="dark"] {{ {night} }}\n'
         f"@media print {{ :root:root:root {{ {day} }} }}\n"
     )
+
+
+def visible_evidence(step: Step) -> Iterator[Step]:
+    """The read in question, where there is one, what a step rests on, and what that rests on in turn."""
+    if step.question is not None:
+        yield step.question
+    yield from _supports(step)
+
+
+def _supports(step: Step) -> Iterator[Step]:
+    for inner in step.evidence:
+        if inner.assumed and not step.needs_proof:
+            continue  # where an order follows from causality alone, its opposite is not worth being shown
+        if not _overwrites_what_it_read(inner):
+            yield inner
+        yield from _supports(inner)
+
+
+def _overwrites_what_it_read(step: Step) -> bool:
+    """Is this a version order that a single read shows by itself? Then the edge of that read suffices."""
+    others = [inner for inner in step.evidence if not inner.assumed]
+    if not step.is_proved or len(others) != 1:
+        return False
+    return others[0].relation == "WR" and (others[0].source, others[0].target) == (step.source, step.target)

@@ -8,9 +8,9 @@ from plume_py.base.terminal import Style
 from plume_py.base.text import counted, display, one_line, txn_text, wrapped
 from plume_py.checking.result import LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels.patterns import LABELS, PATTERNS
-from plume_py.report.anomaly_names import bracketed
 from plume_py.report.wording import (
     LONG_AGO,
+    bracketed,
     clock,
     evidence_sentences,
     forbidden,

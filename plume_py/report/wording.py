@@ -1,20 +1,23 @@
 """Words that several reports share."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from plume_py.base.text import counted
-from plume_py.checking.result import Evidence, Id, LevelVerdict, Result, ShownTransaction, Violation
+from plume_py.checking.result import Evidence, Id, LevelVerdict, Result, ShownTransaction, Step, Violation
 from plume_py.levels import LEVELS, STRONGEST, weaker_levels
 from plume_py.levels.orders import DEFAULT_ORDER, IF, REALTIME, level_of, order_in
 from plume_py.levels.patterns import Kind
-from plume_py.report.anomaly_names import aliases
 
 _NUMBER = re.compile("([0-9]{1,18})")
 
 # Seconds since 1970 that no clock of today shows: such times are counted from another moment.
 LONG_AGO = 1e8
+
+# By what they need, the least first.
+CYCLES = ("G0", "G1c", "G-single", "G-nonadjacent", "G2-item")
 
 
 def forbidden(violation: Violation) -> str:
@@ -122,3 +125,53 @@ def evidence_sentences(evidence: Evidence) -> Iterator[str]:
         yield f"{number} of overlapping transactions touched the same key, one of them writing"
     if evidence.unseen:
         yield "it could not have shown: " + "; ".join(f"{name} ({advice})" for name, advice in evidence.unseen)
+
+
+def aliases(violation: Violation) -> tuple[str, ...]:
+    """Other names of this violation; none where none fits."""
+    known = violation.pattern.aliases
+    fixed = tuple(name for name in known if name not in CYCLES)
+    cycle = _cycle_name(violation) if len(fixed) < len(known) else None
+    return fixed if cycle is None else (*fixed, cycle)
+
+
+def bracketed(violation: Violation) -> str:
+    """`` [write-skew, G2-item]``, to stand behind a name; nothing if there are no other names."""
+    names = aliases(violation)
+    return f" [{', '.join(names)}]" if names else ""
+
+
+def _cycle_name(violation: Violation) -> str | None:
+    if violation.pattern.kind is Kind.TRIPLE:
+        # t3 read what t2 overwrote, and saw t2: one RW, whichever of the orders of t1 and t2 one looks at
+        name: str | None = "G-single"
+    else:
+        names = [_name(cycle) for cycle in _cycles(violation.steps)]
+        # Whatever the order of the writers, there is one of these cycles: none needs more than this one.
+        name = None if not names or None in names else max((n for n in names if n), key=CYCLES.index)
+    relations = {step.relation for step in violation.all_steps()}
+    by = "-realtime" if "RT" in relations else "-process" if "SO" in relations else ""
+    return f"{name}{by}" if name else None
+
+
+def _name(cycle: Sequence[Step]) -> str | None:
+    relations = [step.relation for step in cycle]
+    if not set(relations) <= {"SO", "RT", "WR", "WW", "RW"}:
+        return None  # a commit order says nothing of a key
+    missed = relations.count("RW")
+    if not missed:
+        return "G1c" if "WR" in relations else "G0"
+    if missed == 1:
+        return "G-single"
+    adjacent = any(a == b == "RW" for a, b in pairwise([relations[-1], *relations]))
+    return "G2-item" if adjacent else "G-nonadjacent"
+
+
+def _cycles(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """The cycle of an argument, and those that exclude other orders."""
+    if steps:
+        yield steps
+    for step in steps:
+        for order in (step, *step.evidence[1:]) if step.relation == "RW" else (step,):
+            if order.is_proved:
+                yield from _cycles(order.evidence)

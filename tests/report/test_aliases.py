@@ -11,10 +11,10 @@ from plume_py import HistoryBuilder, check, load
 from plume_py.checking.result import Ends, Step, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import junit, sarif
-from plume_py.report.anomaly_names import CYCLES, aliases, bracketed
-from plume_py.report.html_data import page_data
+from plume_py.report.html import page_data
 from plume_py.report.json import line
 from plume_py.report.text import render
+from plume_py.report.wording import CYCLES, aliases, bracketed
 
 
 def names(path, level="TCC"):

@@ -21,8 +21,7 @@ from plume_py.checking.result import Ends, Result, ShownTransaction, Step, Viola
 from plume_py.levels import WEAK
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import dot
-from plume_py.report.dot_chains import node_of
-from plume_py.report.dot_layout import Picture, columns_of, rows_of
+from plume_py.report.dot_layout import Picture, columns_of, node_of, rows_of
 from plume_py.report.graphviz import INSTALL_HINT, TROUBLES, Album, draw, slug
 
 EXAMPLES = sorted(HISTORIES.glob("*/*.json"))

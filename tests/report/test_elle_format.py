@@ -15,7 +15,7 @@ from plume_py.history.load import load
 from plume_py.levels import NAMES
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import elle
-from plume_py.report.elle_models import _STRONGER, elle_types, ruled_out
+from plume_py.report.elle import _STRONGER, elle_types, ruled_out
 
 
 def answer(history, levels=NAMES, **how):

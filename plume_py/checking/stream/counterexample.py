@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from plume_py.checking.result import Id, Step, Violation
-from plume_py.checking.stream import forced_edge_kernels as forcing
-from plume_py.checking.stream import reachability_kernels as reach
+from plume_py.checking.stream import level_kernels as forcing
+from plume_py.checking.stream import order_kernels as reach
+from plume_py.checking.stream import order_kernels as times
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream import time_kernels as times
-from plume_py.checking.stream.codes import StreamCoder
+from plume_py.checking.stream.batch import StreamCoder
 from plume_py.checking.stream.list_orders import CONTRADICTING_LISTS, WRONG_LIST, ListOrders
 from plume_py.checking.stream.monitored_history import Record
 from plume_py.checking.stream.state import State

@@ -21,10 +21,9 @@ import numpy as np
 
 from plume_py.checking.stream import ingest_kernels as feed
 from plume_py.checking.stream import level_kernels as judges
-from plume_py.checking.stream import native
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.batch import Batch
-from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
+from plume_py.checking.stream.state import LAYERS, State, handle, new_state, with_room
 from plume_py.history.model import COMMITTED, Bools, Int32s, Int64s
 from plume_py.history.times import NO_TIME
 
@@ -185,19 +184,19 @@ def _smaller(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
     for entry in (tables.IMPLICIT_READS, tables.INITIAL_WRITTEN, tables.SESSIONS, *range(tables.ORDERED, len(m.n))):
         small.n[entry] = m.n[entry]
     small.broken[:] = m.broken
-    handle = native.handle(small)
+    native = handle(small)
     for s in range(sessions):
-        tables.open_session(handle, s)
+        tables.open_session(native, s)
     small.begin[: len(survivors)], small.end[: len(survivors)] = m.begin[survivors], m.end[survivors]
     number = np.full(len(rows[0]) + 1, FORGOTTEN, np.int32)
     number[survivors] = np.arange(len(survivors))
-    _copy_transactions(m, small, handle, survivors, number)
+    _copy_transactions(m, small, native, survivors, number)
     _copy_orders(m, small, survivors, rows)
-    feed.reindex(handle)
+    feed.reindex(native)
     return small
 
 
-def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, number: Int32s) -> None:
+def _copy_transactions(m: State, small: State, native: Any, survivors: Int64s, number: Int32s) -> None:
     """Transactions, their operations, and their reads, which keep their order."""
     at_op = at_read = 0
     for t, old in enumerate(survivors.tolist()):
@@ -210,7 +209,7 @@ def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, n
         small.txn[t, [tables.EDGE, tables.OUT, tables.READ_BY, tables.SEEN]] = -1
         small.op_kind[at_op : at_op + length] = m.op_kind[ops]
         for i, (x, v) in enumerate(m.op[ops].tolist()):
-            small.op[at_op + i] = _copy_version(m, small, handle, x, v, number)
+            small.op[at_op + i] = _copy_version(m, small, native, x, v, number)
         reads[:, tables.OP] += at_op - ops.start
         reads[:, tables.READER] = t
         sources = reads[:, tables.SOURCE]
@@ -222,11 +221,11 @@ def _copy_transactions(m: State, small: State, handle: Any, survivors: Int64s, n
     small.n[[tables.TXNS, tables.OPS, tables.READS]] = len(survivors), at_op, at_read
 
 
-def _copy_version(m: State, small: State, handle: Any, x: int, v: int, number: Int32s) -> tuple[int, int]:
-    key = int(tables.intern_key(handle, int(m.key_code[x])))
+def _copy_version(m: State, small: State, native: Any, x: int, v: int, number: Int32s) -> tuple[int, int]:
+    key = int(tables.intern_key(native, int(m.key_code[x])))
     small.key[key, tables.USE] = m.key[x, tables.USE]
     before = int(small.n[tables.VERSIONS])
-    version = int(tables.intern_version(handle, key, int(m.version_value[v])))
+    version = int(tables.intern_version(native, key, int(m.version_value[v])))
     if version == before:  # it is new there
         small.version[version, [tables.FINAL, tables.WRITTEN]] = m.version[v, [tables.FINAL, tables.WRITTEN]]
         for column in (tables.WRITER, tables.SECOND, tables.SEEN_BY):

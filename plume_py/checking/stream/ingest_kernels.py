@@ -2,15 +2,14 @@
 
 # mypy: allow-untyped-defs
 
-from plume_py.checking.stream import forced_edge_kernels as forcing
+from plume_py.checking.stream import level_kernels as forcing
 from plume_py.checking.stream import level_kernels as judges
 from plume_py.checking.stream import order_kernels as orders
-from plume_py.checking.stream import reachability_kernels as reach
+from plume_py.checking.stream import order_kernels as reach
+from plume_py.checking.stream import order_kernels as times
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream import time_kernels as times
-from plume_py.checking.stream.forced_edge_kernels import AMBIGUOUS, MIXED_USE, B, C, D, E, F, J
-from plume_py.checking.stream.level_kernels import RC, TCC
-from plume_py.checking.stream.reachability_kernels import CAUSAL
+from plume_py.checking.stream.level_kernels import AMBIGUOUS, MIXED_USE, RC, TCC, B, C, D, E, F, J
+from plume_py.checking.stream.order_kernels import CAUSAL
 from plume_py.checking.stream.table_kernels import (
     ABORTED,
     ABORTED_SOURCE,

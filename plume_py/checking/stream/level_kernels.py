@@ -6,13 +6,21 @@ of the level; what becomes of that is in ``force_kernels``.
 
 # mypy: allow-untyped-defs
 
-from plume_py.checking.stream import forced_edge_kernels as forcing
-from plume_py.checking.stream import reachability_kernels as reach
+# mypy: allow-untyped-defs
+from plume_py.checking.stream import order_kernels as orders
+from plume_py.checking.stream import order_kernels as reach
+from plume_py.checking.stream import order_kernels as times
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream import time_kernels as times
-from plume_py.checking.stream.forced_edge_kernels import CAUSAL_CYCLE, FORCED_CYCLE
-from plume_py.checking.stream.reachability_kernels import CAUSAL, CYCLE
+from plume_py.checking.stream.order_kernels import CAUSAL, CYCLE
 from plume_py.checking.stream.table_kernels import (
+    EDGE,
+    EDGE_FROM,
+    EDGE_LEVEL,
+    EDGE_LIST,
+    EDGE_READ,
+    EDGE_TO,
+    EDGES,
+    EVENTS,
     FIRST_OP,
     FIRST_READ,
     HEADS,
@@ -23,12 +31,16 @@ from plume_py.checking.stream.table_kernels import (
     LAST_READER,
     LENGTH,
     LIVE,
+    LOST_EVENTS,
     NEWEST,
     NEWS,
+    NEXT_IN,
+    NEXT_OUT,
     OFFSET,
     OLDER,
     OP,
     ORDERED,
+    OUT,
     OUT_OF_ORDER,
     POSITION,
     READ_IN,
@@ -41,6 +53,8 @@ from plume_py.checking.stream.table_kernels import (
     SESSION,
     SESSIONS,
     SOURCE,
+    STEPS,
+    TXNS,
     WRITES,
 )
 from plume_py.history.model import INITIAL
@@ -48,6 +62,13 @@ from plume_py.history.times import NO_TIME
 
 # Layers, and entries of ``m.asked``: CI is entry 0.
 LEVELS = RC, RA, TCC = 1, 2, 3
+
+# Kinds of events: a pattern of a single read (its letter's place in "abcdefj"), and those of the graph.
+B, C, D, E, F, J = 1, 2, 3, 4, 5, 6
+CAUSAL_CYCLE, STALE, FORCED_CYCLE, AMBIGUOUS, MIXED_USE = 7, 8, 9, 10, 11
+
+# How many steps a commit order may take before a layer is better: at first, and for each transaction.
+STEPS_AT_FIRST, STEPS_PER_TXN = 1_000_000, 300
 
 
 def become_live(m, t):
@@ -126,9 +147,9 @@ def judge_pair(m, t2, r, q):
     if m.read[q, SOURCE] < INITIAL or m.read[q, SOURCE] == t2:
         return
     if m.levels[RC] and r < q:
-        forcing.force(m, RC, t2, q)
+        force(m, RC, t2, q)
     if m.levels[RA]:
-        forcing.force(m, RA, t2, q)
+        force(m, RA, t2, q)
 
 
 def judge_session(m, t, r):
@@ -137,7 +158,7 @@ def judge_session(m, t, r):
         slot = tables.find_slot(m, m.op[m.read[r, OP], KEY], m.txn[t, SESSION], False)
         t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1) if slot >= 0 else -1
         if t2 >= 0:
-            forcing.force(m, RA, t2, r)
+            force(m, RA, t2, r)
 
 
 def judge_ended(m, t, r):
@@ -155,7 +176,7 @@ def judge_ended(m, t, r):
         if s != m.txn[t, SESSION] and not comes_last:
             t2 = times.last_ended_writer(m, tables.find_slot(m, x, s, False), s, m.begin[t])
             if t2 >= 0:
-                forcing.force(m, RA, t2, r)
+                force(m, RA, t2, r)
 
 
 def newest_but(m, x, t):
@@ -181,7 +202,7 @@ def judge_causal(m, t, r):
             if t2 == t:  # on a causal cycle t comes before itself
                 t2 = tables.last_writer(m, slot, m.txn[t, POSITION] - 1)
             if t2 >= 0 and t2 != t1:
-                forcing.force(m, TCC, t2, r)
+                force(m, TCC, t2, r)
 
 
 def put_before_later(m, t):
@@ -208,7 +229,7 @@ def judge_later_readers(m, t, s):
             r = m.pool[m.lists[number, OFFSET] + at]
             began = m.begin[m.read[r, READER]]
             if began > m.end[t]:
-                forcing.force(m, RA, t, r)
+                force(m, RA, t, r)
             elif began > NO_TIME:
                 break
 
@@ -219,11 +240,11 @@ def learn_of(m, t, p, r):
     It is there because of read r, or if that is -1, of real time.
     """
     for level in range(RC, TCC + 1):
-        if m.levels[level] and not forcing.settle_edge(m, level, p, t):
-            forcing.note(m, FORCED_CYCLE, level, p, t, r, -1)
+        if m.levels[level] and not settle_edge(m, level, p, t):
+            note(m, FORCED_CYCLE, level, p, t, r, -1)
     m.n[NEWS] = 0
     if reach.add_edge(m, CAUSAL, p, t) == CYCLE:
-        forcing.note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
+        note(m, CAUSAL_CYCLE, 0, p, t, r, -1)
     elif m.levels[TCC]:
         for i in range(m.n[NEWS]):
             for position in range(m.news[i, 3] + 1, m.news[i, 4] + 1):
@@ -245,7 +266,7 @@ def become_visible(m, t2, s, position):
         while at < m.lists[number, LENGTH]:
             r = m.pool[m.lists[number, OFFSET] + at]
             if m.read[r, SOURCE] != t2 and m.read[r, READER] != t2:
-                forcing.force(m, TCC, t2, r)
+                force(m, TCC, t2, r)
                 break
             at += 1
 
@@ -303,4 +324,104 @@ def judge_own_session(m, u, x, s, position):
         r = m.pool[m.lists[number, OFFSET] + at]
         if tables.last_writer(m, slot, m.txn[m.read[r, READER], POSITION] - 1) != u:
             return
-        forcing.force(m, RA, u, r)
+        force(m, RA, u, r)
+
+
+def note(m, kind, level, a, b, r, i):
+    """Something is wrong: at a level (0: at all from RC on), with transactions a and b, and read r or list i."""
+    at = m.n[EVENTS]
+    if at == len(m.event):
+        m.n[LOST_EVENTS] += 1
+    else:
+        m.event[at, 0] = kind
+        m.event[at, 1] = level
+        m.event[at, 2] = a
+        m.event[at, 3] = b
+        m.event[at, 4] = r
+        m.event[at, 5] = i
+        m.n[EVENTS] += 1
+    if kind == J:
+        m.broken[0] = 1
+    elif level > 0:
+        m.broken[level] = 1
+    elif kind != AMBIGUOUS and kind != MIXED_USE:
+        for broken in range(1, 4):
+            m.broken[broken] = 1
+
+
+def has_layer(m, layer):
+    """Is this layer kept?"""
+    return layer == CAUSAL or (m.levels[layer] and not m.n[ORDERED + layer])
+
+
+def force(m, level, t2, r):
+    """The level wants t2 before the source of read r."""
+    t1 = m.read[r, SOURCE]
+    if t1 == t2:
+        return
+    if t1 == INITIAL:
+        note(m, STALE, level, t2, m.read[r, READER], r, -1)
+        return
+    order(m, level, t2, t1, r, -1)
+
+
+def order(m, level, u, v, r, i):
+    """The level wants u before v, because of read r or list i; the other one is -1."""
+    ordered = m.n[ORDERED + level] != 0
+    if reach.before(m, CAUSAL if ordered else level, u, v) or (ordered and is_noted(m, level, u, v)):
+        return
+    if m.n[IN_ORDER] and (u > v or m.n[EDGES] == len(m.edge)):
+        m.n[OUT_OF_ORDER] = 1  # it will be found again
+        return
+    if ordered and m.n[EDGES] == len(m.edge):
+        leave_order(m, level)  # an order needs all edges, a layer does not
+    if not settle_edge(m, level, u, v):
+        note(m, FORCED_CYCLE, level, u, v, r, i)
+    elif m.n[EDGES] < len(m.edge):
+        note_edge(m, level, u, v, r, i)
+
+
+def settle_edge(m, level, u, v):
+    """u comes before v at this level: tell its commit order, or its layer. False if that closes a cycle."""
+    if m.n[ORDERED + level]:
+        if m.n[STEPS + level] < STEPS_AT_FIRST + STEPS_PER_TXN * m.n[TXNS]:
+            return orders.put_before(m, level, u, v)
+        leave_order(m, level)
+    return reach.add_edge(m, level, u, v) != CYCLE
+
+
+def is_noted(m, level, u, v):
+    """Is that edge among the last few into v?"""
+    edges = m.edge
+    e = m.txn[v, EDGE]
+    for _ in range(8):
+        if e < 0:
+            return False
+        if edges[e, EDGE_FROM] == u and edges[e, EDGE_LEVEL] == level:
+            return True
+        e = edges[e, NEXT_IN]
+    return False
+
+
+def note_edge(m, level, u, v, r, i):
+    """Write an edge down."""
+    e = m.n[EDGES]
+    m.n[EDGES] += 1
+    m.edge[e, EDGE_FROM] = u
+    m.edge[e, EDGE_TO] = v
+    m.edge[e, EDGE_READ] = r
+    m.edge[e, EDGE_LIST] = i
+    m.edge[e, EDGE_LEVEL] = level
+    m.edge[e, NEXT_IN] = m.txn[v, EDGE]
+    m.edge[e, NEXT_OUT] = m.txn[u, OUT]
+    m.txn[v, EDGE] = e
+    m.txn[u, OUT] = e
+
+
+def leave_order(m, level):
+    """From here on the level has its own layer: the causal one, and the edges written down so far."""
+    m.n[ORDERED + level] = 0
+    reach.copy_layer(m, level)
+    for e in range(m.n[EDGES]):
+        if m.edge[e, EDGE_LEVEL] == level:
+            reach.add_edge(m, level, m.edge[e, EDGE_FROM], m.edge[e, EDGE_TO])

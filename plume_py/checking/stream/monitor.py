@@ -3,26 +3,24 @@
 import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from plume_py.base.errors import InputError, IsocheckError
+from plume_py.base.text import txn_text
 from plume_py.checking.check import NO_TIMES, check
 from plume_py.checking.result import LevelVerdict, Result, Violation
-from plume_py.checking.stream import forced_edge_kernels as forcing
 from plume_py.checking.stream import ingest_kernels as feed
+from plume_py.checking.stream import level_kernels as forcing
 from plume_py.checking.stream import level_kernels as judges
-from plume_py.checking.stream import native
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream.asked import watched
 from plume_py.checking.stream.batch import Arrived, Arriving, Batch, code_of, make_batch
-from plume_py.checking.stream.clocks import SessionClocks
 from plume_py.checking.stream.counterexample import Event, Excerpt, Involved, Judge
 from plume_py.checking.stream.garbage_collection import Forgotten, forget
 from plume_py.checking.stream.list_orders import ListOrders
-from plume_py.checking.stream.monitored_history import Record
-from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
+from plume_py.checking.stream.monitored_history import Record, TransactionNames
+from plume_py.checking.stream.state import LAYERS, State, new_state, prepare, with_room
 from plume_py.checking.verdicts import CheckOptions
 from plume_py.checking.verdicts import judge as judge_in_order
 from plume_py.history.formats.json_common import no_collector
@@ -30,8 +28,17 @@ from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import History, Int32s
 from plume_py.history.times import NO_TIME
 from plume_py.history.value_codes import Atom
-from plume_py.levels import DEFAULT, RUNNABLE, WEAK
-from plume_py.levels.orders import DEFAULT_ORDER, NONE, REALTIME, SESSION, LevelRequest
+from plume_py.levels import DEFAULT, GROUPS, RUNNABLE, WEAK
+from plume_py.levels.orders import (
+    DEFAULT_ORDER,
+    NONE,
+    REALTIME,
+    SESSION,
+    LevelRequest,
+    in_lattice_order,
+    level_requests,
+    unknown_level,
+)
 from plume_py.levels.patterns import forbidden_at
 
 # So many transactions go to the kernels at once.
@@ -42,6 +49,45 @@ LOOKED_INTO = 50
 EXAMPLES = 8
 # Steps of kernels for one operation, roughly.
 STEPS = 100
+
+WATCHED_ORDERS = (NONE, SESSION, REALTIME)
+
+
+class Latest(NamedTuple):
+    """The latest time of a session, and whose it is."""
+
+    time: int
+    name: str | int
+    line: int
+
+
+class SessionClocks:
+    """The latest time of each session: its next transaction begins after that."""
+
+    def __init__(self) -> None:
+        self._latest: dict[int, Latest] = {}
+
+    def advanced(self, arrivals: Sequence[Arriving], batch: Batch, names: TransactionNames) -> dict[int, Latest]:
+        """How ``advance`` is to change it; what cannot be is an ``InputError``."""
+        latest: dict[int, Latest] = {}
+        for i in np.flatnonzero((batch.begin > NO_TIME) | (batch.end > NO_TIME)).tolist():
+            begin, end, session = int(batch.begin[i]), int(batch.end[i]), int(batch.session[i])
+            mine = Latest(max(begin, end), names.upcoming(i, arrivals[i]), arrivals[i].line)
+            if begin > end > NO_TIME:
+                raise InputError(
+                    f"{txn_text(mine.name)} ends (at {end}) before it begins (at {begin})",
+                    where=_place(mine),
+                    hint="take both times from one clock",
+                )
+            before = latest.get(session) or self._latest.get(session)
+            if before is not None and (begin if begin > NO_TIME else end) < before.time:
+                raise _overlap(mine, before, begin, end)
+            latest[session] = mine if before is None or mine.time > before.time else before
+        return latest
+
+    def advance(self, latest: dict[int, Latest]) -> None:
+        """What ``advanced`` said has come to be."""
+        self._latest |= latest
 
 
 class Monitor:
@@ -288,7 +334,7 @@ class Monitor:
         ops = len(batch.kinds) + batch.items
         sessions = self._record.session_count
         self._state = m = with_room(self._state, len(batch.session), ops, sessions)
-        self._tables = native.prepare(STEPS * ops, m)
+        self._tables = prepare(STEPS * ops, m)
         if self._gone.transactions:
             self._gone.new_sessions += sessions - int(m.n[tables.SESSIONS])
         for s in range(int(m.n[tables.SESSIONS]), sessions):
@@ -375,3 +421,35 @@ class Monitor:
 
 def _numbers(first: int, count: int) -> Int32s:
     return np.arange(first, first + count, dtype=np.int32)
+
+
+def watched(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
+    """Return what a user asks for, groups such as "weak" included, from weak to strong; all of it in one order."""
+    given = [levels] if isinstance(levels, str) else list(levels)
+    spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
+    meant = {spelling: level_requests(spelling, order) for spelling in spelled}
+    wrong = sorted(spelling for spelling, found in meant.items() if found is None or found.level not in WEAK)
+    if wrong and meant[wrong[0]] is None:
+        raise ValueError(unknown_level(wrong[0], WEAK))
+    if wrong or not meant:
+        raise ValueError(f"cannot watch {' '.join(wrong) or 'no level'}; use some of {' '.join(WEAK)}")
+    found = {each.name: each for each in meant.values() if each is not None}
+    orders = sorted({each.order for each in found.values()})
+    if len(orders) > 1 or orders[0] not in WATCHED_ORDERS:
+        raise ValueError(f"cannot watch {' and '.join(orders)} order; use one of {' '.join(WATCHED_ORDERS)}")
+    return [found[name] for name in in_lattice_order(found)]
+
+
+def _overlap(mine: Latest, before: Latest, begin: int, end: int) -> InputError:
+    what = f"begins (at {begin})" if begin > NO_TIME else f"ends (at {end})"
+    place = f" ({_place(before)})" if before.line else ""
+    return InputError(
+        f"{txn_text(mine.name)} {what} before {txn_text(before.name)}, which its session ran first{place}, "
+        f"was over (at {before.time})",
+        where=_place(mine),
+        hint="take all times from one clock, or give overlapping transactions sessions of their own",
+    )
+
+
+def _place(latest: Latest) -> str:
+    return f"line {latest.line}" if latest.line else ""
