@@ -30,7 +30,7 @@ ABORTED_ID = -1  # in Plume text, what aborted operations have instead of a tran
 
 _KINDS = np.array(["r", "w"], object)  # as the kernel numbers them
 
-Batch = list["Arrival"]
+ArrivalBatch = list["Arrival"]
 
 
 class Arrival(msgspec.Struct, gc=False):
@@ -63,27 +63,27 @@ class Arrivals:
         self._beginning = Piece(1, b"")
         self.reader: JsonLines | PlumeText | None = None  # until the format is known
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
+    def read(self, piece: Piece) -> Iterator[ArrivalBatch]:
         """The transactions that these lines complete."""
         if self.reader is None:
             piece = self._beginning = piece._replace(line=1, text=self._beginning.text + piece.text)
-            self.reader = _recognise(piece.text, self._name, self._input_format)
+            self.reader = _reader_for(piece.text, self._name, self._input_format)
         if self.reader is not None:
             yield from self.reader.read(piece)
 
-    def finish(self) -> Batch:
+    def finish(self) -> ArrivalBatch:
         """The transactions that the end completes."""
         return [] if self.reader is None else self.reader.finish()
 
 
-def _recognise(text: bytes, name: str, input_format: str | None) -> "JsonLines | PlumeText | None":
+def _reader_for(text: bytes, name: str, input_format: str | None) -> "JsonLines | PlumeText | None":
     """A reader for what begins with ``text``; None if that cannot be told yet."""
     if input_format is None:
         lines = [line for line in text.splitlines() if line.strip()]
         if not lines:
             return None
         try:
-            input_format = detect(_Beginning(name, text))
+            input_format = detect(_Head(name, text))
         except InputError:
             if all(line.lstrip().startswith(b"#") for line in lines) and len(text) < HEAD:
                 return None  # comments stand before Plume text
@@ -98,7 +98,7 @@ def _recognise(text: bytes, name: str, input_format: str | None) -> "JsonLines |
     )
 
 
-class _Beginning(Source):
+class _Head(Source):
     """The first bytes of a stream, to be recognised."""
 
     is_folder = False
@@ -124,7 +124,7 @@ class JsonLines:
         self._expects_header = True
         self._begun = False
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
+    def read(self, piece: Piece) -> Iterator[ArrivalBatch]:
         """The transactions of these lines."""
         self._expects_header |= piece.line == 1
         start, line = self._header(piece) if self._expects_header else (0, piece.line)
@@ -151,7 +151,7 @@ class JsonLines:
         else:
             yield from _checked(iter(batch))
 
-    def finish(self) -> Batch:
+    def finish(self) -> ArrivalBatch:
         """Nothing is held back: a line is a transaction."""
         return []
 
@@ -233,16 +233,16 @@ def _one_by_one(text: bytes, line: int, decoder: "msgspec.json.Decoder[Any]") ->
             yield arrival
 
 
-def _count_microseconds(batch: Batch) -> None:
+def _count_microseconds(batch: ArrivalBatch) -> None:
     """Seconds become whole numbers."""
     for arrival in batch:
         arrival.start = None if arrival.start is None else round(arrival.start * MICROSECONDS)
         arrival.end = None if arrival.end is None else round(arrival.end * MICROSECONDS)
 
 
-def _checked(arrivals: Iterator[Arrival]) -> Iterator[Batch]:
+def _checked(arrivals: Iterator[Arrival]) -> Iterator[ArrivalBatch]:
     """All of them in one batch; or those before the first that is wrong, and then what is wrong with it."""
-    batch: Batch = []
+    batch: ArrivalBatch = []
     try:
         for arrival in arrivals:
             if arrival.level is not None and parse_level(arrival.level) is None:
@@ -271,9 +271,9 @@ class PlumeText:
         self._ids = _IdSet()
         self._flags = 0
 
-    def read(self, piece: Piece) -> Iterator[Batch]:
+    def read(self, piece: Piece) -> Iterator[ArrivalBatch]:
         """The transactions that these lines complete."""
-        batch: Batch = []
+        batch: ArrivalBatch = []
         try:
             for arrival in self._runs(piece):
                 last = self._open.get(arrival.session)  # type: ignore[arg-type]  # sessions are numbers here
@@ -290,7 +290,7 @@ class PlumeText:
             raise
         yield batch
 
-    def finish(self) -> Batch:
+    def finish(self) -> ArrivalBatch:
         """The last transaction of each session: at the end there is nothing more to wait for."""
         batch = sorted(self._open.values(), key=lambda arrival: arrival.line)
         self._open = {}
@@ -324,7 +324,7 @@ class _Columns:
             self.session_id,
         )  # fmt: skip
 
-    def runs(self, first_line: int, flags: int) -> Batch:
+    def runs(self, first_line: int, flags: int) -> ArrivalBatch:
         """As arrivals, by first lines: a run is what a session does before it turns to another transaction."""
         if not self.ops:
             return []

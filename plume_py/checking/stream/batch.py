@@ -66,7 +66,7 @@ class StreamCoder:
         return code
 
 
-class Arriving(Protocol):
+class ArrivalLike(Protocol):
     """A transaction that arrives."""
 
     @property
@@ -99,7 +99,7 @@ class Arriving(Protocol):
 
 
 @dataclass(frozen=True)
-class Arrived:
+class FedTransaction:
     """One that was handed over in Python."""
 
     session: Hashable
@@ -131,7 +131,9 @@ class Batch:
         return sum(map(len, self.lists.values()))
 
 
-def make_batch(arrivals: Sequence[Arriving], sessions: dict[Hashable, int], coder: StreamCoder, initial: Atom) -> Batch:
+def make_batch(
+    arrivals: Sequence[ArrivalLike], sessions: dict[Hashable, int], coder: StreamCoder, initial: Atom
+) -> Batch:
     """The columns of some arrivals; ``sessions`` numbers the sessions and learns of new ones."""
     ops = list(chain.from_iterable(arrival.ops for arrival in arrivals))
     start = np.zeros(len(arrivals) + 1, np.int64)

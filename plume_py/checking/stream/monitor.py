@@ -11,15 +11,13 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.text import txn_text
 from plume_py.checking.check import NO_TIMES, check
 from plume_py.checking.result import LevelVerdict, Result, Violation
-from plume_py.checking.stream import ingest_kernels as feed
-from plume_py.checking.stream import level_kernels as forcing
-from plume_py.checking.stream import level_kernels as judges
+from plume_py.checking.stream import ingest_kernels, level_kernels
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream.batch import Arrived, Arriving, Batch, code_of, make_batch
-from plume_py.checking.stream.counterexample import Event, Excerpt, Involved, Judge
-from plume_py.checking.stream.garbage_collection import Forgotten, forget
+from plume_py.checking.stream.batch import ArrivalLike, Batch, FedTransaction, code_of, make_batch
+from plume_py.checking.stream.counterexample import Event, Excerpt, InvolvedTransactions, ViolationFilter
+from plume_py.checking.stream.garbage_collection import ForgottenTransactions, forget
 from plume_py.checking.stream.list_orders import ListOrders
-from plume_py.checking.stream.monitored_history import Record, TransactionNames
+from plume_py.checking.stream.monitored_history import MonitoredHistory, TransactionNames
 from plume_py.checking.stream.state import LAYERS, State, new_state, prepare, with_room
 from plume_py.checking.verdicts import CheckOptions
 from plume_py.checking.verdicts import judge as judge_in_order
@@ -44,7 +42,7 @@ from plume_py.levels.patterns import forbidden_at
 # So many transactions go to the kernels at once.
 BATCH = 4096
 # So many events of a level are looked into; then the level is known to be broken well enough.
-LOOKED_INTO = 50
+MOST_EVENTS = 50
 # So many examples of each pattern are made of the transactions behind one event; the first that stands is shown.
 EXAMPLES = 8
 # Steps of kernels for one operation, roughly.
@@ -53,7 +51,7 @@ STEPS = 100
 WATCHED_ORDERS = (NONE, SESSION, REALTIME)
 
 
-class Latest(NamedTuple):
+class SessionEnd(NamedTuple):
     """The latest time of a session, and whose it is."""
 
     time: int
@@ -65,14 +63,16 @@ class SessionClocks:
     """The latest time of each session: its next transaction begins after that."""
 
     def __init__(self) -> None:
-        self._latest: dict[int, Latest] = {}
+        self._latest: dict[int, SessionEnd] = {}
 
-    def advanced(self, arrivals: Sequence[Arriving], batch: Batch, names: TransactionNames) -> dict[int, Latest]:
+    def checked_ends(
+        self, arrivals: Sequence[ArrivalLike], batch: Batch, names: TransactionNames
+    ) -> dict[int, SessionEnd]:
         """How ``advance`` is to change it; what cannot be is an ``InputError``."""
-        latest: dict[int, Latest] = {}
+        latest: dict[int, SessionEnd] = {}
         for i in np.flatnonzero((batch.begin > NO_TIME) | (batch.end > NO_TIME)).tolist():
             begin, end, session = int(batch.begin[i]), int(batch.end[i]), int(batch.session[i])
-            mine = Latest(max(begin, end), names.upcoming(i, arrivals[i]), arrivals[i].line)
+            mine = SessionEnd(max(begin, end), names.upcoming(i, arrivals[i]), arrivals[i].line)
             if begin > end > NO_TIME:
                 raise InputError(
                     f"{txn_text(mine.name)} ends (at {end}) before it begins (at {begin})",
@@ -85,7 +85,7 @@ class SessionClocks:
             latest[session] = mine if before is None or mine.time > before.time else before
         return latest
 
-    def advance(self, latest: dict[int, Latest]) -> None:
+    def update(self, latest: dict[int, SessionEnd]) -> None:
         """What ``advanced`` said has come to be."""
         self._latest |= latest
 
@@ -124,18 +124,18 @@ class Monitor:
         ``order`` between transactions counts for every level whose name says no other; it is the same for all of them.
         ``window``: forget transactions older than so many that can take part in no violation any more (see ``forget``).
         """
-        self._asked = watched(levels, order)
-        self.order = self._asked[0].order
+        self._requests = level_requests_of(levels, order)
+        self.order = self._requests[0].order
         if self.order == NONE and window is not None:
             raise ValueError("without any order between transactions nothing can be forgotten: use no window")
-        self._record = Record(declared, init_txn, per_second)
+        self._record = MonitoredHistory(declared, init_txn, per_second)
         self._initial = None if isinstance(initial, list | tuple) else initial
         self._max_examples = max_examples
         self._name = name
         self._code = code_of(self._initial, self._record.coder)
         self._state = self._new_state()
         self._window = window
-        self._gone = Forgotten()
+        self._forgotten = ForgottenTransactions()
         self._forget_at = 0 if window is None else 2 * max(window, 1)
         if window is not None:  # what is written down for later would be lost
             self._state.n[tables.ORDERED : tables.ORDERED + LAYERS] = 0
@@ -144,23 +144,23 @@ class Monitor:
         self._clocks = SessionClocks()
         self._has_times = False
         self._examples: dict[str, list[Violation]] = {}
-        self._looked = np.zeros(len(WEAK), np.int64)
+        self._explained = np.zeros(len(WEAK), np.int64)
         self._seconds = 0.0
 
     @property
     def levels(self) -> list[str]:
         """What is judged, by the names that were asked for."""
-        return [each.name for each in self._asked]
+        return [each.name for each in self._requests]
 
     @property
     def transactions(self) -> int:
         """How many transactions have arrived."""
-        return int(self._state.n[tables.TXNS]) + self._gone.transactions
+        return int(self._state.n[tables.TXNS]) + self._forgotten.transactions
 
     @property
     def operations(self) -> int:
         """How many operations have arrived."""
-        return int(self._state.n[tables.OPS]) + self._gone.operations
+        return int(self._state.n[tables.OPS]) + self._forgotten.operations
 
     @property
     def sessions(self) -> int:
@@ -170,7 +170,7 @@ class Monitor:
             return len(self._record.sessions)
         begun = int(m.n[tables.SESSIONS])
         lengths = m.lists[m.session[:begun], tables.LENGTH]
-        return int(np.count_nonzero(m.now[0, :begun].any(axis=1) | (lengths > 0)))
+        return int(np.count_nonzero(m.last_row[0, :begun].any(axis=1) | (lengths > 0)))
 
     @property
     def pending(self) -> int:
@@ -181,15 +181,15 @@ class Monitor:
     def holding(self) -> tuple[str, ...]:
         """The levels that nothing has broken yet."""
         broken = {level for level, is_broken in zip(WEAK, self._state.broken, strict=True) if is_broken}
-        return tuple(each.name for each in self._asked if each.level not in broken or self._waits_for_times)
+        return tuple(each.name for each in self._requests if each.level not in broken or self._lacks_times)
 
     @property
-    def _waits_for_times(self) -> bool:
+    def _lacks_times(self) -> bool:
         """Does real time count, and has nobody said yet when anything began?"""
         return self.order == REALTIME and not self._has_times
 
     def _new_state(self) -> State:
-        levels = {each.level for each in self._asked}
+        levels = {each.level for each in self._requests}
         first = self._record.init_txn == "first"
         return new_state([level in levels for level in WEAK], self._code, first, self.order == REALTIME)
 
@@ -205,9 +205,9 @@ class Monitor:
         end: int | None = None,
     ) -> list[Violation]:
         """Take in one transaction; the violations that it completes."""
-        return list(self.feed_all([Arrived(session, ops, status, id, line, begin, end)]))
+        return list(self.feed_all([FedTransaction(session, ops, status, id, line, begin, end)]))
 
-    def feed_all(self, arrivals: Sequence[Arriving]) -> Iterator[Violation]:
+    def feed_all(self, arrivals: Sequence[ArrivalLike]) -> Iterator[Violation]:
         """Take in many transactions, faster; each violation comes when the transaction that completes it is in."""
         for begin in range(0, len(arrivals), BATCH):
             some = arrivals[begin : begin + BATCH]
@@ -222,7 +222,7 @@ class Monitor:
                 raise InputError("lists cannot be watched in a window: each shows its whole past", hint="use no window")
             self._make_room(batch)
             if self.order == REALTIME:
-                self._gone.meet(batch, self._state)
+                self._forgotten.count_latecomers(batch, self._state)
             done = 0
             while done < len(some):
                 done = self._take(batch, done)
@@ -231,20 +231,20 @@ class Monitor:
                         batch = self._without_sessions(batch, done)
                     found = self._explain()
                     self._seconds += time.perf_counter() - start
-                    if not self._waits_for_times:
+                    if not self._lacks_times:
                         yield from found
                     start = time.perf_counter()
             if self._window is not None and self._state.n[tables.TXNS] >= self._forget_at:
                 self._forget(self._window)
             self._seconds += time.perf_counter() - start
 
-    def _entered(self, arrivals: Sequence[Arriving]) -> Batch:
+    def _entered(self, arrivals: Sequence[ArrivalLike]) -> Batch:
         """Some arrivals as columns, and their names and times taken down; nothing is if something is wrong with one."""
         record = self._record
         batch = make_batch(arrivals, record.sessions, record.coder, self._initial)
-        latest = self._clocks.advanced(arrivals, batch, record.names)
+        latest = self._clocks.checked_ends(arrivals, batch, record.names)
         record.names.enter(arrivals)
-        self._clocks.advance(latest)
+        self._clocks.update(latest)
         self._has_times = self._has_times or bool(np.any(batch.begin > NO_TIME))
         if record.own_sessions is not None:
             first = len(record.own_sessions)
@@ -254,7 +254,7 @@ class Monitor:
 
     def _without_sessions(self, batch: Batch, done: int) -> Batch:
         """What holds in session order holds without it. Now that something does not, each transaction stands alone."""
-        past = self._record.again(self._state)
+        past = self._record.batch_without_sessions(self._state)
         own = self._state.txn[: len(past.session), tables.SESSION].tolist()
         self._record.own_sessions = own + batch.session[done:].tolist()
         self._record.lists = []
@@ -266,7 +266,7 @@ class Monitor:
         self._make_room(batch)
         return replace(batch, session=_numbers(taken - done, len(batch.session)))
 
-    def _one_by_one(self, arrivals: Sequence[Arriving], error: InputError) -> Iterator[Violation]:
+    def _one_by_one(self, arrivals: Sequence[ArrivalLike], error: InputError) -> Iterator[Violation]:
         """Something is wrong with one of the arrivals: those before it count, and it says where it stands."""
         if len(arrivals) == 1:
             error.where = error.where or (f"line {arrivals[0].line}" if arrivals[0].line else "")
@@ -277,7 +277,7 @@ class Monitor:
     def _forget(self, window: int) -> None:
         before = self._state
         self._state, survivors = forget(before, window)
-        self._gone.add(before, survivors, window, int(before.n[tables.OPS] - self._state.n[tables.OPS]))
+        self._forgotten.add(before, survivors, window, int(before.n[tables.OPS] - self._state.n[tables.OPS]))
         self._record.names.keep(survivors, int(before.n[tables.TXNS]))
         self._forget_at = len(survivors) + max(window, 1)
 
@@ -285,43 +285,43 @@ class Monitor:
         """The final verdict; reads that are still pending are from nobody."""
         self._lists.finish()
         settled = not self.pending and len(self.holding) == len(self.levels)
-        if self._window is not None or (settled and not self._assumed_wrongly()):
+        if self._window is not None or (settled and not self._assumption_failed()):
             return self._own_result()
         how: dict[str, Any] = {"order": self.order, "max_examples": self._max_examples, "name": self._name}
         result = check(self.history(), self.levels, **how)
         in_its_order = self.order != NONE or self._record.own_sessions is not None
-        if in_its_order and not self._waits_for_times and not self._assumed_wrongly():
+        if in_its_order and not self._lacks_times and not self._assumption_failed():
             self._compare(result)
         return replace(result, seconds={"watch": self._seconds, **result.seconds})
 
     def _own_result(self) -> Result:
         """What the monitor alone can say; with a window that is all there is."""
-        examples = {} if self._waits_for_times else self._examples
+        examples = {} if self._lacks_times else self._examples
         return Result(
             history=self._name,
             format="stream",
             sessions=self.sessions,
             transactions=self.transactions,
             operations=self.operations,
-            levels={each.name: replace(self._own_verdict(each), order=self.order) for each in self._asked},
+            levels={each.name: replace(self._own_verdict(each), order=self.order) for each in self._requests},
             violations=tuple(violation for shown in examples.values() for violation in shown),
             counts={tap: len(shown) for tap, shown in examples.items()},
             counts_exact=False,
-            notes=self._gone.notes,
+            notes=self._forgotten.notes,
             seconds={"check": self._seconds},
         )
 
     def _own_verdict(self, judged: LevelRequest) -> LevelVerdict:
         level = judged.level
-        if self._waits_for_times:
+        if self._lacks_times:
             return LevelVerdict(None, reason=NO_TIMES)
         if judged.name not in self.holding:
             return LevelVerdict(False, tuple(tap for tap in forbidden_at(level) if tap in self._examples))
-        if self.pending and (level in RUNNABLE or self._gone.transactions):
-            gone = "were forgotten or " if self._gone.transactions else ""
+        if self.pending and (level in RUNNABLE or self._forgotten.transactions):
+            gone = "were forgotten or " if self._forgotten.transactions else ""
             return LevelVerdict(None, reason=f"{self.pending:,} reads saw values that {gone}nobody wrote")
-        if self._gone.doubt and level in RUNNABLE:
-            return LevelVerdict(None, reason=self._gone.doubt)
+        if self._forgotten.doubt and level in RUNNABLE:
+            return LevelVerdict(None, reason=self._forgotten.doubt)
         if self._state.n[tables.INITIAL_WRITTEN]:
             return LevelVerdict(None, reason="an initial value was written after it had been read")
         return LevelVerdict(True)
@@ -335,8 +335,8 @@ class Monitor:
         sessions = self._record.session_count
         self._state = m = with_room(self._state, len(batch.session), ops, sessions)
         self._tables = prepare(STEPS * ops, m)
-        if self._gone.transactions:
-            self._gone.new_sessions += sessions - int(m.n[tables.SESSIONS])
+        if self._forgotten.transactions:
+            self._forgotten.new_sessions += sessions - int(m.n[tables.SESSIONS])
         for s in range(int(m.n[tables.SESSIONS]), sessions):
             tables.open_session(self._tables, s)
         m.n[tables.SESSIONS] = sessions
@@ -347,7 +347,7 @@ class Monitor:
         last = len(batch.session)
         if batch.lists:
             last = done + 1
-        patient = bool(np.all(self._looked[m.levels == 1] >= LOOKED_INTO)) and bool(np.all(m.broken[m.levels == 1]))
+        patient = bool(np.all(self._explained[m.levels == 1] >= MOST_EVENTS)) and bool(np.all(m.broken[m.levels == 1]))
         first = int(m.n[tables.TXNS])
         columns = (
             batch.kinds,
@@ -359,7 +359,7 @@ class Monitor:
             batch.begin,
             batch.end,
         )
-        taken = int(feed.take_all(self._tables, done, last, *columns, patient))
+        taken = int(ingest_kernels.take_batch(self._tables, done, last, *columns, patient))
         if batch.lists:
             begin = int(m.txn[first, tables.FIRST_OP]) - int(batch.start[done])
             lists = {begin + o: batch.lists[o] for o in range(*batch.start[done : done + 2]) if o in batch.lists}
@@ -377,25 +377,25 @@ class Monitor:
         m.n[tables.EVENTS] = 0
         found: list[Violation] = []
         for event in events:
-            self._record.reject(self._state, event.kind, event.a, event.b)
-            level = 0 if event.kind == forcing.J else event.level or min(judges.LEVELS)
-            if self._looked[level] < LOOKED_INTO:
-                self._looked[level] += 1
+            self._record.raise_if_invalid(self._state, event.kind, event.a, event.b)
+            level = 0 if event.kind == level_kernels.J else event.level or min(level_kernels.LEVELS)
+            if self._explained[level] < MOST_EVENTS:
+                self._explained[level] += 1
                 found += self._violations(event)
         return found
 
     def _violations(self, event: Event) -> list[Violation]:
         """The counterexamples in the transactions behind an event that were not shown often enough yet."""
-        involved = Involved(self._state, self._tables, self._lists).collect(event)
+        involved = InvolvedTransactions(self._state, self._tables, self._lists).collect(event)
         excerpt = Excerpt(self._state, self._lists, self._record.coder, self._code, event)
         part = excerpt.history(involved, self._record)
         order = SESSION if self.order == REALTIME and part.times is None else self.order
-        levels = [level for level in WEAK if level in {each.level for each in self._asked}]
+        levels = [level for level in WEAK if level in {each.level for each in self._requests}]
         result = judge_in_order(part, levels, order, CheckOptions(max_examples=EXAMPLES))
         number = {self._record.names.name(t): t for t in involved}
-        judge = Judge(self._state, self._tables, self._lists, self._record.coder, number)
+        judge = ViolationFilter(self._state, self._tables, self._lists, self._record.coder, number)
         fresh = []
-        for one in judge.true_ones(result.violations, event):
+        for one in judge.confirmed(result.violations, event):
             violation = replace(one, order=self.order)
             shown = self._examples.setdefault(violation.tap, [])
             if len(shown) < self._max_examples and violation not in shown:
@@ -403,7 +403,7 @@ class Monitor:
                 fresh.append(violation)
         return fresh
 
-    def _assumed_wrongly(self) -> bool:
+    def _assumption_failed(self) -> bool:
         """Was something taken for granted that only the end of the history can tell?
 
         It is taken for granted that no transaction writes the initial value of a key after a read of it, and that there
@@ -413,7 +413,7 @@ class Monitor:
 
     def _compare(self, result: Result) -> None:
         """Two engines judged the same history: if they differ, neither is to be believed."""
-        for each in self._asked:
+        for each in self._requests:
             broken = each.name not in self.holding or (bool(self.pending) and each.level in RUNNABLE)
             if broken is not (result.levels[each.name].ok is False):
                 raise IsocheckError(f"{each.name}: the monitor and the check of the whole history disagree")
@@ -423,7 +423,7 @@ def _numbers(first: int, count: int) -> Int32s:
     return np.arange(first, first + count, dtype=np.int32)
 
 
-def watched(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
+def level_requests_of(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
     """Return what a user asks for, groups such as "weak" included, from weak to strong; all of it in one order."""
     given = [levels] if isinstance(levels, str) else list(levels)
     spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
@@ -440,7 +440,7 @@ def watched(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
     return [found[name] for name in in_lattice_order(found)]
 
 
-def _overlap(mine: Latest, before: Latest, begin: int, end: int) -> InputError:
+def _overlap(mine: SessionEnd, before: SessionEnd, begin: int, end: int) -> InputError:
     what = f"begins (at {begin})" if begin > NO_TIME else f"ends (at {end})"
     place = f" ({_place(before)})" if before.line else ""
     return InputError(
@@ -451,5 +451,5 @@ def _overlap(mine: Latest, before: Latest, begin: int, end: int) -> InputError:
     )
 
 
-def _place(latest: Latest) -> str:
+def _place(latest: SessionEnd) -> str:
     return f"line {latest.line}" if latest.line else ""

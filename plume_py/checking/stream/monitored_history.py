@@ -5,9 +5,9 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from plume_py.base.errors import InputError, LimitError
-from plume_py.checking.stream import level_kernels as forcing
+from plume_py.checking.stream import level_kernels
 from plume_py.checking.stream import table_kernels as tables
-from plume_py.checking.stream.batch import Arriving, Batch, StreamCoder
+from plume_py.checking.stream.batch import ArrivalLike, Batch, StreamCoder
 from plume_py.checking.stream.state import State
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.init_txn import InitTxn
@@ -30,7 +30,7 @@ class TransactionNames:
         self._prefix = "T"
         self._arrived = 0
 
-    def enter(self, arrivals: Sequence[Arriving]) -> None:
+    def enter(self, arrivals: Sequence[ArrivalLike]) -> None:
         """Take in some transactions; nothing is changed if one of their names is wrong."""
         ids = [arrival.id for arrival in arrivals if arrival.id is not None]
         if ids:
@@ -42,7 +42,7 @@ class TransactionNames:
             self._numbers.append(self._arrived)
             self.lines.append(arrival.line)
 
-    def upcoming(self, i: int, arrival: Arriving) -> str | int:
+    def upcoming(self, i: int, arrival: ArrivalLike) -> str | int:
         """What the i-th of those that are next to be taken in will be called."""
         return f"{self._prefix}{self._arrived + i + 1}" if arrival.id is None else arrival.id
 
@@ -72,7 +72,7 @@ class TransactionNames:
                 self._prefix += "'"  # a made-up name must not meet a given one
 
 
-class Record:
+class MonitoredHistory:
     """Names, sessions, lists as they were read; a history is made of them and of the tables."""
 
     def __init__(self, declared: bool, init_txn: InitTxn, per_second: int | None) -> None:
@@ -112,16 +112,16 @@ class Record:
             position = self.own_sessions[: t + 1].count(session)
         return f"sessions[{session}][{position - 1}]"
 
-    def reject(self, m: State, kind: int, a: int, b: int) -> None:
+    def raise_if_invalid(self, m: State, kind: int, a: int, b: int) -> None:
         """Some events mean that the input makes no sense."""
-        if kind == forcing.MIXED_USE:
+        if kind == level_kernels.MIXED_USE:
             key = self.coder.spell(int(m.key_code[b]))
             raise InputError(
                 f"key {key!r:.60} is used both as a list and as a register",
                 where=self.place(m, a),
                 hint="use separate keys for appends and for plain writes",
             )
-        if kind == forcing.AMBIGUOUS:
+        if kind == level_kernels.AMBIGUOUS:
             x = int(m.version[b, tables.VERSION_KEY])
             both = (int(m.version[b, column]) for column in (tables.WRITER, tables.SECOND))
             written = " and ".join(f"{self.names.name(t)!s:.60} ({self.place(m, t)})" for t in both)
@@ -167,7 +167,7 @@ class Record:
         )
         return assemble(raw, "stream", self.init_txn)
 
-    def again(self, m: State) -> Batch:
+    def batch_without_sessions(self, m: State) -> Batch:
         """Everything that has arrived, to be taken in anew, each transaction in a session of its own."""
         txns, ops = int(m.n[tables.TXNS]), int(m.n[tables.OPS])
         return Batch(

@@ -16,7 +16,7 @@ from plume_py.base.kernels import dispatch
 from plume_py.checking.stream.state import State
 
 # These kernels take other arrays, too. They are compiled for the types of their first call.
-OTHER_ARGUMENTS = ("take_all", "rehash", "mixed")
+OTHER_ARGUMENTS = ("take_batch", "rehash", "mixed")
 
 
 @structref.register

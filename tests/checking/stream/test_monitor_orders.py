@@ -10,7 +10,7 @@ from test_monitor import arrived, explained_otherwise
 from plume_py import InputError, Monitor, check
 from plume_py.base.errors import LimitError
 from plume_py.checking.stream import monitored_history
-from plume_py.checking.stream.batch import Arrived
+from plume_py.checking.stream.batch import FedTransaction
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import WEAK
@@ -247,7 +247,7 @@ def test_times_that_cannot_be(first, second, why, order):
     monitor = Monitor("TCC", order=order)
     spans = enumerate((first, second), 1)
     with pytest.raises(InputError) as error:
-        list(monitor.feed_all([Arrived("a", [], line=n, start=begin, end=end) for n, (begin, end) in spans]))
+        list(monitor.feed_all([FedTransaction("a", [], line=n, start=begin, end=end) for n, (begin, end) in spans]))
     assert why in str(error.value)
 
 
@@ -279,7 +279,7 @@ def test_larger_histories_agree_with_check_however_they_arrive(monkeypatch, comp
     if pattern is not None:
         history, _ = inject(history, {pattern: 1}, seed=1)
     txns = [history.transaction(t) for t in range(history.transactions)]
-    arrivals = [Arrived(t.session, t.ops, t.status, t.id, start=t.begin, end=t.end) for t in txns]
+    arrivals = [FedTransaction(t.session, t.ops, t.status, t.id, start=t.begin, end=t.end) for t in txns]
     for order in WATCHED:
         expected = check(history, WEAK, order=order)
         assert expected.ok is (pattern is None or order != REALTIME)
