@@ -52,7 +52,7 @@ class Event:
 
     @property
     def is_about_list(self) -> bool:
-        """Whether a list is wrong by itself, or two lists contradict each other."""
+        """Whether a single list is wrong, or two lists contradict each other."""
         return self.kind in (WRONG_LIST, CONTRADICTING_LISTS)
 
 
@@ -69,8 +69,8 @@ class ViolationFilter:
     def confirmed(self, violations: Iterable[Violation], event: Event) -> list[Violation]:
         """Return the violations of the excerpt that are violations of the whole history.
 
-        A list that waits for some elements is shown without them, and may then show more than is certain. Violations
-        that depend on such a list are returned only if there are no others.
+        A list that waits for elements is shown without them, and may then show more than is certain. A violation that
+        depends on such a list is returned only as a last resort.
         """
         true = [violation for violation in violations if not self._follows_causally(violation)]
         if event.is_about_list:  # the excerpt of the list may lack the element that shows its source
@@ -99,7 +99,7 @@ class ViolationFilter:
         assert step.reader is not None
         begin, end = self._m.txn[self._number[step.reader] :, tables.FIRST_OP][:2].tolist()
         reads = [self._lists.by_op[o] for o in range(begin, end) if o in self._lists.by_op]
-        of_key = [read for read in reads if self._coder.spell(int(self._m.key_code[read.key])) == step.key]
+        of_key = [read for read in reads if self._coder.atom(int(self._m.key_code[read.key])) == step.key]
         return any(read.clean for read in of_key) or self._is_causal(step)
 
 
@@ -261,7 +261,7 @@ class Excerpt:
         """Return these transactions as a history, with their writes and the reads among them."""
         m, sessions = self._m, record.session_names()
         chosen = sorted(transactions, key=lambda t: (m.txn[t, tables.SESSION], m.txn[t, tables.POSITION]))
-        builder = HistoryBuilder(self._coder.spell(self._initial), per_second=record.per_second)
+        builder = HistoryBuilder(self._coder.atom(self._initial), per_second=record.per_second)
         init = int(m.n[tables.INIT_TXN])
         if init >= 0:
             chosen = [init, *(t for t in chosen if t != init)]
@@ -284,7 +284,7 @@ class Excerpt:
             x, v = (int(n) for n in self._m.op[o])
             kind = int(self._m.op_kind[o]) & 3
             if (keep_all or x in used) if kind & 1 else (o == self._wrong or self._visible(v, chosen)):
-                key = self._coder.spell(int(self._m.key_code[x]))
+                key = self._coder.atom(int(self._m.key_code[x]))
                 value = self._elements(o, x, chosen) if kind == READ_LIST else self._value(v)
                 ops.append((("r", "w", "r", "append")[kind], key, value))
         return ops
@@ -301,7 +301,7 @@ class Excerpt:
         """Return the elements of a list that chosen transactions appended; none for a reader that is not committed."""
         read = self._lists.by_op.get(o)
         codes = [] if read is None else read.codes.tolist()
-        return [self._coder.spell(code) for code in codes if self._lists.writer(x, code) in chosen]
+        return [self._coder.atom(code) for code in codes if self._lists.writer(x, code) in chosen]
 
     def _value(self, v: int) -> object:
-        return self._coder.spell(int(self._m.version_value[v]))
+        return self._coder.atom(int(self._m.version_value[v]))

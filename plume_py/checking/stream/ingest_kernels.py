@@ -215,7 +215,7 @@ def find_source(m, r, t, v, w):
 
 
 def resolve_read(m, r, source):
-    """Set the source of read r, and raise the events that the read shows by itself."""
+    """Set the source of read r, and raise the events of patterns of this read alone."""
     m.read[r, SOURCE] = source
     o, t = m.read[r, OP], m.read[r, READER]
     x, v = m.op[o, KEY], m.op[o, VERSION]

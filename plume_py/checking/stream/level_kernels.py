@@ -341,8 +341,8 @@ def check_own_session(m, u, x, s, position):
 def report_event(m, kind, level, a, b, r, i):
     """Record an event of this kind, with transactions a and b, read r and list i, and mark the violated levels.
 
-    Level 0 stands for every level from RC on, or CI for kind J. AMBIGUOUS and MIXED_USE mark no level. Events beyond
-    the capacity of ``m.event`` are dropped; the levels are marked all the same.
+    Level 0 means CI for kind J, else RC and stronger levels. AMBIGUOUS and MIXED_USE mark none. Beyond the capacity of
+    ``m.event``, levels are marked but events are dropped.
     """
     at = m.n[EVENTS]
     if at < len(m.event):
@@ -363,7 +363,6 @@ def report_event(m, kind, level, a, b, r, i):
 
 
 def has_layer(m, layer):
-    """Return whether this layer is maintained."""
     return layer == CAUSAL or (m.levels[layer] and not m.n[ORDERED + layer])
 
 
@@ -417,7 +416,6 @@ def is_recorded(m, level, u, v):
 
 
 def record_edge(m, level, u, v, r, i):
-    """Append the edge to ``m.edge``."""
     e = m.n[EDGES]
     m.n[EDGES] += 1
     m.edge[e, EDGE_FROM] = u

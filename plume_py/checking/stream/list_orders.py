@@ -1,10 +1,11 @@
 """Check list reads while they arrive, and force the orders of writers that lists show.
 
 ``monitor`` calls ``ListOrders.take`` for each transaction. The kernels resolve the last element appended by another
-transaction, like any read. This module checks the rest:
+transaction, like any read. This module checks the other elements:
 
 - a list ends with all appends that its reader made before, once and in order;
-- when all elements have arrived, each writer's appends stand together, and the list is a prefix of the longest list of its key, or the other way round. Usually only the new elements are examined.
+- when all elements have arrived, each writer's appends are consecutive, and the list is a prefix of the longest list
+  of its key, or the other way round. Usually only the new elements are examined.
 
 Each writer in the longest list precedes the next, at every level, and all precede the writers that it does not show.
 Adding the latter edges after each growth would cost a step per pair of list and writer. They are added once the list
@@ -22,7 +23,7 @@ from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.state import State
 from plume_py.history.model import Int64s
 
-# Kinds of events of lists: a list that is wrong by itself, and one that contradicts another.
+# Kinds of events of lists: a wrong list, and a list that contradicts another.
 WRONG_LIST, CONTRADICTING_LISTS = 20, 21
 
 NO_CODES = np.empty(0, np.int64)
@@ -43,13 +44,13 @@ class ListRead:
     own: Int64s  # all appends of the reader, if it appended before this read
     own_fits: bool  # it ends with the reader's appends so far, and contains no other ones
     sound: bool = True  # ``own_fits``, and no element is of an aborted transaction
-    clean: bool = False  # it is complete and correct by itself, so it shows an order of writers
+    clean: bool = False  # complete and correct, so it shows an order of writers
     missing: int = 0  # number of elements that have not arrived
     blamed: set[int] = field(default_factory=set)  # the transactions that show its error
 
     @property
     def extent(self) -> Int64s:
-        """The elements that come first in the order of the key: those of others, then all appends of the reader."""
+        """The elements that come first in the order of the key. All appends of the reader come last."""
         return np.concatenate((self.part, self.own)) if len(self.own) else self.part
 
 
@@ -90,7 +91,7 @@ class LongestList:
     def tail(self, codes: Int64s, appended: Appended) -> ListTail:
         """Return what ``codes``, of which this list is a prefix, contains behind it.
 
-        Each writer's appends must stand together and in order. The last writer's may be incomplete (TAP-f).
+        Each writer's appends must be consecutive and in order. The last writer's may be incomplete (TAP-f).
         """
         tail = ListTail(due=self.due)
         owner = self.last
@@ -158,7 +159,7 @@ class ListOrders:
     # Appends of the reader
 
     def _split(self, o: int, t: int, codes: Int64s) -> ListRead:
-        """Separate the elements of a list into those of other transactions and those of its reader."""
+        """Separate the elements that other transactions appended from the reader's elements."""
         x = int(self._m.op[o, tables.KEY])
         so_far, own = self._appends(t, x, o), self._appends(t, x)
         if not own:
@@ -247,7 +248,7 @@ class ListOrders:
     # Whole lists
 
     def _check(self, number: int) -> None:
-        """Check a complete list by itself and against the longest list of its key; extend the longest list."""
+        """Check a complete list alone and against the longest list of its key. Extend the longest list."""
         read = self.reads[number]
         if not read.sound:
             return
@@ -283,7 +284,7 @@ class ListOrders:
         return bool(self._m.version[self._m.op[read.op, tables.VERSION], tables.FINAL])
 
     def _contradict(self, number: int, longest: LongestList, agreed: int) -> None:
-        """Report a list that disagrees with the longest one, or the list alone if it is wrong by itself."""
+        """Report a list that disagrees with the longest one. If the list alone is wrong, report only that."""
         read = self.reads[number]
         appended = self._appended(read.key)
         blamed = LongestList().tail(read.extent, appended).blamed

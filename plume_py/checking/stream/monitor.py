@@ -1,4 +1,9 @@
-"""``Monitor``: the weak levels, judged while transactions arrive."""
+"""``Monitor``: check the weak levels while transactions arrive.
+
+``isocheck watch`` and library users call it. Batches of arrivals become columns (``batch``), and kernels take them in
+(``ingest_kernels``). Each event of the kernels becomes a counterexample (``counterexample``). If a level is violated or
+reads are pending at the end, ``close`` checks the whole history with ``check`` and compares the verdicts.
+"""
 
 import time
 from collections.abc import Hashable, Iterator, Sequence
@@ -39,62 +44,31 @@ from plume_py.levels.orders import (
 )
 from plume_py.levels.patterns import forbidden_at
 
-# So many transactions go to the kernels at once.
+# Transactions per call of the kernels.
 BATCH = 4096
-# So many events of a level are looked into; then the level is known to be broken well enough.
+# Events per level that are explained. Later events of the level are ignored.
 MOST_EVENTS = 50
-# So many examples of each pattern are made of the transactions behind one event; the first that stands is shown.
+# Examples per pattern requested from the check of one event's transactions. The first new ones are shown.
 EXAMPLES = 8
-# Steps of kernels for one operation, roughly.
+# Estimated loop steps of the kernels per operation.
 STEPS = 100
 
 WATCHED_ORDERS = (NONE, SESSION, REALTIME)
 
 
 class SessionEnd(NamedTuple):
-    """The latest time of a session, and whose it is."""
+    """The latest time of a session, and the transaction that has it."""
 
     time: int
     name: str | int
     line: int
 
 
-class SessionClocks:
-    """The latest time of each session: its next transaction begins after that."""
-
-    def __init__(self) -> None:
-        self._latest: dict[int, SessionEnd] = {}
-
-    def checked_ends(
-        self, arrivals: Sequence[ArrivalLike], batch: Batch, names: TransactionNames
-    ) -> dict[int, SessionEnd]:
-        """How ``advance`` is to change it; what cannot be is an ``InputError``."""
-        latest: dict[int, SessionEnd] = {}
-        for i in np.flatnonzero((batch.begin > NO_TIME) | (batch.end > NO_TIME)).tolist():
-            begin, end, session = int(batch.begin[i]), int(batch.end[i]), int(batch.session[i])
-            mine = SessionEnd(max(begin, end), names.upcoming(i, arrivals[i]), arrivals[i].line)
-            if begin > end > NO_TIME:
-                raise InputError(
-                    f"{txn_text(mine.name)} ends (at {end}) before it begins (at {begin})",
-                    where=_place(mine),
-                    hint="take both times from one clock",
-                )
-            before = latest.get(session) or self._latest.get(session)
-            if before is not None and (begin if begin > NO_TIME else end) < before.time:
-                raise _overlap(mine, before, begin, end)
-            latest[session] = mine if before is None or mine.time > before.time else before
-        return latest
-
-    def update(self, latest: dict[int, SessionEnd]) -> None:
-        """What ``advanced`` said has come to be."""
-        self._latest |= latest
-
-
 class Monitor:
-    """Judges CI, RC, RA and TCC while transactions arrive, each session's in session order, otherwise in any order.
+    """Check CI, RC, RA and TCC while transactions arrive: in order within each session, otherwise in any order.
 
-    Which order between transactions counts is another matter: none, that of each session, or real time.
-    A read whose writer has not arrived is pending, not wrong, until ``close``.
+    ``order`` selects the order between transactions: none, that of each session, or real time. A read whose writer has
+    not arrived is pending until ``close``, not a violation.
 
     >>> from plume_py import Monitor
     >>> monitor = Monitor("RA", initial=0)
@@ -119,10 +93,11 @@ class Monitor:
         name: str = "",
         per_second: int | None = None,
     ) -> None:
-        """``declared``: the history itself states its initial value. See ``HistoryBuilder`` and ``check``.
+        """Create a monitor. ``HistoryBuilder`` and ``check`` describe the parameters not described here.
 
-        ``order`` between transactions counts for every level whose name says no other; it is the same for all of them.
-        ``window``: forget transactions older than so many that can take part in no violation any more (see ``forget``).
+        ``declared``: the history itself states its initial value. ``order`` applies to every level whose name states no
+        order; all levels must end up with the same one. ``window``: forget transactions older than this number of
+        transactions that can no longer take part in a violation.
         """
         self._requests = level_requests_of(levels, order)
         self.order = self._requests[0].order
@@ -137,11 +112,11 @@ class Monitor:
         self._window = window
         self._forgotten = ForgottenTransactions()
         self._forget_at = 0 if window is None else 2 * max(window, 1)
-        if window is not None:  # what is written down for later would be lost
+        if window is not None:  # commit orders need all edges since the start
             self._state.n[tables.ORDERED : tables.ORDERED + LAYERS] = 0
             self._state.n[tables.IN_ORDER] = 0
         self._lists = ListOrders()
-        self._clocks = SessionClocks()
+        self._session_ends: dict[int, SessionEnd] = {}
         self._has_times = False
         self._examples: dict[str, list[Violation]] = {}
         self._explained = np.zeros(len(WEAK), np.int64)
@@ -149,24 +124,21 @@ class Monitor:
 
     @property
     def levels(self) -> list[str]:
-        """What is judged, by the names that were asked for."""
+        """The checked levels, by the requested names."""
         return [each.name for each in self._requests]
 
     @property
     def transactions(self) -> int:
-        """How many transactions have arrived."""
         return int(self._state.n[tables.TXNS]) + self._forgotten.transactions
 
     @property
     def operations(self) -> int:
-        """How many operations have arrived."""
         return int(self._state.n[tables.OPS]) + self._forgotten.operations
 
     @property
     def sessions(self) -> int:
-        """How many sessions have begun."""
         m = self._state
-        if self._record.own_sessions is not None:
+        if self._record.given_sessions is not None:
             return len(self._record.sessions)
         begun = int(m.n[tables.SESSIONS])
         lengths = m.lists[m.session[:begun], tables.LENGTH]
@@ -174,18 +146,18 @@ class Monitor:
 
     @property
     def pending(self) -> int:
-        """How many reads wait for their writer."""
+        """The number of reads whose writer has not arrived."""
         return int(self._state.n[tables.PENDING]) + self._lists.waiting
 
     @property
     def holding(self) -> tuple[str, ...]:
-        """The levels that nothing has broken yet."""
+        """The levels without a violation so far."""
         broken = {level for level, is_broken in zip(WEAK, self._state.broken, strict=True) if is_broken}
         return tuple(each.name for each in self._requests if each.level not in broken or self._lacks_times)
 
     @property
     def _lacks_times(self) -> bool:
-        """Does real time count, and has nobody said yet when anything began?"""
+        """Whether the order is real time and no begin is known so far."""
         return self.order == REALTIME and not self._has_times
 
     def _new_state(self) -> State:
@@ -204,11 +176,11 @@ class Monitor:
         begin: int | None = None,
         end: int | None = None,
     ) -> list[Violation]:
-        """Take in one transaction; the violations that it completes."""
+        """Take in one transaction. Return the violations that it completes."""
         return list(self.feed_all([FedTransaction(session, ops, status, id, line, begin, end)]))
 
     def feed_all(self, arrivals: Sequence[ArrivalLike]) -> Iterator[Violation]:
-        """Take in many transactions, faster; each violation comes when the transaction that completes it is in."""
+        """Take in many transactions, faster. Yield each violation once the transaction that completes it is in."""
         for begin in range(0, len(arrivals), BATCH):
             some = arrivals[begin : begin + BATCH]
             start = time.perf_counter()
@@ -227,7 +199,7 @@ class Monitor:
             while done < len(some):
                 done = self._take(batch, done)
                 if self._state.n[tables.EVENTS]:
-                    if self.order == NONE and self._record.own_sessions is None:
+                    if self.order == NONE and self._record.given_sessions is None:
                         batch = self._without_sessions(batch, done)
                     found = self._explain()
                     self._seconds += time.perf_counter() - start
@@ -239,24 +211,27 @@ class Monitor:
             self._seconds += time.perf_counter() - start
 
     def _entered(self, arrivals: Sequence[ArrivalLike]) -> Batch:
-        """Some arrivals as columns, and their names and times taken down; nothing is if something is wrong with one."""
+        """Return some arrivals as columns, after taking in their names and times. Change nothing if one is invalid."""
         record = self._record
         batch = make_batch(arrivals, record.sessions, record.coder, self._initial)
-        latest = self._clocks.checked_ends(arrivals, batch, record.names)
+        ends = _checked_ends(arrivals, batch, record.names, self._session_ends)
         record.names.enter(arrivals)
-        self._clocks.update(latest)
+        self._session_ends |= ends
         self._has_times = self._has_times or bool(np.any(batch.begin > NO_TIME))
-        if record.own_sessions is not None:
-            first = len(record.own_sessions)
-            record.own_sessions += batch.session.tolist()
-            batch = replace(batch, session=_numbers(first, len(arrivals)))
+        if record.given_sessions is not None:
+            first = len(record.given_sessions)
+            record.given_sessions += batch.session.tolist()
+            batch = batch._replace(session=_numbers(first, len(arrivals)))
         return batch
 
     def _without_sessions(self, batch: Batch, done: int) -> Batch:
-        """What holds in session order holds without it. Now that something does not, each transaction stands alone."""
+        """Start again without session order, because it is violated. Return the batch with new sessions.
+
+        A level that holds in session order also holds without it, so this was not needed earlier.
+        """
         past = self._record.batch_without_sessions(self._state)
         own = self._state.txn[: len(past.session), tables.SESSION].tolist()
-        self._record.own_sessions = own + batch.session[done:].tolist()
+        self._record.given_sessions = own + batch.session[done:].tolist()
         self._record.lists = []
         self._state, self._lists = self._new_state(), ListOrders()
         self._make_room(past)
@@ -264,10 +239,10 @@ class Monitor:
         while taken < len(own):
             taken = self._take(past, taken)
         self._make_room(batch)
-        return replace(batch, session=_numbers(taken - done, len(batch.session)))
+        return batch._replace(session=_numbers(taken - done, len(batch.session)))
 
     def _one_by_one(self, arrivals: Sequence[ArrivalLike], error: InputError) -> Iterator[Violation]:
-        """Something is wrong with one of the arrivals: those before it count, and it says where it stands."""
+        """Take in the arrivals before the invalid one, then raise its error with its line."""
         if len(arrivals) == 1:
             error.where = error.where or (f"line {arrivals[0].line}" if arrivals[0].line else "")
             raise error
@@ -282,20 +257,20 @@ class Monitor:
         self._forget_at = len(survivors) + max(window, 1)
 
     def close(self) -> Result:
-        """The final verdict; reads that are still pending are from nobody."""
+        """Return the final result. Pending reads then count as reads of values that no transaction wrote."""
         self._lists.finish()
         settled = not self.pending and len(self.holding) == len(self.levels)
         if self._window is not None or (settled and not self._assumption_failed()):
             return self._own_result()
         how: dict[str, Any] = {"order": self.order, "max_examples": self._max_examples, "name": self._name}
         result = check(self.history(), self.levels, **how)
-        in_its_order = self.order != NONE or self._record.own_sessions is not None
+        in_its_order = self.order != NONE or self._record.given_sessions is not None
         if in_its_order and not self._lacks_times and not self._assumption_failed():
             self._compare(result)
         return replace(result, seconds={"watch": self._seconds, **result.seconds})
 
     def _own_result(self) -> Result:
-        """What the monitor alone can say; with a window that is all there is."""
+        """Return the result without a check of the whole history. With a window it is the only one."""
         examples = {} if self._lacks_times else self._examples
         return Result(
             history=self._name,
@@ -327,7 +302,7 @@ class Monitor:
         return LevelVerdict(True)
 
     def history(self) -> History:
-        """Everything that has arrived, as a history."""
+        """Return all transactions so far as a history."""
         return self._record.history(self._state, self._code)
 
     def _make_room(self, batch: Batch) -> None:
@@ -342,24 +317,14 @@ class Monitor:
         m.n[tables.SESSIONS] = sessions
 
     def _take(self, batch: Batch, done: int) -> int:
-        """Take in transactions from ``done`` on; returns how many are in, maybe only up to one with events."""
+        """Take in transactions from number ``done`` on. Return the next number, which may follow the first event."""
         m = self._state
         last = len(batch.session)
         if batch.lists:
             last = done + 1
         patient = bool(np.all(self._explained[m.levels == 1] >= MOST_EVENTS)) and bool(np.all(m.broken[m.levels == 1]))
         first = int(m.n[tables.TXNS])
-        columns = (
-            batch.kinds,
-            batch.keys,
-            batch.values,
-            batch.start,
-            batch.session,
-            batch.status,
-            batch.begin,
-            batch.end,
-        )
-        taken = int(ingest_kernels.take_batch(self._tables, done, last, *columns, patient))
+        taken = int(ingest_kernels.take_batch(self._tables, done, last, *batch[:8], patient))
         if batch.lists:
             begin = int(m.txn[first, tables.FIRST_OP]) - int(batch.start[done])
             lists = {begin + o: batch.lists[o] for o in range(*batch.start[done : done + 2]) if o in batch.lists}
@@ -371,7 +336,7 @@ class Monitor:
         return taken
 
     def _explain(self) -> list[Violation]:
-        """What the events mean, as far as that is new."""
+        """Return the new violations behind the recorded events."""
         m = self._state
         events = [Event(*map(int, row)) for row in m.event[: int(m.n[tables.EVENTS])]]
         m.n[tables.EVENTS] = 0
@@ -385,7 +350,7 @@ class Monitor:
         return found
 
     def _violations(self, event: Event) -> list[Violation]:
-        """The counterexamples in the transactions behind an event that were not shown often enough yet."""
+        """Return the new counterexamples among the transactions behind an event."""
         involved = InvolvedTransactions(self._state, self._tables, self._lists).collect(event)
         excerpt = Excerpt(self._state, self._lists, self._record.coder, self._code, event)
         part = excerpt.history(involved, self._record)
@@ -404,15 +369,15 @@ class Monitor:
         return fresh
 
     def _assumption_failed(self) -> bool:
-        """Was something taken for granted that only the end of the history can tell?
+        """Return whether an assumption made while watching may be wrong, which only the whole history shows.
 
-        It is taken for granted that no transaction writes the initial value of a key after a read of it, and that there
-        is no explicit initial transaction, which only ``first`` demands: ``auto`` never violates more than ``none``.
+        Assumed: no transaction writes the initial value of a key after a read of it, and the history has no explicit
+        initial transaction. ``first`` demands one; ``auto`` never violates more levels than ``none``.
         """
         return bool(self._state.n[tables.INITIAL_WRITTEN]) or self._record.init_txn == "first"
 
     def _compare(self, result: Result) -> None:
-        """Two engines judged the same history: if they differ, neither is to be believed."""
+        """Raise ``IsocheckError`` if the monitor and the check of the whole history disagree."""
         for each in self._requests:
             broken = each.name not in self.holding or (bool(self.pending) and each.level in RUNNABLE)
             if broken is not (result.levels[each.name].ok is False):
@@ -424,7 +389,7 @@ def _numbers(first: int, count: int) -> Int32s:
 
 
 def level_requests_of(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
-    """Return what a user asks for, groups such as "weak" included, from weak to strong; all of it in one order."""
+    """Return the requested levels, from weak to strong; groups such as "weak" are expanded. All have one order."""
     given = [levels] if isinstance(levels, str) else list(levels)
     spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
     meant = {spelling: level_requests(spelling, order) for spelling in spelled}
@@ -438,6 +403,27 @@ def level_requests_of(levels: str | Sequence[str], order: str) -> list[LevelRequ
     if len(orders) > 1 or orders[0] not in WATCHED_ORDERS:
         raise ValueError(f"cannot watch {' and '.join(orders)} order; use one of {' '.join(WATCHED_ORDERS)}")
     return [found[name] for name in in_lattice_order(found)]
+
+
+def _checked_ends(
+    arrivals: Sequence[ArrivalLike], batch: Batch, names: TransactionNames, earlier: dict[int, SessionEnd]
+) -> dict[int, SessionEnd]:
+    """Return the new latest times of the sessions in ``batch``. Raise ``InputError`` for impossible times."""
+    latest: dict[int, SessionEnd] = {}
+    for i in np.flatnonzero((batch.begin > NO_TIME) | (batch.end > NO_TIME)).tolist():
+        begin, end, session = int(batch.begin[i]), int(batch.end[i]), int(batch.session[i])
+        mine = SessionEnd(max(begin, end), names.upcoming(i, arrivals[i]), arrivals[i].line)
+        if begin > end > NO_TIME:
+            raise InputError(
+                f"{txn_text(mine.name)} ends (at {end}) before it begins (at {begin})",
+                where=_place(mine),
+                hint="take both times from one clock",
+            )
+        before = latest.get(session) or earlier.get(session)
+        if before is not None and (begin if begin > NO_TIME else end) < before.time:
+            raise _overlap(mine, before, begin, end)
+        latest[session] = mine if before is None or mine.time > before.time else before
+    return latest
 
 
 def _overlap(mine: SessionEnd, before: SessionEnd, begin: int, end: int) -> InputError:

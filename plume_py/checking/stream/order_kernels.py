@@ -94,7 +94,6 @@ def has_before(m, layer, t, b, enough):
 
 
 def before(m, layer, u, v):
-    """Return whether u comes before v."""
     return has_before(m, layer, v, m.txn[u, SESSION], m.txn[u, POSITION])
 
 
@@ -226,7 +225,6 @@ def propagate(m, layer, c, b, position):
 
 
 def record_news(m, b, position, d, old, value):
-    """Append a row to ``m.news``."""
     at = m.n[NEWS]
     m.n[NEWS] += 1
     m.news[at, 0] = b

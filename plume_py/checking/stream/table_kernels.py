@@ -32,7 +32,7 @@ KEY, VERSION = range(2)
 OP, SOURCE, READER, NEXT, SAME, AFTER_OWN = range(6)
 # Columns of ``m.version``. SECOND: another writer of it. FINAL: whether it is its writer's last write of the key.
 # WAITING: the first read that waits for its writer. SEEN_BY: a committed reader. WRITTEN: its write was reached in
-# program order, so a read by its own writer is no future read.
+# program order, so a later read by its writer is not TAP-c.
 VERSION_KEY, WRITER, SECOND, FINAL, WAITING, SEEN_BY, WRITTEN = range(7)
 # Columns of ``m.key``. HEADS: a list of the sessions that write it, each followed by the position of its last writer.
 # USE: 0 for a register, 1 for a list, -1 until known. NEWEST, OLDER: the two participating writers that arrived last.
@@ -57,7 +57,6 @@ WRITES, OF_LIST, LAST = 1, 2, 4
 
 
 def mixed(a, b):
-    """Return a hash of two integers."""
     h = (int(a) * 0x1E3779B97F4A7C15 + int(b) * 0x3F58476D1CE4E5B9) & 0x7FFFFFFFFFFFFFFF
     h ^= h >> 29
     h = (h * 0x14D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
@@ -134,7 +133,6 @@ def open_session(m, s):
 
 
 def new_list(m):
-    """Return the number of a new, empty list."""
     number = m.n[LISTS]
     m.n[LISTS] += 1
     m.lists[number, OFFSET] = m.n[POOL]
@@ -167,7 +165,6 @@ def at_position(m, s, position):
 
 
 def length_of(m, s):
-    """Return how many transactions of session s have arrived."""
     return m.lists[m.session[s], LENGTH]
 
 
@@ -259,7 +256,7 @@ def index_reader(m, r):
 
 
 def rehash(table, first, second):
-    """Fill an empty hash table with i for each pair (first[i], second[i]). The pairs are distinct."""
+    """Fill an empty hash table with i for each of the distinct pairs (first[i], second[i])."""
     mask = len(table) - 1
     for i in range(len(first)):
         at = mixed(first[i], second[i]) & mask

@@ -262,7 +262,7 @@ def test_who_does_not_count_passes_nothing_on(status):
 
 
 def test_without_order_more_than_so_many_are_too_many(monkeypatch):
-    monkeypatch.setattr(monitored_history, "MOST_ALONE", 50)
+    monkeypatch.setattr(monitored_history, "MOST_SINGLE_SESSIONS", 50)
     monitor = Monitor("TCC", order=NONE, initial=0)
     for i in range(100):
         monitor.feed("a", [("w", "x", i + 1)])
