@@ -1,7 +1,13 @@
-"""EDN as Elle answers it: ``{:valid? false, :anomaly-types (…), :anomalies {…}, :not #{…}, :also-not #{…}}``.
+"""Render results as EDN in the form of Elle's answers, for scripts and checkers written for Elle.
 
-For scripts and checkers that were written for Elle. Of several histories it is a vector of such maps, each with its
-``:history``. An empty history is ``:unknown``, as it is there: nothing was tested.
+``{:valid? false, :anomaly-types (…), :anomalies {…}, :not #{…}, :also-not #{…}}``. Several histories are a vector of
+such maps, each with its ``:history``. An empty history is ``:unknown``, as in Elle, because nothing was tested.
+
+Models have the names of elle.consistency-model (0.2). Elle differs from isocheck in two ways. Its plain models
+ignore sessions and real time: a violation that needs session order rules out only a ``strong-session-`` model, and its
+anomaly ends in ``-process``. One that needs real time rules out a ``strong-`` model, and ends in ``-realtime``. Elle's
+read committed is Adya's PL-2, weaker than RC here: it allows TAP-h and TAP-i, which only RC's rule about several reads
+forbids. Elle forbids them from monotonic atomic view on.
 """
 
 import re
@@ -21,20 +27,20 @@ from plume_py.report.wording import aliases
 _TYPES = {"committed": ":ok", "aborted": ":fail", "unknown": ":info"}
 _RELATIONS = {"WR": ":wr", "WW": ":ww", "RW": ":rw", "SO": ":process", "RT": ":realtime", "CM": ":ww"}
 
-# Keywords and vectors that every reader of EDN takes, whatever a history calls its keys.
+# Keywords, numbers and vectors that every EDN reader accepts.
 _KEYWORD = r":[A-Za-z0-9*!_?<>=+.-][\w*!?<>=+.-]*"
 _PLAIN = rf'{_KEYWORD}|-?(?:0|[1-9][0-9]{{0,17}})|-?[0-9]{{1,15}}\.[0-9]{{1,15}}|true|false|nil|"[^"\\]*"'
 _SAFE = re.compile(
     rf"{_KEYWORD}|-?[0-9]{{1,15}}\.[0-9]{{1,15}}|true|false|\[(?:(?:{_PLAIN})(?: (?:{_PLAIN}))*)?\]", re.ASCII
 )
 
-# Patterns that are no cycles, and how Elle spells our other names for those that are.
-_NO_CYCLES = frozenset((Kind.READ, Kind.REREAD, Kind.LIST))
-_SPELLED = {"G-single": "G-single-item", "G-nonadjacent": "G-nonadjacent-item"}
+# Kinds of patterns without a cycle, and Elle's names for cycles where they differ from ours.
+_KINDS_WITHOUT_CYCLE = frozenset((Kind.READ, Kind.REREAD, Kind.LIST))
+_ELLE_NAMES = {"G-single": "G-single-item", "G-nonadjacent": "G-nonadjacent-item"}
 
 _LOST_UPDATE = "lost-update"
 
-# The weakest of Elle's models that an anomaly rules out by itself; cycles are judged by our level instead.
+# Per anomaly, the weakest of Elle's models that it rules out. For cycles, the violated level decides as well.
 _MODELS_OF_TYPE: dict[str, tuple[str, ...]] = {
     "G0": ("read-uncommitted",),
     "duplicate-elements": ("read-uncommitted",),
@@ -61,10 +67,10 @@ _MODELS_OF_TYPE: dict[str, tuple[str, ...]] = {
     "G2-item-realtime": ("strong-serializable",),
 }
 
-# Cycles without rw: RC forbids them, and so does Elle's weaker read committed, or even less.
+# Cycles without RW steps: RC forbids them, and so does Elle's weaker read committed or a weaker model.
 _BELOW_ALL = ("g", "version-order-cycle")
 
-# Who is directly above whom: a history that is not the first is none of the others.
+# Directly stronger models: a history that violates the key violates all the others.
 _STRONGER: dict[str, tuple[str, ...]] = {
     "read-uncommitted": ("read-committed", "strong-session-read-uncommitted"),
     "read-committed": (
@@ -101,14 +107,14 @@ _STRONGER: dict[str, tuple[str, ...]] = {
 
 
 def document(results: Sequence[Result]) -> str:
-    """One map, or a vector of maps if there are several histories."""
+    """Return one map, or a vector of maps for several histories."""
     if len(results) == 1:
-        return _answer(results[0])
-    answers = [_answer(result, {":history": _string(result.history)}) for result in results]
+        return _result_map(results[0])
+    answers = [_result_map(result, {":history": _string(result.history)}) for result in results]
     return "[" + "\n ".join(answers) + "]"
 
 
-def _answer(result: Result, first: dict[str, str] | None = None) -> str:
+def _result_map(result: Result, first: dict[str, str] | None = None) -> str:
     answer = dict(first or {})
     anomalies = _anomalies(result)
     answer[":valid?"] = _valid(result)
@@ -130,7 +136,7 @@ def _valid(result: Result) -> str:
 
 
 def _anomalies(result: Result) -> dict[str, list[str]]:
-    """The cases of each anomaly, by Elle's name; what is undecided counts as one, as it does there."""
+    """Return the cases of each anomaly, by Elle's name. An undecided level counts as an anomaly, as in Elle."""
     found: dict[str, list[str]] = {}
     for violation in result.violations:
         for name in elle_types(violation):
@@ -145,7 +151,7 @@ def _anomalies(result: Result) -> dict[str, list[str]]:
 
 
 def _case(violation: Violation, name: str) -> str:
-    """One counterexample: its cycle as Elle shows it, or else the operations that take part."""
+    """Return one counterexample: its cycle as Elle shows it, or else the operations that take part."""
     operations = {transaction.id: transaction for transaction in violation.transactions}
     steps = elle_cycle(violation)
     case = {":type": f":{name}"}
@@ -191,70 +197,73 @@ def _step(step: Step) -> str:
 
 
 def elle_types(violation: Violation) -> list[str]:
-    """What Elle calls ``violation``, the most telling name first."""
+    """Return Elle's names for a violation, the most specific first."""
     if violation.tap == TORN:
-        return ["incompatible-order"]  # no order of appends shows such a list; to Elle it is G-single, G0 or nothing
-    names = [name for name in map(_spelled, aliases(violation)) if name in _MODELS_OF_TYPE]
-    if violation.pattern.kind in _NO_CYCLES or any(name != _LOST_UPDATE for name in names):
+        return ["incompatible-order"]  # Elle reports such a list as G-single, G0 or not at all
+    names = [name for name in map(_elle_name, aliases(violation)) if name in _MODELS_OF_TYPE]
+    if violation.pattern.kind in _KINDS_WITHOUT_CYCLE or any(name != _LOST_UPDATE for name in names):
         return names
-    return [*names, _cycle_at(violation.level) + _by(violation)]
+    return [*names, _weakest_cycle(violation.level) + _order_suffix(violation)]
 
 
-def _by(violation: Violation) -> str:
-    """What else than reads and writes an argument rests on; one that is not told rests on all that counts."""
+def _order_suffix(violation: Violation) -> str:
+    """Return "-realtime" or "-process" if the violation depends on real time or session order, else "".
+
+    A violation without steps is assumed to depend on the order of its level.
+    """
     relations = {step.relation for step in violation.all_steps()}
     if "RT" in relations or (not relations and violation.order in (REALTIME, PER_KEY)):
         return "-realtime"
     return "-process" if "SO" in relations or (not relations and violation.order != NONE) else ""
 
 
-def _cycle_at(level: str) -> str:
-    """What a history that breaks a level shows, whatever the order of its writes, or worse."""
+def _weakest_cycle(level: str) -> str:
+    """Return the weakest cycle that every violation of this level contains, whatever the version order."""
     bits = LEVELS[level].sees or 0 if level in LEVELS else 0
     if bits & (PREFIX | EVERYTHING) == PREFIX:
         return "G-nonadjacent-item"
     return "G-single-item" if bits & (WRITERS | EVERYTHING) == WRITERS else "G2-item"
 
 
-def _spelled(name: str) -> str:
+def _elle_name(name: str) -> str:
     cycle = name.removesuffix("-process").removesuffix("-realtime")
-    return _SPELLED.get(cycle, cycle) + name[len(cycle) :]
+    return _ELLE_NAMES.get(cycle, cycle) + name[len(cycle) :]
 
 
 def elle_cycle(violation: Violation) -> tuple[Step, ...]:
-    """The steps of a violation as Elle would walk them; empty if they are no cycle."""
+    """Return the steps of a violation in Elle's order; empty if they are not a cycle."""
     if violation.ends is Ends.OPEN:
         return ()
     last = violation.steps[-1]
     only_forced = all(step.relation != "CM" for step in violation.steps[:-1])
     if violation.pattern.kind is Kind.TRIPLE and only_forced and last.reader is not None and last.evidence:
-        # Who read from t1 although it had seen t2, which came after t1: it comes before t2, and after it.
+        # The reader read from t1 although it saw t2, which overwrote t1. So it is both before and after t2.
         missed = Step(last.reader, last.source, "RW", last.key, last.because)
         return missed, *last.evidence
     return violation.steps
 
 
 def ruled_out(violations: Iterable[Violation]) -> tuple[set[str], set[str]]:
-    """Elle's ``:not``, the weakest models that do not hold, and ``:also-not``, those above them."""
-    broken = {model for violation in violations for model in _models(violation)}
-    above = {model for weaker in broken for model in _above(weaker)}
+    """Return Elle's ``:not``, the weakest violated models, and ``:also-not``, all stronger models."""
+    broken = {model for violation in violations for model in _weakest_models(violation)}
+    above = {model for weaker in broken for model in _stronger_models(weaker)}
     return broken - above, above
 
 
-def _models(violation: Violation) -> Iterator[str]:
-    """The weakest models that one violation rules out."""
-    if violation.level not in LEVELS:  # levels per transaction: Elle has no such model
+def _weakest_models(violation: Violation) -> Iterator[str]:
+    """Yield the weakest models that one violation rules out."""
+    if violation.level not in LEVELS:  # Elle has no models for mixed levels
         return
-    by_order = violation.pattern.kind not in _NO_CYCLES and bool(_by(violation))
+    by_order = violation.pattern.kind not in _KINDS_WITHOUT_CYCLE and bool(_order_suffix(violation))
     for name in elle_types(violation):
-        # A lost update that needs sessions is none to Elle; its cycle speaks for it.
+        # For Elle, a lost update that needs session order is only a cycle.
         if name != _LOST_UPDATE or not (by_order or sees(violation.level) & EVERYTHING):
             yield from _MODELS_OF_TYPE[name]
-    if not by_order and violation.pattern.kind not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
+    if not by_order and violation.pattern.kind not in _KINDS_WITHOUT_CYCLE and violation.tap not in _BELOW_ALL:
         yield LEVELS[violation.level].jepsen
 
 
-def _above(model: str) -> set[str]:
+def _stronger_models(model: str) -> set[str]:
     found: set[str] = set()
     waiting = list(_STRONGER[model])
     while waiting:
@@ -281,7 +290,7 @@ def _keyword_set(names: Iterable[str]) -> str:
 
 
 def _atom(atom: object) -> str:
-    """A key or value as the history had it, as far as every reader of EDN can take that; else a string."""
+    """Return a key or value as in the history if every EDN reader accepts it, else a string."""
     if atom is None:
         return "nil"
     if isinstance(atom, int):
@@ -291,7 +300,7 @@ def _atom(atom: object) -> str:
 
 
 def _string(text: Atom) -> str:
-    """A string with everything that does not print as an escape: it may well go to a terminal."""
+    """Return an EDN string. Unprintable characters are escaped, because the output may go to a terminal."""
     return escape_ci_commands_json(f'"{"".join(map(_character, encodable(str(text))))}"')
 
 

@@ -1,12 +1,12 @@
-"""HTML: one page that works from disk, with every counterexample as a picture and a proof to walk through.
+"""Render results as an HTML page that works from disk, with pictures and steps to walk through.
 
-Python decides what is shown and which operation an edge belongs to; ``assets/`` only draws. Everything from a history
-travels as JSON that cannot end its script element, and the page inserts it as text, never as markup.
+Python decides what to show and which operation an edge belongs to; ``assets/`` only draws. All text of a history is in
+JSON that cannot end its script element. The page inserts it as text, never as markup.
 """
 
 import base64
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -20,19 +20,28 @@ from plume_py.levels import LEVELS
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report.styles import LOOKS, style_sheet, visible_evidence
 from plume_py.report.throughput import section
-from plume_py.report.wording import aliases, by_name, clock, evidence_sentences, forbidden, home, place, weaker_order
+from plume_py.report.wording import (
+    aliases,
+    clock,
+    evidence_sentences,
+    forbidden,
+    place,
+    session_node,
+    session_sort_key,
+    weaker_order,
+)
 
-# Of a page without scripts: that many verdicts in words.
+# Number of verdicts shown in a browser without JavaScript.
 PLAIN_VERDICTS = 50
 
 
-# Pixels that a page is high within another one, such as a notebook; the reader can drag its lower edge.
+# Initial height of the frame in pixels. The reader can drag its lower edge.
 FRAME = 640
 
-NOWHERE = -1  # as a transaction: the initial state; as a cell: the transaction as a whole
+NOWHERE = -1  # number of the initial state among transactions, and of the whole transaction among cells
 
-# Texts longer than INLINE stand once in a table. A text is cut at LONGEST, and at SPENT once they add up to BUDGET:
-# a page must stay small enough to open whatever the values are. Sentences have a limit of their own.
+# Texts longer than INLINE are stored once, in a table. A text is cut at LONGEST characters, and at SPENT once all texts
+# exceed BUDGET, so that the page stays small enough to open. SENTENCE is the limit for sentences.
 INLINE, LONGEST, SPENT, BUDGET = 64, 20_000, 500, 1_000_000
 SENTENCE = 2_000
 
@@ -40,9 +49,9 @@ Text = str | dict[str, int]
 
 
 def framed(results: Sequence[Result]) -> str:
-    """Return the page as an element for another page: an isolated frame, of which nothing reaches the page around it.
+    """Return the page as an isolated frame for another page, such as a notebook.
 
-    Scripts of the frame run with an origin of their own. Its links are relative to itself, not to the page around it.
+    Scripts in the frame have an origin. Links are relative to the frame.
     """
     page = document(results).replace("<head>\n", '<head>\n<base href="about:srcdoc">\n', 1)
     return (
@@ -52,7 +61,6 @@ def framed(results: Sequence[Result]) -> str:
 
 
 def document(results: Sequence[Result]) -> str:
-    """Return the whole page."""
     style = style_sheet() + asset("report.css")
     script = "\n".join(asset(name) for name in ("graph.js", "timeline.js", "lists.js", "report.js"))
     return (
@@ -63,25 +71,25 @@ def document(results: Sequence[Result]) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(_title(results))}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f"{_without_scripts(results)}\n"
-        f'<div id="page"></div>\n{_speeds(results)}'
+        f'<div id="page"></div>\n{_throughput_sections(results)}'
         f'<script type="application/json" id="data">{encoded(page_data(results))}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
 
 
-def _speeds(results: Sequence[Result]) -> str:
-    """How fast runs went that were seen running: drawn here, and nothing of it is a history's."""
+def _throughput_sections(results: Sequence[Result]) -> str:
+    """Return a throughput section for each result with measurements. They contain no text of a history."""
     drawn = [(i, result.speed) for i, result in enumerate(results) if result.speed is not None]
     return "".join(f"{section(speed, f'speed-{i}')}\n" for i, speed in drawn)
 
 
 def asset(name: str) -> str:
-    """A file of ``assets/``."""
+    """Return the text of a file in ``assets/``."""
     return (files("plume_py.report") / "assets" / name).read_text("utf-8")
 
 
 def policy(style: str, script: str) -> str:
-    """Only our own style and script count, and nothing is fetched: a second lock behind the escaping."""
+    """Return a content security policy that allows only our style and script. It backs up the escaping."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -98,7 +106,7 @@ def _title(results: Sequence[Result]) -> str:
 
 
 def _without_scripts(results: Sequence[Result]) -> str:
-    lines = "".join(f"<li>{escape(_in_words(result))}</li>" for result in results[:PLAIN_VERDICTS])
+    lines = "".join(f"<li>{escape(_verdict_line(result))}</li>" for result in results[:PLAIN_VERDICTS])
     return (
         "<noscript><p>This report draws its pictures with JavaScript, which is switched off here. The verdicts are "
         f"below; <code>isocheck --format text</code> prints the proofs.</p><ul>{lines}</ul>"
@@ -106,7 +114,7 @@ def _without_scripts(results: Sequence[Result]) -> str:
     )
 
 
-def _in_words(result: Result) -> str:
+def _verdict_line(result: Result) -> str:
     name = shorten(one_line(result.history), 200) or "history"
     if result.error is not None:
         return f"{name}: not read: {shorten(one_line(result.error), 500)}"
@@ -115,7 +123,7 @@ def _in_words(result: Result) -> str:
 
 
 def encoded(data: Any) -> str:
-    """JSON without any character that could end a script element or start a comment in it."""
+    """Return JSON without characters that could end a script element or start a comment in it."""
     text = msgspec.json.encode(data).decode()
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
@@ -123,7 +131,7 @@ def encoded(data: Any) -> str:
 
 
 def page_data(results: Sequence[Result]) -> dict[str, Any]:
-    """Everything the page shows."""
+    """Return all data that the page shows."""
     texts = _Texts()
     examples = [_example(number, v, texts) for number, result in enumerate(results) for v in result.violations]
     patterns = [tap for tap in PATTERNS if any(tap in result.counts for result in results)]
@@ -140,19 +148,19 @@ def page_data(results: Sequence[Result]) -> dict[str, Any]:
 
 
 class _Texts:
-    """Texts of a history, harmless; the long ones are kept once, in a table."""
+    """Escaped texts of a history. Long ones are stored once, in a table."""
 
     def __init__(self) -> None:
         self.table: list[str] = []
         self._number: dict[str, int] = {}
         self._spent = 0
 
-    def of(self, atom: object) -> Text:
+    def stored(self, atom: object) -> Text:
         if isinstance(atom, tuple | list):
-            return self._stored(f"[{' '.join('null' if item is None else str(item) for item in atom)}]")
-        return self._stored("null" if atom is None else str(atom))
+            return self._store(f"[{' '.join('null' if item is None else str(item) for item in atom)}]")
+        return self._store("null" if atom is None else str(atom))
 
-    def _stored(self, raw: str) -> Text:
+    def _store(self, raw: str) -> Text:
         if len(raw) <= INLINE and len(text := visible(encodable(raw))) <= INLINE:
             return text
         text = self._cut(raw)
@@ -166,11 +174,6 @@ class _Texts:
         limit = LONGEST if self._spent < BUDGET else SPENT
         text = visible(encodable(raw[:limit]))[:limit]
         return text if len(raw) <= limit else f"{text}… (cut here: {len(raw):,} characters in all)"
-
-
-def _evidence(result: Result) -> Iterator[str]:
-    if result.evidence is not None:
-        yield from evidence_sentences(result.evidence)
 
 
 def _sentence(words: str) -> str:
@@ -191,6 +194,7 @@ def _pattern(tap: str) -> dict[str, Any]:
 
 
 def _history(result: Result, texts: _Texts) -> dict[str, Any]:
+    evidence = () if result.evidence is None else evidence_sentences(result.evidence)
     return {
         "name": _sentence(result.history),
         "format": result.format,
@@ -204,12 +208,12 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
         },
         "counts": result.counts,
         "exact": result.counts_exact,
-        "notes": [_sentence(note) for note in (*result.notes, *_evidence(result))],
+        "notes": [_sentence(note) for note in (*result.notes, *evidence)],
         "seconds": {phase: round(seconds, 4) for phase, seconds in result.seconds.items()},
         "error": None if result.error is None else _sentence(result.error),
         "run": [[name, _sentence(words)] for name, words in result.run.items()],
         "lanes": [
-            [texts.of(lane.session), [[texts.of(id), status] for id, status in lane.transactions]]
+            [texts.stored(lane.session), [[texts.stored(id), status] for id, status in lane.transactions]]
             for lane in result.lanes
         ],
     }
@@ -217,14 +221,14 @@ def _history(result: Result, texts: _Texts) -> dict[str, Any]:
 
 def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any]:
     at = {txn.id: number for number, txn in reversed(list(enumerate(violation.transactions)))}
-    sessions = sorted({txn.session for txn in violation.transactions}, key=by_name)
+    sessions = sorted({txn.session for txn in violation.transactions}, key=session_sort_key)
     return {
         "history": history,
         "pattern": violation.tap,
         "aliases": list(aliases(violation)),
         "forbidden": forbidden(violation),
-        "keys": [texts.of(key) for key in violation.keys],
-        "sessions": [texts.of(session) for session in sessions],
+        "keys": [texts.stored(key) for key in violation.keys],
+        "sessions": [texts.stored(session) for session in sessions],
         "transactions": [_transaction(txn, texts) for txn in violation.transactions],
         "steps": [_step(step, at, texts) for step in violation.steps],
         "cycle": violation.ends is not Ends.OPEN,
@@ -232,31 +236,33 @@ def _example(history: int, violation: Violation, texts: _Texts) -> dict[str, Any
         "cause": violation.cause,
         "headline": _sentence(violation.headline),
         "conclusion": _sentence(violation.conclusion),
-    } | ({"homes": _homes(violation, sessions)} if any(txn.node for txn in violation.transactions) else {})
+    } | ({"homes": _session_nodes(violation, sessions)} if any(txn.node for txn in violation.transactions) else {})
 
 
-def _homes(violation: Violation, sessions: list[Id]) -> list[str]:
-    """Of each session the node that it stayed at."""
-    return [_sentence(home(txn for txn in violation.transactions if txn.session == session)) for session in sessions]
+def _session_nodes(violation: Violation, sessions: list[Id]) -> list[str]:
+    """Return, per session, the node that all its transactions ran on, or ""."""
+    return [
+        _sentence(session_node(txn for txn in violation.transactions if txn.session == session)) for session in sessions
+    ]
 
 
 def _transaction(txn: ShownTransaction, texts: _Texts) -> dict[str, Any]:
     return {
-        "id": texts.of(with_letter(txn.id)),
-        "session": texts.of(txn.session),
+        "id": texts.stored(with_letter(txn.id)),
+        "session": texts.stored(txn.session),
         "place": _sentence(f"{place(txn)}, on {txn.node}" if txn.node else place(txn)),
         "status": txn.status,
         "nth": txn.nth,
         "sql": list(txn.sql),
         "clock": _clock(txn),
         "time": None if txn.start is None or txn.end is None else [txn.start, txn.end],
-        "ops": [[str(kind), texts.of(key), texts.of(value)] for kind, key, value in txn.ops],
+        "ops": [[str(kind), texts.stored(key), texts.stored(value)] for kind, key, value in txn.ops],
         "hidden": txn.hidden_ops,
     }
 
 
 def _clock(txn: ShownTransaction) -> str:
-    """When it ran, and what happened meanwhile."""
+    """Return the time span of a transaction, and the faults during it."""
     if txn.start is None or txn.end is None:
         return ""
     during = f", during {txn.during}" if txn.during else ""
@@ -264,13 +270,13 @@ def _clock(txn: ShownTransaction) -> str:
 
 
 def _step(step: Step, at: dict[Id, int], texts: _Texts, deep: bool = True) -> dict[str, Any]:
-    """A step with what it rests on; ``deep``: all of that in one list, so that the page need not nest."""
+    """Return a step with its evidence. ``deep``: all evidence as one flat list."""
     plain: dict[str, Any] = {
         "from": at.get(step.source, NOWHERE),
         "to": at.get(step.target, NOWHERE),
         "cells": [_cell(step.source_op), _cell(step.target_op)],
         "relation": step.relation,
-        "key": texts.of(step.key) if step.has_key else None,
+        "key": texts.stored(step.key) if step.has_key else None,
         "because": _sentence(step.because),
     }
     if step.assumed:

@@ -1,4 +1,4 @@
-"""JSON: one document for all results, or one line for each."""
+"""Render results as JSON: one document for all results, or one line per result."""
 
 import json
 import re
@@ -17,7 +17,6 @@ _UNPRINTABLE = re.compile("[^ -~]")
 
 
 def document(results: Sequence[Result]) -> str:
-    """``{"tool": …, "results": […], "summary": …}``"""
     return signed(
         {
             "results": [plain(result) for result in results],
@@ -33,17 +32,17 @@ def document(results: Sequence[Result]) -> str:
 
 
 def line(result: Result) -> str:
-    """One result on one line."""
+    """Return one result as one line."""
     return encode(plain(result))
 
 
 def violation_line(violation: Violation) -> str:
-    """One violation on one line, as it stands in a result."""
+    """Return one violation as one line, in the form it has in a result."""
     return encode(_violation(violation))
 
 
 def plain(result: Result) -> dict[str, Any]:
-    """A result as JSON objects, by the names that other programs rely on."""
+    """Return a result as JSON objects, with the names that other programs rely on."""
     return {
         "history": result.history,
         "format": result.format,
@@ -132,16 +131,16 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def signed(content: dict[str, Any], indent: int = 0) -> str:
-    """One document that says who has written it; on one line, or indented for people."""
+    """Return a document that names the program; on one line, or indented."""
     text = encode({"tool": TOOL, **content})
     return msgspec.json.format(text, indent=indent) if indent else text
 
 
 def encode(value: Any) -> str:
-    """JSON in which everything that does not print or commands is escaped: it may well go to a terminal or a CI log."""
+    """Return JSON in which unprintable characters and CI commands are escaped. It may go to a terminal or a CI log."""
     try:
         text = msgspec.json.encode(value).decode()
-    except UnicodeEncodeError:  # half of a character: Python's own JSON has an escape for it
+    except UnicodeEncodeError:  # a lone surrogate, which Python's own JSON escapes
         text = json.dumps(value, separators=(",", ":"))
     return escape_ci_commands_json(text if text.isprintable() else _UNPRINTABLE.sub(_escape, text))
 

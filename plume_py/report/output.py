@@ -1,17 +1,15 @@
-"""The output formats of ``check``: which renderer each has. Nothing is imported before it is needed."""
+"""Select the renderer of each output format of ``check``, ``test`` and ``watch``. Renderers are imported on demand."""
 
 from collections.abc import Sequence
 
 from plume_py.checking.result import Result
 
-# Printed history by history, as results come in.
+# Formats printed per history, as results arrive. The other formats are one document for all results.
 STREAMED = ("text", "jsonl", "github")
-# Printed once, for all.
-DOCUMENTS = ("json", "junit", "sarif", "dot", "elle")
 
 
 def one(output: str, result: Result, *, verbose: bool = False) -> str:
-    """What a streamed format prints for one result; may be empty."""
+    """Return the output of a streamed format for one result. May be empty."""
     if output == "text":
         from plume_py.report.text import render
 
@@ -26,7 +24,7 @@ def one(output: str, result: Result, *, verbose: bool = False) -> str:
 
 
 def whole(output: str, results: Sequence[Result]) -> str:
-    """What a document format prints for all results."""
+    """Return the output of a document format for all results."""
     if output == "junit":
         from plume_py.report import junit
 

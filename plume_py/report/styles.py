@@ -1,4 +1,4 @@
-"""How relations look, in every picture: one table of colours for Graphviz and for the page."""
+"""The styles of relations in pictures, for Graphviz and the HTML page, and the evidence that pictures show."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from plume_py.checking.result import Step
 
 @dataclass(frozen=True)
 class Look:
-    """How a relation is drawn: told apart by line and arrow head as well as by colour (Okabe and Ito's palette)."""
+    """The style of a relation. Line and arrow head differ as well as colour (palette of Okabe and Ito)."""
 
     colour: str
-    night: str  # the same colour on a dark ground
+    night: str  # the colour in a dark theme
     style: str
     head: str
     tail: str
@@ -31,7 +31,7 @@ EXCLUDED = Look("#767676", "#9AA6B5", "dotted", "vee", "none", "· · >", "not: 
 
 
 def style_sheet() -> str:
-    """The colours as variables of a page, by day and by night."""
+    """Return the colours as CSS variables, for light and dark themes."""
     day = " ".join(f"--{name}: {look.colour};" for name, look in LOOKS.items())
     night = " ".join(f"--{name}: {look.night};" for name, look in LOOKS.items())
     return (
@@ -43,7 +43,7 @@ def style_sheet() -> str:
 
 
 def visible_evidence(step: Step) -> Iterator[Step]:
-    """The read in question, where there is one, what a step rests on, and what that rests on in turn."""
+    """Yield the edges shown in addition to a step: its read in question, and its evidence recursively."""
     if step.question is not None:
         yield step.question
     yield from _supports(step)
@@ -52,14 +52,14 @@ def visible_evidence(step: Step) -> Iterator[Step]:
 def _supports(step: Step) -> Iterator[Step]:
     for inner in step.evidence:
         if inner.assumed and not step.needs_proof:
-            continue  # where an order follows from causality alone, its opposite is not worth being shown
+            continue  # the order follows from causality alone
         if not _overwrites_what_it_read(inner):
             yield inner
         yield from _supports(inner)
 
 
 def _overwrites_what_it_read(step: Step) -> bool:
-    """Is this a version order that a single read shows by itself? Then the edge of that read suffices."""
+    """Return whether a single read shows this version order. The edge of that read suffices then."""
     others = [inner for inner in step.evidence if not inner.assumed]
     if not step.is_proved or len(others) != 1:
         return False
