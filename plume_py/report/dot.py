@@ -64,7 +64,6 @@ def _name(name: Id) -> str:
 
 
 def render(violation: Violation, title: str = "") -> str:
-    """Return the picture of one counterexample in Graphviz's language."""
     return render_all([(violation, title)])
 
 
@@ -342,7 +341,6 @@ def _legend(picture: Picture) -> Markup:
 
 
 def write_pictures(result: Result, album: Album) -> None:
-    """Add a picture of each violation to the album."""
     numbers: Counter[str] = Counter()
     for violation in result.violations:
         numbers[violation.tap] += 1

@@ -55,7 +55,6 @@ class Graph:
 
     @property
     def source(self) -> str:
-        """The graph in Graphviz's language."""
         return str(self._digraph.source)
 
     def defaults(self, kind: str, /, **attributes: object) -> None:

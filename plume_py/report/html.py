@@ -84,7 +84,6 @@ def _throughput_sections(results: Sequence[Result]) -> str:
 
 
 def asset(name: str) -> str:
-    """Return the text of a file in ``assets/``."""
     return (files("plume_py.report") / "assets" / name).read_text("utf-8")
 
 

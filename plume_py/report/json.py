@@ -32,7 +32,6 @@ def document(results: Sequence[Result]) -> str:
 
 
 def line(result: Result) -> str:
-    """Return one result as one line."""
     return encode(plain(result))
 
 

@@ -25,22 +25,16 @@ def one(output: str, result: Result, *, verbose: bool = False) -> str:
 
 def whole(output: str, results: Sequence[Result]) -> str:
     """Return the output of a document format for all results."""
-    if output == "junit":
-        from plume_py.report import junit
-
-        return junit.document(results)
-    if output == "sarif":
-        from plume_py.report import sarif
-
-        return sarif.document(results)
     if output == "dot":
         from plume_py.report import dot
 
         return dot.render_all([(violation, result.history) for result in results for violation in result.violations])
-    if output == "elle":
-        from plume_py.report import elle
-
-        return elle.document(results)
-    from plume_py.report import json
-
-    return json.document(results)
+    if output == "junit":
+        from plume_py.report.junit import document
+    elif output == "sarif":
+        from plume_py.report.sarif import document
+    elif output == "elle":
+        from plume_py.report.elle import document
+    else:
+        from plume_py.report.json import document
+    return document(results)

@@ -88,12 +88,11 @@ def _with_nodes(result: Result, path: str) -> Result:
     nodes = {txn.id: _safe(txn.node) for txn in placed if txn.node and txn.id is not None}
     if not nodes:
         return result
-    return replace(result, violations=tuple(_with_node_names(violation, nodes) for violation in result.violations))
-
-
-def _with_node_names(violation: Violation, nodes: dict[str | int, str]) -> Violation:
-    transactions = tuple(replace(txn, node=nodes.get(txn.id, "")) for txn in violation.transactions)
-    return replace(violation, transactions=transactions)
+    violations = []
+    for violation in result.violations:
+        transactions = tuple(replace(txn, node=nodes.get(txn.id, "")) for txn in violation.transactions)
+        violations.append(replace(violation, transactions=transactions))
+    return replace(result, violations=tuple(violations))
 
 
 def _read(path: str, wanted: set[int]) -> tuple[_Header, dict[int, _Line]]:

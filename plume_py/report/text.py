@@ -24,7 +24,6 @@ CULPRIT = "(!)"  # marks a wrong read
 
 
 def render(result: Result, style: Style = click.style, verbose: bool = False) -> str:
-    """Return the report of one history."""
     return "\n".join(_lines(result, style, verbose))
 
 

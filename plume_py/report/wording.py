@@ -143,7 +143,6 @@ def evidence_sentences(evidence: Evidence) -> Iterator[str]:
 
 
 def aliases(violation: Violation) -> tuple[str, ...]:
-    """Return other names of this violation."""
     known = violation.pattern.aliases
     fixed = tuple(name for name in known if name not in CYCLES)
     cycle = _cycle_name(violation) if len(fixed) < len(known) else None

@@ -132,14 +132,12 @@ class JsonLines:
         try:
             with no_collector():
                 batch = self._decoder.decode_lines(text)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            batch = []
-        if len(batch) != text.count(b"\n") or not text.endswith(b"\n"):
-            yield from _checked(_one_by_one(text, line, self._decoder))
-            return
-        try:
-            reject_same_names(text, 2 * len(batch), (batch, _OPTIONAL), first_line=line, lines=True)
-        except InputError:
+            is_valid = len(batch) == text.count(b"\n") and text.endswith(b"\n")
+            if is_valid:
+                reject_same_names(text, 2 * len(batch), (batch, _OPTIONAL), first_line=line, lines=True)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, InputError):
+            is_valid = False
+        if not is_valid:
             yield from _checked(_one_by_one(text, line, self._decoder))
             return
         if self._decoder is _seconds_lines:

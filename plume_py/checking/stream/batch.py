@@ -42,7 +42,6 @@ class StreamCoder:
         return np.array([self._code(atom, what) for atom in atoms], np.int64)
 
     def atom(self, code: int) -> Atom:
-        """Return the atom with this code."""
         if code == NULL:
             return None
         return code if code < FIRST_NUMBERED else self._others[code - FIRST_NUMBERED]
@@ -128,7 +127,6 @@ class Batch(NamedTuple):
 
     @property
     def items(self) -> int:
-        """The number of list elements."""
         return sum(map(len, self.lists.values()))
 
 
@@ -221,5 +219,4 @@ def _reject_initial_element(appended: Int64s, lists: dict[int, Int64s], initial:
 
 
 def code_of(atom: Atom, coder: StreamCoder) -> int:
-    """Return the code of one value."""
     return NULL if atom is None else int(coder.encode([atom], "value")[0])

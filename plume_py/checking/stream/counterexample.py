@@ -1,11 +1,11 @@
 """Turn an event of the kernels into a counterexample.
 
-``monitor`` calls this module for each event, which says that an edge closes a cycle or that one read is wrong.
-``InvolvedTransactions`` collects the transactions of the cycle, the readers that force its edges, and the transactions
-that connect them. ``Excerpt`` writes them as a small history, with only the reads and list elements among them, and
-``monitor`` checks that history. Removing reads and transactions only removes constraints, so its violations are
-violations of the whole history. The exception is a triple whose forced edge follows from a causal path outside the
-excerpt; ``ViolationFilter`` looks that up in the tables.
+``monitor`` calls this module for each event: an edge closes a cycle, or one read is wrong. ``InvolvedTransactions``
+collects the transactions of the cycle, the readers that force its edges, and the transactions that connect them.
+``Excerpt`` writes them as a small history, with only the reads and list elements among them; ``monitor`` checks that.
+Removing reads and transactions only removes constraints, so its violations are violations of the whole history. The
+exception is a triple whose forced edge follows from a causal path outside the excerpt. ``ViolationFilter`` looks that
+up in the tables.
 """
 
 from collections.abc import Iterable, Iterator
@@ -258,7 +258,6 @@ class Excerpt:
         self._initial = initial
 
     def history(self, transactions: Iterable[int], record: MonitoredHistory) -> History:
-        """Return these transactions as a history, with their writes and the reads among them."""
         m, sessions = self._m, record.session_names()
         chosen = sorted(transactions, key=lambda t: (m.txn[t, tables.SESSION], m.txn[t, tables.POSITION]))
         builder = HistoryBuilder(self._coder.atom(self._initial), per_second=record.per_second)

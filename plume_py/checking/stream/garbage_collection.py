@@ -88,7 +88,9 @@ def forget(m: State, window: int) -> tuple[State, Int64s]:
     keep[max(0, txns - window) :] = True
     if m.n[tables.INIT_TXN] >= 0:
         keep[m.n[tables.INIT_TXN]] = True
-    keep[_sources_of(m, keep & unsettled)] = True
+    reads = m.read[: int(m.n[tables.READS])]
+    sources = reads[(keep & unsettled)[reads[:, tables.READER]], tables.SOURCE]
+    keep[sources[sources >= 0]] = True
     survivors = np.flatnonzero(keep)
     return _compacted(m, survivors, rows), survivors
 
@@ -167,13 +169,6 @@ def _overwritten(m: State, rows: Int32s, window: int) -> Bools:
     return np.asarray(past)
 
 
-def _sources_of(m: State, readers: Bools) -> Int32s:
-    """Return the transactions that ``readers`` read from."""
-    reads = m.read[: int(m.n[tables.READS])]
-    sources = reads[readers[reads[:, tables.READER]], tables.SOURCE]
-    return np.asarray(sources[sources >= 0])
-
-
 def _compacted(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
     """Return tables that contain only the survivors, renumbered."""
     sessions = int(m.n[tables.SESSIONS])
@@ -198,7 +193,6 @@ def _compacted(m: State, survivors: Int64s, rows: dict[int, Int32s]) -> State:
 
 
 def _copy_transactions(m: State, small: State, native: Any, survivors: Int64s, number: Int32s) -> None:
-    """Copy transactions, operations and reads in their order."""
     at_op = at_read = 0
     for t, old in enumerate(survivors.tolist()):
         ops = slice(int(m.txn[old, tables.FIRST_OP]), int(m.txn[old + 1, tables.FIRST_OP]))
@@ -236,7 +230,6 @@ def _copy_version(m: State, small: State, native: Any, x: int, v: int, number: I
 
 
 def _copy_orders(m: State, small: State, survivors: Int64s, rows: dict[int, Int32s]) -> None:
-    """Copy positions and counts, reduced to the survivors."""
     sessions = int(m.n[tables.SESSIONS])
     for s in range(sessions):
         members = _members(m, s)

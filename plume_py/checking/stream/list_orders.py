@@ -325,7 +325,6 @@ class ListOrders:
     # Orders of writers
 
     def _link(self, longest: LongestList, writers: list[int], number: int) -> None:
-        """Order the writers as the list shows them."""
         previous = longest.last
         for writer in writers:
             if previous >= 0:

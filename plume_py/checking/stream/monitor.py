@@ -302,7 +302,6 @@ class Monitor:
         return LevelVerdict(True)
 
     def history(self) -> History:
-        """Return all transactions so far as a history."""
         return self._record.history(self._state, self._code)
 
     def _make_room(self, batch: Batch) -> None:

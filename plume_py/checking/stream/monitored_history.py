@@ -14,7 +14,7 @@ from plume_py.checking.stream.batch import ArrivalLike, Batch, StreamCoder
 from plume_py.checking.stream.state import State
 from plume_py.history.assemble import RawColumns, RawLists, assemble
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.model import INITIAL_ID, History, Int32s, Int64s, Labels
+from plume_py.history.model import INITIAL_ID, History, Int64s, Labels
 from plume_py.history.times import Times
 from plume_py.levels.orders import NONE
 
@@ -101,7 +101,6 @@ class MonitoredHistory:
         return len(self.given_sessions)
 
     def session_names(self) -> list[str | int]:
-        """Return the names of the sessions in the tables, by number."""
         names = self._names_of_sessions()
         return names if self.given_sessions is None else [names[s] for s in self.given_sessions]
 
@@ -150,12 +149,15 @@ class MonitoredHistory:
         if lists is not None:  # a history represents a list by its last element
             shows = np.diff(lists.starts) > 0
             op_value[lists.ops[shows]] = lists.values[lists.starts[1:][shows] - 1]
+        txn_session = m.txn[:txns, tables.SESSION].copy()
+        if self.given_sessions is not None:
+            txn_session = np.array(self.given_sessions[:txns], np.int32)
         raw = RawColumns(
             op_kind=(m.op_kind[:ops] & 3).astype(np.uint8),
             op_key=keys[m.op[:ops, tables.KEY]],
             op_value=op_value,
             op_txn=np.repeat(np.arange(txns, dtype=np.int32), np.diff(m.txn[: txns + 1, tables.FIRST_OP])),
-            txn_session=self._txn_session(m, txns),
+            txn_session=txn_session,
             txn_status=m.txn[:txns, tables.STATUS].astype(np.uint8),
             sessions=len(self.sessions),
             keys=key_atoms,
@@ -187,11 +189,6 @@ class MonitoredHistory:
 
     def _names_of_sessions(self) -> list[str | int]:
         return [name if isinstance(name, int) else str(name) for name in self.sessions]
-
-    def _txn_session(self, m: State, txns: int) -> Int32s:
-        if self.given_sessions is None:
-            return m.txn[:txns, tables.SESSION].copy()
-        return np.array(self.given_sessions[:txns], np.int32)
 
     def _whole_lists(self, values: Int64s) -> RawLists | None:
         if not self.lists:

@@ -1,23 +1,22 @@
 """Kernels that maintain the orders between transactions while edges arrive in any order.
 
-The ingest and level kernels call them. There are two representations, and real time:
+The ingest and level kernels call them. There are three representations.
 
 Layers answer whether u comes before v. Layer 0 is the causal order; layers 1, 2, 3 add the edges that RC, RA, TCC
-force. For each transaction a layer stores how many transactions of each session come before it (a vector clock).
-``m.row`` holds the counts at arrival. Later increases go to ``m.late``, a Fenwick tree of maxima per pair of sessions,
-whose node for position i is stored in the row of the transaction at i. A late edge thus costs a few steps, not one per
-later transaction. ``m.late_max`` and ``m.has_late`` avoid the tree while nothing is late. ``m.last_row`` holds the
-counts at the present end of each session.
+force. A layer stores, per transaction, how many transactions of each session come before it (a vector clock). ``m.row``
+has the counts at arrival. Later increases go to ``m.late``: Fenwick trees of maxima per pair of sessions, with the node
+for position i in the row of the transaction at i. A late edge thus costs a few steps, not one per later transaction.
+``m.late_max`` and ``m.has_late`` avoid the trees while nothing is late. ``m.last_row`` has the counts at the present
+end of each session.
 
-Commit orders rank all transactions, at first in order of arrival (Pearce and Kelly's dynamic topological sort). An edge
-u -> v that agrees with the ranks is free. Otherwise only transactions ranked from v to u are visited and moved. Streams
-arrive nearly in commit order, so ranks are far cheaper than layers. ``m.n[STEPS + level]`` counts the visits; beyond a
-limit the caller changes to a layer.
+Commit orders rank all transactions, at first by arrival (Pearce and Kelly's dynamic topological sort). An edge u -> v
+that agrees with the ranks is free. Otherwise only transactions ranked from v to u are visited and moved. Streams arrive
+nearly in commit order, so ranks are far cheaper than layers. ``m.n[STEPS + level]`` counts the visits; beyond a limit
+the caller changes to a layer.
 
-Real time is not stored as pairs. Times grow within a session, so its last transaction that ended before t precedes t
-together with all earlier ones. ``m.ended`` and ``m.begun`` list the transactions per session whose end or begin counts.
-Aborted transactions are in neither; a transaction of unknown outcome has no end, and a begin only once it was read
-from.
+Real time is not stored as pairs. Times grow within a session, so the last transaction that ended before t represents
+all earlier ones. ``m.ended`` and ``m.begun`` list the transactions per session whose end or begin counts. Aborted ones
+are in neither. One of unknown outcome has no end, and a begin only once it was read from.
 """
 
 # mypy: allow-untyped-defs
