@@ -124,7 +124,7 @@ def _drawing_order(
     """Return the nodes in the order in which Graphviz should draw their edges.
 
     Graphviz draws the edges of early nodes first, and the lines of the columns should be below everything else. So
-    their points come first, then the transactions whose edges cross few columns, because lines also start at
+    their points come first. Transactions with edges across few columns follow, because lines also start at
     transactions.
     """
     points = [

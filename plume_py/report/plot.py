@@ -109,7 +109,7 @@ def _scale(values: Sequence[float], axis: Axis, start: float, end: float) -> _Sc
 
 
 def _round_up(value: float) -> float:
-    """Return the next number whose fifths are short decimals."""
+    """Return the next number of which a fifth is a short decimal."""
     if value <= 0:
         return 0.0
     power = 10.0 ** math.floor(math.log10(value))

@@ -93,11 +93,11 @@ class Monitor:
         name: str = "",
         per_second: int | None = None,
     ) -> None:
-        """Create a monitor. ``HistoryBuilder`` and ``check`` describe the parameters not described here.
+        """Create a monitor. See ``HistoryBuilder`` and ``check`` for the other parameters.
 
-        ``declared``: the history itself states its initial value. ``order`` applies to every level whose name states no
-        order; all levels must end up with the same one. ``window``: forget transactions older than this number of
-        transactions that can no longer take part in a violation.
+        ``declared``: whether the history itself states its initial value. ``order``: the order for every level whose
+        name states none; all levels must have the same order. ``window``: the number of recent transactions to keep.
+        Older ones are forgotten once they can no longer take part in a violation.
         """
         self._requests = level_requests_of(levels, order)
         self.order = self._requests[0].order
