@@ -100,7 +100,7 @@ class ViolationFilter:
         begin, end = self._m.txn[self._number[step.reader] :, tables.FIRST_OP][:2].tolist()
         reads = [self._lists.by_op[o] for o in range(begin, end) if o in self._lists.by_op]
         of_key = [read for read in reads if self._coder.atom(int(self._m.key_code[read.key])) == step.key]
-        return any(read.clean for read in of_key) or self._is_causal(step)
+        return any(read.correct for read in of_key) or self._is_causal(step)
 
 
 class InvolvedTransactions:

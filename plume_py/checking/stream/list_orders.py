@@ -40,18 +40,18 @@ class ListRead:
     reader: int
     key: int
     codes: Int64s  # all elements
-    part: Int64s  # the elements that other transactions appended
-    own: Int64s  # all appends of the reader, if it appended before this read
+    others: Int64s  # the elements that other transactions appended
+    own_appends: Int64s  # all appends of the reader, if it appended before this read
     own_fits: bool  # it ends with the reader's appends so far, and contains no other ones
     sound: bool = True  # ``own_fits``, and no element is of an aborted transaction
-    clean: bool = False  # complete and correct, so it shows an order of writers
-    missing: int = 0  # number of elements that have not arrived
+    correct: bool = False  # complete and correct, so it shows an order of writers
+    awaited: int = 0  # number of elements that have not arrived
     blamed: set[int] = field(default_factory=set)  # the transactions that show its error
 
     @property
     def extent(self) -> Int64s:
         """The elements that come first in the order of the key. All appends of the reader come last."""
-        return np.concatenate((self.part, self.own)) if len(self.own) else self.part
+        return np.concatenate((self.others, self.own_appends)) if len(self.own_appends) else self.others
 
 
 @dataclass
@@ -60,7 +60,7 @@ class ListTail:
 
     writers: list[int] = field(default_factory=list)
     ends: list[bool] = field(default_factory=list)  # per element: whether it is its writer's last append
-    due: list[int] = field(default_factory=list)  # further appends of the last writer, which the list does not show
+    missing: list[int] = field(default_factory=list)  # further appends of the last writer, which the list does not show
     blamed: set[int] = field(default_factory=set)  # writers with repeated, split, swapped or missing appends
 
 
@@ -75,12 +75,12 @@ class LongestList:
     codes: Int64s = field(default_factory=lambda: NO_CODES)
     members: set[int] = field(default_factory=set)  # the same as a set
     ends: list[bool] = field(default_factory=list)
-    due: list[int] = field(default_factory=list)
+    missing: list[int] = field(default_factory=list)
     writers: set[int] = field(default_factory=set)
     last: int = -1  # the last writer
     unseen: dict[int, None] = field(default_factory=dict)  # ordered set: the key's other participating writers
-    behind: int = 0  # new last writers since all unseen writers were ordered after the last one
-    read: int = 0  # length of the prefix that reads have shown; excludes own appends of the last reader
+    new_writers: int = 0  # new last writers since all unseen writers were ordered after the last one
+    shown: int = 0  # length of the prefix that reads have shown; excludes own appends of the last reader
 
     def agreement(self, codes: Int64s) -> int:
         """Return the length of the common prefix of ``codes`` and this list."""
@@ -93,36 +93,36 @@ class LongestList:
 
         Each writer's appends must be consecutive and in order. The last writer's may be incomplete (TAP-f).
         """
-        tail = ListTail(due=self.due)
+        tail = ListTail(missing=self.missing)
         owner = self.last
         shown: set[int] = set()
         for code in codes[len(self.codes) :].tolist():
-            if tail.due and tail.due[0] == code:
-                tail.due = tail.due[1:]
+            if tail.missing and tail.missing[0] == code:
+                tail.missing = tail.missing[1:]
             else:
                 writer, block = appended(code)
                 if code in shown or code in self.members:
                     tail.blamed.add(writer)
                     continue
-                if tail.due:
+                if tail.missing:
                     tail.blamed |= {owner, writer}
                 if block[0] != code:
                     tail.blamed.add(writer)
-                tail.due = block[block.index(code) + 1 :]
+                tail.missing = block[block.index(code) + 1 :]
                 tail.writers.append(writer)
                 owner = writer
             shown.add(code)
-            tail.ends.append(not tail.due)
+            tail.ends.append(not tail.missing)
         return tail
 
     def grow(self, number: int, codes: Int64s, tail: ListTail) -> None:
         """Make list ``number`` with these elements the longest."""
         self.members.update(codes[len(self.codes) :].tolist())
-        self.number, self.codes, self.due = number, codes, tail.due
+        self.number, self.codes, self.missing = number, codes, tail.missing
         self.ends += tail.ends
         self.writers.update(tail.writers)
         self.last = tail.writers[-1] if tail.writers else self.last
-        self.behind += len(tail.writers)
+        self.new_writers += len(tail.writers)
         for writer in tail.writers:
             self.unseen.pop(writer, None)
 
@@ -186,22 +186,22 @@ class ListOrders:
         self.reads.append(read)
         self.by_op[read.op] = read
         longest = self._longest.get(read.key)
-        known = 0 if longest is None else min(longest.read, longest.agreement(read.part))
-        versions = dict.fromkeys(self._element(read, code) for code in read.part[known:].tolist())
-        if len(read.part) < len(read.codes):
+        known = 0 if longest is None else min(longest.shown, longest.agreement(read.others))
+        versions = dict.fromkeys(self._element(read, code) for code in read.others[known:].tolist())
+        if len(read.others) < len(read.codes):
             for code in self._appends(read.reader, read.key):
                 if code in read.codes:
                     self._element(read, code)
-        if not read.own_fits and (not len(read.part) or self.source(read)):
+        if not read.own_fits and (not len(read.others) or self.source(read)):
             self._report(WRONG_LIST, number)  # else when the source arrives, so that the report can show it
         for v in versions:
             writer = int(self._m.version[v, tables.WRITER])
             if writer < 0:
-                read.missing += 1
+                read.awaited += 1
                 self._waiting.setdefault(v, []).append(number)
             else:
                 self._check_element(writer, v, number)
-        if read.missing:
+        if read.awaited:
             self.waiting += 1
         else:
             self._check(number)
@@ -226,8 +226,8 @@ class ListOrders:
                     self._check_element(t, v, number)
                     if not read.own_fits and v == m.op[read.op, tables.VERSION]:
                         self._report(WRONG_LIST, number)
-                    read.missing -= 1
-                    if not read.missing:
+                    read.awaited -= 1
+                    if not read.awaited:
                         self.waiting -= 1
                         self._check(number)
 
@@ -268,12 +268,12 @@ class ListOrders:
             longest.grow(number, codes, tail)
             if first:
                 longest.unseen = dict.fromkeys(self._participating_writers(read.key) - longest.writers)
-                longest.behind = len(longest.unseen)
-            if longest.behind >= len(longest.unseen):
+                longest.new_writers = len(longest.unseen)
+            if longest.new_writers >= len(longest.unseen):
                 self._put_last(longest)
-        read.clean = True
-        longest.read = max(longest.read, len(read.part))
-        if len(read.part) and not longest.ends[len(read.part) - 1] and self._seems_final(read):
+        read.correct = True
+        longest.shown = max(longest.shown, len(read.others))
+        if len(read.others) and not longest.ends[len(read.others) - 1] and self._seems_final(read):
             self._report(WRONG_LIST, number)
 
     def _seems_final(self, read: ListRead) -> bool:
@@ -291,7 +291,7 @@ class ListOrders:
         if blamed:
             self._report_blamed(number, blamed)
             return
-        read.clean = True
+        read.correct = True
         other = self.reads[longest.number]
         read.blamed = {appended(int(codes[agreed]))[0] for codes in (read.extent, longest.codes)}
         read.blamed |= self.source(other)
@@ -333,10 +333,10 @@ class ListOrders:
 
     def _put_last(self, longest: LongestList) -> None:
         """Order the writers that the longest list does not show after its last writer."""
-        if longest.behind:
+        if longest.new_writers:
             for writer in longest.unseen:
                 self._order(longest.last, writer, longest.number)
-        longest.behind = 0
+        longest.new_writers = 0
 
     def _register_writes(self, t: int) -> None:
         """Register t, and the transactions of unknown outcome it read from, as writers of keys with lists."""
