@@ -66,7 +66,7 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
         raise click.UsageError("give the URL of a database, or --managed to have one started: one of the two")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.reasoning.predict.confirm.report import as_data, render
+    from plume_py.reasoning.predict.report import confirmation_data, render_confirmation
     from plume_py.report.json import encode
 
     case = read_case(prediction, params["program"])
@@ -81,9 +81,9 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
         trial = Trial(adapter, scratch.path, limits, params["isolation"], params["attempts"], params["target"])
         found = _kept(trial.of(case), prediction, params["history"])
     if params["output"] == "json":
-        click.echo(encode(as_data(prediction, found)))
+        click.echo(encode(confirmation_data(prediction, found)))
     else:
-        for line in render(prediction, found):
+        for line in render_confirmation(prediction, found):
             click.echo(line)
     _draw(found, params["out"], formats, params["report"])
     ctx.exit(exit_of(found))

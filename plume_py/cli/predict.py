@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from plume_py.history.model import History
     from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
-    from plume_py.reasoning.predict.origin import Origin
-    from plume_py.reasoning.predict.prediction_files import About
+    from plume_py.reasoning.predict.prediction_files import About, Origin
     from plume_py.reasoning.predict.predictor.outcome import PredictionResult
     from plume_py.reasoning.predict.store.program import SeededProgram
     from plume_py.reasoning.predict.store.replay import Validation
@@ -165,7 +164,7 @@ def command(ctx: click.Context, /, history: str | None, program: str | None, **p
         raise click.UsageError(f"--out would overwrite the history {history}")
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.reasoning.predict.origin import origin
+    from plume_py.reasoning.predict.prediction_files import origin
 
     params["limits"] = Limits(params["timeout"], params["max_memory"] or share_of_machine(1))
     with params["limits"].enforced():
@@ -276,8 +275,7 @@ def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
 
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
-    from plume_py.reasoning.predict.report import as_data, render
-    from plume_py.reasoning.predict.summary import comes_true
+    from plume_py.reasoning.predict.report import as_data, comes_true, render
     from plume_py.report.json import encode
 
     outcome = _run(observed, params["level"], params)
@@ -360,8 +358,7 @@ def _figures(outcome: "PredictionResult") -> str:
 
 
 def _sweep(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:
-    from plume_py.reasoning.predict.report import strategy
-    from plume_py.reasoning.predict.summary import holds, safe_levels
+    from plume_py.reasoning.predict.report import holds, safe_levels, strategy
 
     levels = [level for level in LEVELS if level != params["target"]]
     answers: dict[str, bool | None] = {}
@@ -387,7 +384,7 @@ def _sweep(name: str, observed: "History", workload: "SeededProgram | None", par
 def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> str:
     """Of one level, in a sweep."""
     from plume_py.base.text import display
-    from plume_py.reasoning.predict.summary import comes_true
+    from plume_py.reasoning.predict.report import comes_true
 
     if outcome.ok is not False:
         return "none predicted" if outcome.ok else f"undecided: {outcome.reason}"

@@ -104,8 +104,8 @@ def _tried(
     """The runs, as many as there is time for, and why it is not all of them."""
     from plume_py.base.limits import Limits
     from plume_py.base.memory import share_of_machine
-    from plume_py.reasoning.allocate.costs import parsed
     from plume_py.reasoning.allocate.driver import Drawing, open_space, open_workload
+    from plume_py.reasoning.allocate.simulate import parsed
     from plume_py.reasoning.allocate.trial import in_sessions, trials
 
     tried: list[Trial] = []
