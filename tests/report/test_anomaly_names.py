@@ -1,4 +1,4 @@
-"""Adya's and Jepsen's names beside ours: by pattern, and for cycles by their steps."""
+"""``report.wording``: Adya's and Jepsen's names of a violation, by pattern, and for cycles by their steps."""
 
 import json
 
@@ -11,10 +11,10 @@ from plume_py import HistoryBuilder, check, load
 from plume_py.checking.result import Ends, Step, Violation
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import junit, sarif
-from plume_py.report.anomaly_names import CYCLES, aliases, bracketed
-from plume_py.report.html_data import page_data
+from plume_py.report.html import page_data
 from plume_py.report.json import line
 from plume_py.report.text import render
+from plume_py.report.wording import CYCLES, aliases, bracketed
 
 
 def names(path, level="TCC"):
@@ -40,7 +40,7 @@ def test_patterns_of_single_reads_and_causal_cycles(letter, expected):
     assert names(path.relative_to(HISTORIES))[letter] == expected
 
 
-def test_lists():
+def test_patterns_of_lists_have_names():
     assert names("CI/list-duplicate-element.json")["duplicate-element"] == ("duplicate-elements",)
     assert names("CI/list-incompatible-order.json")["incompatible-order"] == ("incompatible-order",)
     assert names("CI/list-version-order-cycle.json")["version-order-cycle"] == ("G0",)
@@ -93,7 +93,7 @@ def test_names_of_cycles_are_ordered_by_what_they_need():
     assert set(CYCLES) <= known
 
 
-def test_every_report_shows_them():
+def test_every_report_shows_the_names():
     result = check(load(HISTORIES / "SI/write-skew.json"), "SER", name="h.json")
     expected = "[write-skew, A5B, G2-item]"
     assert f"WriteSkew {expected}, forbidden by" in render(result, style=lambda words, **_: words)

@@ -1,4 +1,4 @@
-"""What reports tell of the run in which a history was recorded: the database, the times, the SQL."""
+"""``report.recording_metadata``: the database, the times and the SQL of a recorded history in reports."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def lost_update(path: Path, about: object = ABOUT) -> str:
     return str(path)
 
 
-def test_text_tells_the_run_the_times_and_the_sql(tmp_path) -> None:
+def test_text_shows_the_run_the_times_and_the_sql(tmp_path) -> None:
     told = text(check(lost_update(tmp_path / "h.jsonl"), "SI"))
     for words in (
         "database  SomeDB",
@@ -67,11 +67,11 @@ def test_text_tells_the_run_the_times_and_the_sql(tmp_path) -> None:
     ]
 
 
-def test_what_holds_stays_short(tmp_path) -> None:
+def test_reports_without_violations_stay_short(tmp_path) -> None:
     assert "SomeDB" not in text(check(lost_update(tmp_path / "h.jsonl"), "RC"))
 
 
-def test_json_has_it_by_name(tmp_path) -> None:
+def test_json_has_the_metadata_by_name(tmp_path) -> None:
     path = lost_update(tmp_path / "h.jsonl")
     ran = CliRunner().invoke(cli, ["check", path, "--level", "SI", "--format", "jsonl"])
     result = json.loads(ran.output)
@@ -81,7 +81,7 @@ def test_json_has_it_by_name(tmp_path) -> None:
     assert first["sql"][-1] == "COMMIT;"
 
 
-def test_page_goes_by_the_clock(tmp_path, browser) -> None:
+def test_page_places_transactions_by_their_times(tmp_path, browser) -> None:
     path = tmp_path / "page.html"
     page(check(lost_update(tmp_path / "h.jsonl"), "SI"), path)
     browser.open(path)
@@ -117,7 +117,7 @@ def test_odd_times_do_no_harm(tmp_path, start) -> None:
     assert text(result) and page(result)
 
 
-def test_times_recorded_in_seconds_are_told_as_they_are(tmp_path) -> None:
+def test_times_recorded_in_seconds_are_shown_unchanged(tmp_path) -> None:
     """As ``collect`` did before it counted nanoseconds."""
     path = tmp_path / "h.jsonl"
     lost_update(path)
@@ -126,7 +126,7 @@ def test_times_recorded_in_seconds_are_told_as_they_are(tmp_path) -> None:
     assert "2023-11-14 22:13:20.250000 UTC to 2023-11-14 22:13:20.750000 UTC" in text(check(path, "SI"))
 
 
-def test_the_recorder_writes_it_down(tmp_path) -> None:
+def test_collect_records_the_metadata(tmp_path) -> None:
     out = tmp_path / "h.jsonl"
     gather(f"sqlite:///{tmp_path}/db", out, transactions=3)
     about = lines(out)[0]["collected"]
@@ -134,7 +134,7 @@ def test_the_recorder_writes_it_down(tmp_path) -> None:
     assert about["sql"]["begin"] == "BEGIN" and about["sql"]["r"].startswith("SELECT v FROM")
 
 
-def test_lists_are_appended_to(tmp_path) -> None:
+def test_sql_of_list_histories_appends(tmp_path) -> None:
     told = open_adapter(Setup(f"sqlite:///{tmp_path}/db", lists=True)).statements()
     assert told["append"].endswith("SET v = v || :value WHERE k = :key") and "w" not in told
 

@@ -1,4 +1,4 @@
-"""``--format elle``: EDN that Elle's users can read, names that fit, and no model ruled out that holds."""
+"""``report.elle``: EDN that Elle's users can read, names that fit, and no model ruled out that holds."""
 
 import random
 
@@ -15,7 +15,7 @@ from plume_py.history.load import load
 from plume_py.levels import NAMES
 from plume_py.levels.patterns import PATTERNS
 from plume_py.report import elle
-from plume_py.report.elle_models import _STRONGER, elle_types, ruled_out
+from plume_py.report.elle import _STRONGER, elle_types, ruled_out
 
 
 def answer(history, levels=NAMES, **how):
@@ -47,11 +47,11 @@ def edn(tmp_path, *operations):
     return load(path)
 
 
-def test_what_holds(tmp_path):
+def test_a_history_without_violations_is_valid(tmp_path):
     assert answer(edn(tmp_path, (0, "[[:w :x 1]]"), (1, "[[:r :x 1]]"))) == {":valid?": True}
 
 
-def test_an_empty_history_tests_nothing(tmp_path):
+def test_an_empty_history_is_unknown(tmp_path):
     for sessions in ((), ((),), (((),),)):
         builder = HistoryBuilder()
         for s, session in enumerate(sessions):
@@ -259,7 +259,7 @@ def built(sessions):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_only_broken_models_are_ruled_out(seed):
+def test_only_violated_models_are_ruled_out(seed):
     """A plain model knows no sessions: it must be broken without them, too."""
     rng = random.Random(seed)
     for _ in range(50):
