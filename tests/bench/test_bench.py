@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
+from plume_py.base.child_process import run_command
 from plume_py.bench import run, tables
-from plume_py.bench.points import SHAPE, Point, points, varied
+from plume_py.bench.run import SHAPE, Point, points, varied
 from plume_py.cli.main import cli
 
 
@@ -73,8 +74,8 @@ def test_lines_differ_in_what_else_was_varied():
 
 
 def test_a_process_is_ended_when_its_time_is_up():
-    done = run.child([sys.executable, "-c", "import time; time.sleep(60)"], 0.2)
-    assert done.stopped
+    done = run_command([sys.executable, "-c", "import time; time.sleep(60)"], 0.2)
+    assert done.is_timed_out
     assert done.seconds < 50
 
 

@@ -12,7 +12,7 @@ from paths import ROOT
 import plume_py
 from plume_py.checking.minimize import minimize
 from plume_py.cli.main import cli
-from plume_py.cli.progress import WEIGHTS, Share
+from plume_py.cli.progress import WEIGHTS, ProgressEstimate
 
 HOLDS = str(ROOT / "histories/TCC/serial.json")
 BREAKS = str(ROOT / "histories/RA/tap-m-co-conflict-cm.json")
@@ -212,7 +212,7 @@ def test_no_level_is_no_pass():
 
 def test_progress_never_goes_back_and_never_beyond_its_phase():
     clock = [0.0]
-    share = Share(10.0, now=lambda: clock[0])
+    share = ProgressEstimate(10.0, now=lambda: clock[0])
     seen = []
     for phase in WEIGHTS:
         share.enter(phase)
@@ -225,7 +225,7 @@ def test_progress_never_goes_back_and_never_beyond_its_phase():
 
 def test_progress_shows_the_phase_its_share_and_the_time_left():
     clock = [0.0]
-    share = Share(10.0, now=lambda: clock[0])
+    share = ProgressEstimate(10.0, now=lambda: clock[0])
     share.enter("load")
     assert share.line().split() == ["load", "[", "]", "0%"]
     clock[0] = 5.0

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from paths import ROOT
 from program import PATIENCE
 
-from plume_py.cli import precompile, warm_up
+from plume_py.checking import precompile
+from plume_py.cli import warm_up
 
 
 @pytest.fixture
@@ -75,7 +76,7 @@ def test_a_second_process_compiles_while_the_first_loads(cold: Path, monkeypatch
 
 
 def test_it_ends_with_who_started_it(cold: Path) -> None:
-    command = [sys.executable, "-m", "plume_py.cli.precompile", "TCC"]
+    command = [sys.executable, "-m", "plume_py.checking.precompile", "TCC"]
     environment = {**os.environ, "ISOCHECK_COMPILE": "always"}
     done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False)
     assert done.returncode == 0 and "backward_edges" not in codes(cold)

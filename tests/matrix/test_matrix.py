@@ -6,10 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.matrix.cells import Cell, Target, cells
-from plume_py.matrix.rows import rows
-from plume_py.matrix.run import Outcome
-from plume_py.matrix.tables import html, markdown, text
+from plume_py.matrix.cells import Cell, Outcome, Target, cells
+from plume_py.matrix.tables import html, markdown, rows, text
 
 
 def matrix(*arguments):

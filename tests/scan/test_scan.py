@@ -18,9 +18,9 @@ from benchmarks import archive
 from plume_py.base.errors import IsocheckError
 from plume_py.base.memory import SMALLEST, share_of_machine
 from plume_py.cli.main import cli
-from plume_py.cli.scan import _engine
-from plume_py.scan.process import WorkerProcess
+from plume_py.scan.run import engine_for
 from plume_py.scan.settings import ScanTask, Settings
+from plume_py.scan.supervisor import WorkerProcess
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
 STALE = '{"initial":0,"sessions":[[{"ops":[["w","%s",1]]},{"ops":[["r","%s",0]]}]]}'
@@ -258,7 +258,7 @@ def test_memory_is_shared_among_the_workers_there_are():
     machine = share_of_machine(1)
     assert share_of_machine(2) == machine // 2
     assert share_of_machine(10**6) == SMALLEST, "less would decide nothing"
-    engines = [_engine(None, jobs, Settings(), tasks) for jobs, tasks in ((64, 1), (2, 100), (8, 0))]
+    engines = [engine_for(None, jobs, Settings(), tasks) for jobs, tasks in ((64, 1), (2, 100), (8, 0))]
     assert [len(engine._workers) for engine in engines] == [1, 2, 1]
     assert engines[0]._workers[0]._memory == machine
 

@@ -111,7 +111,7 @@ def test_what_is_one_is_not(address):
 
 def test_somebody_else_who_listens_there_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(cluster_module, "POLL_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(IsocheckError, match=f"no Dask scheduler at {address}"):

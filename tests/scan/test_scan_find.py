@@ -14,7 +14,7 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.cli.main import cli
 from plume_py.scan.find import find
 from plume_py.scan.settings import SKIPPED, ScanTask, Settings
-from plume_py.scan.task import check_one
+from plume_py.scan.worker import check_one
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
 EDN = "{:type :ok, :process 0, :f :txn, :value [[:append 1 2]]}\n"

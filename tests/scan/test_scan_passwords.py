@@ -10,7 +10,7 @@ from program import isocheck
 from plume_py.base.passwords import without_credentials
 from plume_py.scan.find import find
 from plume_py.scan.settings import Settings
-from plume_py.scan.task import check_one
+from plume_py.scan.worker import check_one
 
 fsspec = pytest.importorskip("fsspec")
 

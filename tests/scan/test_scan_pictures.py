@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from paths import HISTORIES
 
 from plume_py.cli.main import cli
-from plume_py.scan import pictures
+from plume_py.scan import page
 
 FOUND = ["SI/write-skew.json", "TCC/lost-update.json", "RA/tap-m-co-conflict-cm.json"]
 
@@ -57,7 +57,7 @@ def test_another_place_for_the_page(archive, tmp_path) -> None:
 
 
 def test_only_the_most_frequent_are_drawn(archive, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(pictures, "DRAWN", 1)
+    monkeypatch.setattr(page, "DRAWN", 1)
     told = scan(archive, "--out", tmp_path / "out")
     assert len(list((tmp_path / "out").glob("*.dot"))) == 1
     assert "the 1 most frequent of" in told

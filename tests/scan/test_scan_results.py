@@ -16,7 +16,7 @@ from plume_py.cli.main import cli
 from plume_py.scan.diff import compare
 from plume_py.scan.page import document
 from plume_py.scan.results import Reader, Writer, open_results, parse
-from plume_py.scan.summary import summed_up
+from plume_py.scan.summary import summarize
 
 # The file.
 
@@ -116,7 +116,7 @@ def test_a_line_of_another_making_is_damaged(tmp_path, change):
 )  # fmt: skip
 def test_an_example_of_another_making_is_left_out(tmp_path, violation):
     line = GOOD | {"outcome": "violated", "shapes": {"k-1": "text"}, "violations": [violation]}
-    found = summed_up([parse(json.dumps(line).encode() + b"\n")])
+    found = summarize([parse(json.dumps(line).encode() + b"\n")])
     assert found.groups["k-1"].violation is None and "<code>text</code>" in document(found)
 
 

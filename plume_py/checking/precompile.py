@@ -1,4 +1,4 @@
-"""Kernels compiled by a second process while the first one loads: ``python -m plume_py.cli.precompile LEVEL...``.
+"""Kernels compiled by a second process while the first one loads: ``python -m plume_py.checking.precompile LEVEL...``.
 
 The first check of a large history ever has to compile its kernels, about half of them for loading it and half for
 deciding. The second process checks a few transactions; what it compiles, the first finds when it gets there.
