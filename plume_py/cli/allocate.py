@@ -35,10 +35,6 @@ RULES = ("refined", "repaired", "paper")
 def command(
     ctx: click.Context,
     /,
-    source: str | None,
-    schema: str | None,
-    log: str | None,
-    exclude: tuple[str, ...],
     pins: tuple[str, ...],
     weights: str | None,
     save: str | None,
@@ -47,6 +43,7 @@ def command(
     pictures: tuple[str, ...],
     timeout: float | None,
     output: str,
+    rules: str,
     **params: Any,
 ) -> None:
     """The weakest level for each transaction at which every run is still serializable.
@@ -77,13 +74,14 @@ def command(
     try:
         limits = limits_of(timeout)
         with limits.enforced():
-            workload, programs = read_workload(source, schema, log, exclude, numbered=output == "text")
+            workload, programs = read_workload(params, numbered=output == "text")
             answer = answer_allocation(
-                workload, drawing=drawing, pins=dict(pinned), costs=costs, explain=not brief, limits=limits, **options
-            )
+                workload, drawing=drawing, rules=rules, pins=dict(pinned), costs=costs, explain=not brief,
+                limits=limits, **options,
+            )  # fmt: skip
             text = allocation_document(answer, programs) if output == "json" else "\n".join(allocation_text(answer))
     except LimitError as error:
-        nothing = {"workload": source or log, "groups": None, "reason": str(error)}
+        nothing = {"workload": params["source"] or params["log"], "groups": None, "reason": str(error)}
         click.echo(signed(nothing) if output == "json" else one_line(f"undecided: {error}"))
         ctx.exit(ExitCode.UNDECIDED)
     if programs and output == "text":

@@ -39,18 +39,16 @@ log_option = click.option(
 )
 
 
-def read_workload(
-    source: str | None, schema: str | None, log: str | None, exclude: tuple[str, ...] = (), numbered: bool = True
-) -> "tuple[Workload, str]":
+def read_workload(params: dict[str, Any], numbered: bool = True) -> "tuple[Workload, str]":
     """Return the workload without the excluded programs, and the text of the programs found in a log, or ""."""
     from plume_py.reasoning.allocate.driver import open_log, open_workload
 
+    source, log = params["source"], params["log"]
     if (source is None) == (log is None):
         raise click.UsageError("give a WORKLOAD, or --from-log FILE")
     if log is None:
-        assert source is not None
-        return open_workload(source, schema, exclude), ""
-    workload, found = open_log(log, schema, exclude)
+        return open_workload(source, params["schema"], params["exclude"]), ""
+    workload, found = open_log(log, params["schema"], params["exclude"])
     return workload, log_text(found) if numbered else "\n".join(found.listing)
 
 
@@ -82,13 +80,10 @@ def reading_workloads(command: F) -> F:
 
 
 def drawing_of(params: dict[str, Any]) -> "tuple[Drawing, dict[str, Any]]":
-    """Return the options that describe which instances to draw, and all other options."""
+    """Return which instances to draw from programs, and the other options about the workload."""
     from plume_py.reasoning.allocate.driver import Drawing
 
-    others = {
-        name: value for name, value in params.items() if name not in ("instances", "largest", "seed", "no_sessions")
-    }
-    others["sessions"] = not params["no_sessions"]
+    others = {"per": params["per"], "catalogue": params["catalogue"], "sessions": not params["no_sessions"]}
     return Drawing(params["instances"], params["largest"], params["seed"]), others
 
 

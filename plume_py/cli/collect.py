@@ -157,7 +157,7 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
     routing = Routing(params["roam"], params["read_from"], shape.seed)
     setup = Setup(
         "",
-        # A new name each time. A table to keep has a name that --clean does not remove.
+        # A new name each time. A table to keep has a name that no later run removes.
         table=f"isocheck_{secrets.token_hex(4)}" if params["keep_table"] else new_name(),
         lists=shape.lists,
         timeout=params["operation_timeout"],

@@ -311,7 +311,7 @@ def _figures(outcome: "PredictionResult") -> str:
 
 
 def _sweep(run: "ObservedRun", options: "PredictOptions") -> int:
-    """Predict at every level, and print the weakest levels at which nothing can go wrong."""
+    """Predict at every level, and print the weakest levels without a prediction that comes true."""
     from plume_py.reasoning.predict.driver import predictions, replays
     from plume_py.reasoning.predict.report import strategy
     from plume_py.reasoning.predict.summary import holds, safe_levels

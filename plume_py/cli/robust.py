@@ -28,10 +28,6 @@ from plume_py.cli.common_options import limits_of, picture_formats, picture_opti
 def command(
     ctx: click.Context,
     /,
-    source: str | None,
-    schema: str | None,
-    log: str | None,
-    exclude: tuple[str, ...],
     levels: str | None,
     out: str | None,
     pictures: tuple[str, ...],
@@ -58,7 +54,7 @@ def command(
     try:
         limits = limits_of(timeout)
         with limits.enforced():
-            workload, programs = read_workload(source, schema, log, exclude)
+            workload, programs = read_workload(params)
             found = answer_robustness(workload, chosen, drawing=drawing, limits=limits, **options)
             if output == "json":
                 text = robust_document(found.source, found.scope, found.levels, found.answer)
@@ -67,7 +63,7 @@ def command(
     except LimitError as error:
         nothing = Robustness(None, str(error))
         click.echo(
-            robust_document(source or log or "", "", {}, nothing)
+            robust_document(params["source"] or params["log"] or "", "", {}, nothing)
             if output == "json"
             else one_line(f"undecided: {error}")
         )

@@ -112,7 +112,7 @@ def _reject_orders(levels: list[str], order: str, window: int | None) -> None:
 
 
 class Stop:
-    """Ctrl-C and SIGTERM request an orderly end between two batches; the second time they interrupt at once."""
+    """A request to stop by Ctrl-C or SIGTERM: in order between two batches, the second time at once."""
 
     def __init__(self) -> None:
         self.is_requested = False

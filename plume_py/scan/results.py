@@ -85,22 +85,18 @@ class Reader:
         self.superseded = 0  # lines with a later line for the same history
         last: dict[str, int] = {}
         lines = 0
-        for lines, (_, line) in enumerate(self._all(), 1):
+        for lines, line in enumerate(self._all(), 1):
             last[identity(line.history)] = lines
         self._last_lines = None if len(last) == lines else set(last.values())
         self.superseded = lines - len(last)
         self.count = len(last)
 
     def __iter__(self) -> Iterator[ResultLine]:
-        return (line for _, line in self.pairs())
-
-    def pairs(self) -> Iterator[tuple[bytes, ResultLine]]:
-        """Yield each line as bytes and parsed."""
-        for number, pair in enumerate(self._all(), 1):
+        for number, line in enumerate(self._all(), 1):
             if self._last_lines is None or number in self._last_lines:
-                yield pair
+                yield line
 
-    def _all(self) -> Iterator[tuple[bytes, ResultLine]]:
+    def _all(self) -> Iterator[ResultLine]:
         self.damaged = 0
         try:
             with open(self.path, "rb") as file:  # noqa: PTH123
@@ -110,7 +106,7 @@ class Reader:
                         self.damaged += 1
                         self.torn = not text.endswith(b"\n")
                     else:
-                        yield text, line
+                        yield line
         except OSError as error:
             raise InputError(error.strerror or str(error)).in_source(self.path) from None
 
@@ -164,7 +160,7 @@ class Writer:
         self.known = {identity(line.history): (line.hash, line.settings) for line in reader}
         self.damaged = reader.damaged - reader.torn
         if reader.damaged or reader.superseded:
-            self.compact(reader)
+            self.sort({})
 
     def write(self, history: str, data: bytes) -> None:
         """Append the line of a history by one call."""
@@ -189,13 +185,6 @@ class Writer:
     def _sync(self) -> None:
         os.fsync(self._file.fileno())
         self._synced = time.monotonic()
-
-    def compact(self, reader: Reader | None = None) -> None:
-        """Rewrite the file with one line per history."""
-        reader = reader or Reader(self.path)
-        write_atomically(os.path.realpath(self.path), (text for text, _ in reader.pairs()), sync=True)
-        self._file.close()
-        self._file = _open_locked(self.path)
 
     def sort(self, number: Mapping[str, int]) -> None:
         """Rewrite the file with one line per history, sorted by ``number``; histories without a number come first.

@@ -1,4 +1,4 @@
-"""The shapes of violations, the summary and its page."""
+"""The shapes of violations, the summary and its page (scan/violation_signature.py, summary.py, page.py)."""
 
 import random
 import re
@@ -126,7 +126,7 @@ def hostile_summary(tmp_path):
     return summarize(Reader(str(written(tmp_path / "r.jsonl", *made))))
 
 
-def test_counters(tmp_path):
+def test_the_summary_counts_outcomes_levels_and_patterns(tmp_path):
     found = hostile_summary(tmp_path)
     assert found.outcomes == {"holds": 1, "violated": 10, "undecided": 1, "unreadable": 10}
     assert found.taps == {"a": {"histories": 10, "instances": 20}, "k": {"histories": 10, "instances": 20}}
@@ -137,7 +137,7 @@ def test_counters(tmp_path):
     assert all(not why.startswith("e/") for _, why in found.unreadable)
 
 
-def test_the_order_of_the_lines_does_not_show(tmp_path, monkeypatch):
+def test_the_summary_does_not_depend_on_the_order_of_the_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(summary_module, "LISTED", 5)
     made = [made_line(f"{i % 7}/{i % 3}/{i}", [stale()] * (i % 2), digest=str(i), seconds=i) for i in range(40)]
     made += [made_line(f"x/{i}", error="broken") for i in range(30)]
@@ -202,7 +202,7 @@ def test_progress():
     assert text.startswith("250/1,000 (25%)  25/s  0:30 left  200 holds, 50 violated")
 
 
-def test_sizes_for_people():
+def test_sizes_are_printed_with_units():
     assert [bytes_text(n) for n in (0, 1023, 1536, 100 << 20, 3 << 30)] == [
         "0 B",
         "1023 B",
