@@ -351,7 +351,8 @@ def files_list() -> str:
 
 
 def _first_sentence(path: Path) -> str:
-    text = " ".join((ast.get_docstring(ast.parse(path.read_text())) or "").replace("``", "`").split())
+    paragraph = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0].split(">>>")[0]
+    text = " ".join(paragraph.replace("``", "`").split())
     return re.split(r"(?<=[.?!])\s+(?=[A-Z`])", text)[0]
 
 
