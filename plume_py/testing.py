@@ -1,7 +1,8 @@
 """Assert isolation levels in test suites: a failure has the counterexample and its proof as its message.
 
-With pytest, ``pytest_plugins = ["plume_py.testing"]`` in the top ``conftest.py`` (or ``-p plume_py.testing``) adds the
-fixture ``isolation``: the same function, which names histories after the test. The module works without pytest.
+With pytest, put ``pytest_plugins = ["plume_py.testing"]`` into the top ``conftest.py``, or use ``-p plume_py.testing``.
+This adds the fixture ``isolation``: the same function, which names histories after the test. The module works without
+pytest.
 
 >>> from plume_py.testing import assert_isolation
 >>> assert_isolation([[[("w", "x", 1)]], [[("r", "x", 1)]]], "TCC").ok
@@ -50,10 +51,10 @@ def assert_isolation(
 ) -> "Result":
     """Return the result if ``history`` satisfies each level; else raise ``IsolationError``, an AssertionError.
 
-    ``history`` is a ``History``, a path, a native document ``{"initial": 0, "sessions": […]}``, or only its sessions:
-    lists of transactions, each a list of operations or a dictionary. ``initial`` is the initial value of every key for
-    sessions. ``format`` and ``init_txn`` are arguments of ``load``, all others of ``check``. An undecided level raises
-    ``IsolationError`` as well; a history that cannot be read raises ``InputError``.
+    ``history`` is a ``History``, a path, a native document ``{"initial": 0, "sessions": […]}``, or only its sessions.
+    Sessions are lists of transactions, and a transaction is a list of operations or a dictionary. ``initial`` is the
+    initial value of every key for sessions. ``format`` and ``init_txn`` are arguments of ``load``, all others of
+    ``check``. An undecided level raises ``IsolationError`` as well, an unreadable history raises ``InputError``.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, not this one
     from plume_py.checking.check import check

@@ -30,7 +30,7 @@ from plume_py.base.memory import resident
 T = TypeVar("T")
 Send = Callable[[Any], None]
 
-# Work that checks its limits ends by itself, with a better message. The child is killed this many seconds later.
+# Work that checks its limits ends first, with a better message. The child is killed this many seconds later.
 GRACE = 0.5
 # Seconds between two checks of the limits.
 POLL_SECONDS = 0.2

@@ -1,8 +1,8 @@
 """Measure checks of generated histories: one point for each combination of generator parameters, level and clock.
 
 ``isocheck bench`` and ``benchmarks/papers`` call this module. Each history is written to a file, and a child process
-checks it. The kernel counts the memory that the parent had when it started the child as the child's, so this process
-must stay small: children generate and load the histories, and nothing here imports numpy.
+checks it. The operating system counts the memory of the parent at the start of a child as memory of the child. So this
+process must stay small: children generate and load the histories, and nothing here imports numpy.
 """
 
 import os

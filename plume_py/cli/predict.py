@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 # The number of predictions that a sweep replays at each level until one comes true.
 REPLAYED = 10
 
-# The values of --as: databases whose concurrency control is known.
+# The values of --as: databases with a known concurrency control.
 ENGINE_OF = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL}
 ENGINES = tuple(ENGINE_OF)
 
@@ -192,7 +192,7 @@ def _observe(path: str | None, program: str | None, params: dict[str, Any], limi
 def _level_and_database(
     ctx: click.Context, origin: "Origin | None", params: dict[str, Any]
 ) -> "tuple[str, Database | None]":
-    """Return the level to predict at, and the database to follow: those of the recorded history, unless given."""
+    """Return the level to predict at and the database to follow, by default as the history was recorded."""
     from plume_py.reasoning.predict.driver import level_of_origin
 
     level: str = params["level"]

@@ -14,8 +14,9 @@ from plume_py.base.exits import ExitCode
 from plume_py.base.processes import module_command
 from plume_py.base.terminal import StatusLine, clock
 
-# The commands that call every kernel, by part of the program; those of one part run in this order. They cover histories
-# that hold and histories that do not, all formats that have kernels, and sessions below and above 256 transactions.
+# The commands that call every kernel, by part of the program; the commands of a part run in this order. They cover
+# histories that hold and histories that do not, all formats with kernels, and sessions below and above 256
+# transactions.
 SMALL, LONG = "--sessions 3 --transactions 20", "--sessions 3 --transactions 300"
 PARTS = {
     "weak levels": [

@@ -1,7 +1,7 @@
 """Cells of a matrix: one run of ``isocheck test`` for each database, isolation level and workload.
 
-``isocheck matrix`` calls this module. Each cell runs in a child process; its outcome is kept as a JSON file in the
-folder of the matrix, and a cell with such a file is not run again.
+``isocheck matrix`` calls this module. Each cell runs in a child process, and its outcome is kept as a JSON file in
+the folder of the matrix. A cell with such a file is not run again.
 """
 
 import hashlib

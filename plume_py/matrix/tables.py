@@ -1,7 +1,7 @@
 """Combine the cells of a matrix into rows, and print the table as text, Markdown, HTML and JSON.
 
-``isocheck matrix`` calls this module. A row is one isolation level of one database: the levels that every run kept, the
-anomalies that some run showed, and whether the promised level held.
+``isocheck matrix`` calls this module. A row is one isolation level of one database. It has the levels that held in
+every run, the anomalies of all runs, and whether the promised level held.
 """
 
 from collections import Counter
@@ -121,7 +121,7 @@ def _anomalies(ran: list[tuple[Cell, Outcome, dict[str, Any]]]) -> dict[str, tup
 
 
 def _picture(outcome: Outcome, tap: str, number: int) -> str:
-    """Return the picture whose name ends in this pattern and number, or ""."""
+    """Return the picture with this pattern and number at the end of its name, or ""."""
     ending = f"-{PATTERNS[tap].label.lower()}-{number}.svg" if tap in PATTERNS else ""
     return next((name for name in outcome.pictures if ending and name.endswith(ending)), "")
 

@@ -1,7 +1,7 @@
 """Run a scan on an existing Dask cluster: ``scan --engine dask``.
 
-A Dask worker does not check histories itself. Each of its threads keeps a worker process, as the local engine does, so
-limits and retries are the same and no history can kill the Dask worker. Only this process writes results. If a Dask
+A Dask worker does not check histories itself. Each of its threads keeps a worker process, as the local engine does. So
+limits and retries are the same, and no history can kill the Dask worker. Only this process writes results. If a Dask
 worker or the scheduler is lost, missing batches are submitted again; an answer that arrives twice counts once.
 """
 
@@ -249,7 +249,7 @@ class DaskEngine:
         return self._submitted.pop(key)[1]
 
     def _failed(self, error: BaseException, batch: list[ScanTask], batches: Batches) -> Iterator[TaskAnswer]:
-        """Yield answers for tasks whose Dask workers keep dying, put back the others, or raise an error."""
+        """Give up the tasks that keep killing Dask workers, put back the others, or raise an error."""
         from distributed import KilledWorker
 
         if isinstance(error, IsocheckError):

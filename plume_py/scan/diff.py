@@ -34,7 +34,7 @@ class HistoryVerdict(NamedTuple):
 
 @dataclass
 class Difference:
-    """The histories whose verdicts differ, by kind; ``equal`` counts all others."""
+    """The histories with different verdicts, by kind; ``equal`` counts all others."""
 
     equal: int = 0
     levels: tuple[list[str], list[str]] = ([], [])  # that the two scans checked

@@ -43,7 +43,7 @@ def _identity(entry: StorageEntry) -> str:
 
 
 def _listed(paths: Iterable[str]) -> Iterator[str]:
-    """Yield the paths; replace each ``@list`` by its lines. Write ``./@name`` for a file whose name begins with @."""
+    """Yield the paths; replace each ``@list`` by its lines. Write ``./@name`` for a file with the name ``@name``."""
     for path in paths:
         if path == "-":
             raise IsocheckError("scan cannot read a history from standard input; use `isocheck check -`")

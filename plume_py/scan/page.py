@@ -329,7 +329,7 @@ def draw(
 ) -> dict[str, str]:
     """Draw the groups; return the name of each picture, without suffix, by shape.
 
-    ``paths`` has the paths of histories whose names are aliases.
+    ``paths`` has the paths of histories by alias.
     """
     wanted: dict[str, list[Group]] = {}
     for group in list(groups)[:DRAWN]:

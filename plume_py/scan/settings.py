@@ -26,9 +26,9 @@ class ScanTask(NamedTuple):
     number: int
     path: str
     size: int
-    named: bool = False  # the user named this path, so it must be a history
-    known: str = ""  # the hash of the content for which the results have a line already
-    alias: str = ""  # the path without its password, if it has one
+    named: bool = False  # The user named this path, so it must be a history.
+    known: str = ""  # The hash of the content in the existing results.
+    alias: str = ""  # The path without its password, if it has one.
 
     @property
     def name(self) -> str:

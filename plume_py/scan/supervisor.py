@@ -41,7 +41,7 @@ _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_TH
 
 
 class _Killed(NamedTuple):
-    """A task whose worker was killed, and the reason."""
+    """A task that was stopped by killing its worker, and the reason."""
 
     number: int
     reason: str
@@ -67,7 +67,7 @@ class WorkerProcess:
         while waiting and not self._stopped:
             if not self._start():
                 continue
-            # A task whose worker died is sent alone, so that no other task is blamed.
+            # After the death of its worker a task is sent alone, so that no other task is blamed.
             count = 1 if waiting[0].number in self._died else len(waiting)
             self._write([list(task) for task in islice(waiting, count)])
             for _ in range(count):

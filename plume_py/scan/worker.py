@@ -1,7 +1,8 @@
 """A worker process of a scan: ``python -m plume_py.scan.worker``. It checks one history after the other.
 
 Standard input has the settings as a line of JSON, then lines with one batch of tasks each. Standard output has the line
-"ready", then a line for each task in order: its number, its outcome, and its line of the results or a reason.
+"ready", then a line for each task in order. It has the number of the task, its outcome, and its line of the results or
+a reason.
 
 A worker checks many histories, so that a history does not cost a start of Python. When its parent dies, its input
 ends; then the worker ends at once, even in the middle of a check.

@@ -162,7 +162,7 @@ def _are_broken(levels: list[str]) -> str:
 
 
 def _without_pending(result: Result) -> Result:
-    """Return the result without the reads whose writers have not arrived.
+    """Return the result without the reads of values that no transaction has written so far.
 
     In a whole history they would be unreadable. In an unfinished one they leave their levels undecided.
     """

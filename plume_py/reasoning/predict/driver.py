@@ -47,7 +47,7 @@ class PredictOptions:
     level_map: LevelMap | None
     assume: str | None
     limits: Limits
-    database: Database | None  # whose concurrency control the predicted runs follow
+    database: Database | None  # predicted runs follow its concurrency control
 
 
 def without_guess(history: History, target: str, limits: Limits) -> History:

@@ -42,7 +42,7 @@ class DatabaseAddress:
 
 @dataclass(frozen=True)
 class PreparedPrediction:
-    """A prediction with its statements; ``workload`` is the program whose transactions run, if there is one."""
+    """A prediction with its statements; ``workload`` is the program that runs, if there is one."""
 
     script: Script
     about: About
