@@ -13,8 +13,6 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
-import msgspec
-
 from plume_py.base.child_process import FinishedCommand, run_command
 from plume_py.base.errors import IsocheckError
 from plume_py.base.processes import module_command
@@ -143,6 +141,8 @@ def _run(command: Sequence[str], timeout: float | None) -> FinishedCommand:
 
 
 def _measured(point: Point, done: FinishedCommand) -> Measured:
+    import msgspec  # not at the top, because `isocheck bench --help` imports this module
+
     if done.was_killed:
         return Measured(point, STOPPED, done.seconds, done.cpu, done.megabytes)
     try:

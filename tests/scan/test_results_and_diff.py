@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_scan_summary import made_line, written
+from test_summary_and_signature import made_line, written
 from violations import stale, thin_air
 
 from plume_py.base.errors import IsocheckError
