@@ -139,7 +139,7 @@ def test_a_page_that_cannot_be_written_does_not_cost_the_summary(tmp_path, monke
     def full(*arguments):
         raise IsocheckError("No space left on device")
 
-    monkeypatch.setattr("plume_py.base.atomic_files.write_atomically", full)
+    monkeypatch.setattr("plume_py.scan.page.write_atomically", full)
     done = CliRunner().invoke(cli, ["scan", str(tmp_path), "--report", str(tmp_path / "page.html"), "--jobs", "1"])
     assert isinstance(done.exception, IsocheckError) and done.output.startswith("1 histories")
 
