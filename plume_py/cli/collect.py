@@ -147,7 +147,7 @@ def _database(params: dict[str, Any], shape: "Shape") -> "Iterator[tuple[Adapter
     import secrets
 
     from plume_py.collect.adapter import Setup
-    from plume_py.collect.clusters import MANAGED as MAKERS
+    from plume_py.collect.cluster import MANAGED as MAKERS
     from plume_py.collect.nodes import Routing, nodes_at, open_nodes
     from plume_py.collect.table_setup import new_name
 

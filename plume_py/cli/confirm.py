@@ -68,7 +68,7 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
     if (url is None) == (managed is None):
         raise click.UsageError("give the URL of a database, or --managed to have one started: one of the two")
     from plume_py.reasoning.predict.confirm.database_run import DatabaseAddress, DatabaseRun
-    from plume_py.reasoning.predict.confirm.report import as_data, render
+    from plume_py.reasoning.predict.report import confirmation_data, render_confirmation
     from plume_py.report.json import encode
 
     prepared = _read(prediction, params["program"])
@@ -84,9 +84,9 @@ def command(ctx: click.Context, /, prediction: str, url: str | None, managed: st
         found = run.confirm(prepared)
         _name_result(found, prediction, params["history"])
     if params["output"] == "json":
-        click.echo(encode(as_data(prediction, found)))
+        click.echo(encode(confirmation_data(prediction, found)))
     else:
-        for line in render(prediction, found):
+        for line in render_confirmation(prediction, found):
             click.echo(line)
     result = found.attempt.result
     if params["out"] is not None and result.violations:

@@ -226,7 +226,7 @@ def _run(
     """Run the program at the inferred levels and at weaker ones on a real server; return the data and an exit code."""
     from plume_py.reasoning.infer.execution.client import Load
     from plume_py.reasoning.infer.execution.server import SAFE, sanity
-    from plume_py.reasoning.infer.server_report import disproved, run_data, run_line, run_summary, schedule_text
+    from plume_py.reasoning.infer.report import disproved, run_data, run_line, run_summary, schedule_text
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
     if len(inferred) < len(result.program.transactions):

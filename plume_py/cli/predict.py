@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from plume_py.levels.databases import Database
     from plume_py.reasoning.predict.confirm.confirmation import Confirmation
     from plume_py.reasoning.predict.driver import ObservedRun, PredictOptions
-    from plume_py.reasoning.predict.origin import Origin
-    from plume_py.reasoning.predict.prediction_files import About
+    from plume_py.reasoning.predict.prediction_files import About, Origin
     from plume_py.reasoning.predict.predictor.outcome import PredictionResult
     from plume_py.reasoning.predict.store.replay import Validation
 
@@ -177,7 +176,7 @@ def _observe(path: str | None, program: str | None, params: dict[str, Any], limi
 
     if path is not None:
         from plume_py.history.load import load
-        from plume_py.reasoning.predict.origin import origin
+        from plume_py.reasoning.predict.prediction_files import origin
 
         history = load(path, format=params["input_format"], init_txn=params["init_txn"])
         return ObservedRun(path, without_guess(history, params["target"], limits), origin=origin(path))
@@ -246,8 +245,7 @@ def _options(params: dict[str, Any], database: "Database | None", limits: "Limit
 
 def _predict(run: "ObservedRun", level: str, options: "PredictOptions", params: dict[str, Any]) -> int:
     from plume_py.reasoning.predict.driver import predictions, records, replays
-    from plume_py.reasoning.predict.report import as_data, render
-    from plume_py.reasoning.predict.summary import comes_true
+    from plume_py.reasoning.predict.report import as_data, comes_true, render
     from plume_py.report.json import encode
 
     outcome = predictions(run, level, options)
@@ -313,8 +311,7 @@ def _figures(outcome: "PredictionResult") -> str:
 def _sweep(run: "ObservedRun", options: "PredictOptions") -> int:
     """Predict at every level, and print the weakest levels without a prediction that comes true."""
     from plume_py.reasoning.predict.driver import predictions, replays
-    from plume_py.reasoning.predict.report import strategy
-    from plume_py.reasoning.predict.summary import holds, safe_levels
+    from plume_py.reasoning.predict.report import holds, safe_levels, strategy
 
     target = options.target
     answers: dict[str, bool | None] = {}
@@ -340,7 +337,7 @@ def _sweep(run: "ObservedRun", options: "PredictOptions") -> int:
 def _verdict(outcome: "PredictionResult", validations: "list[Validation]") -> str:
     """Return the verdict on one level of a sweep."""
     from plume_py.base.text import display
-    from plume_py.reasoning.predict.summary import comes_true
+    from plume_py.reasoning.predict.report import comes_true
 
     if outcome.ok is not False:
         return "none predicted" if outcome.ok else f"undecided: {outcome.reason}"

@@ -62,8 +62,8 @@ def command(ctx: click.Context, /, source: str, out: str | None, **params: Any) 
 
 def _run(source: str, params: dict[str, Any]) -> "tuple[list[Trial], str]":
     """Return the runs that the time limit allows, and the reason if some are missing."""
-    from plume_py.reasoning.allocate.costs import parsed
     from plume_py.reasoning.allocate.driver import Drawing, open_space, open_workload
+    from plume_py.reasoning.allocate.simulate import parsed
     from plume_py.reasoning.allocate.trial import in_sessions, trials
 
     done: list[Trial] = []

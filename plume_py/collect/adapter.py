@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from plume_py.base.passwords import redacted
+from plume_py.collect.deadline import AbortedError as AbortedError
+from plume_py.collect.deadline import AnswerError as AnswerError
 from plume_py.collect.deadline import Guard
-from plume_py.collect.errors import AbortedError as AbortedError
-from plume_py.collect.errors import AnswerError as AnswerError
-from plume_py.collect.errors import LostError as LostError
+from plume_py.collect.deadline import LostError as LostError
 from plume_py.levels.databases import Database
 
 # An integer, or text and None where a database answers with something else.

@@ -10,7 +10,7 @@ from collecting import Scripted, gather, lines
 
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
-from plume_py.collect.arrivals import NANOSECONDS, arrivals
+from plume_py.collect.client import NANOSECONDS, arrivals
 from plume_py.collect.workload import Shape
 from plume_py.history.throughput import STATUSES, Disturbance, speed
 

@@ -11,8 +11,7 @@ from plume_py.cli.main import cli
 from plume_py.reasoning.infer.driver import InferOptions, infer
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.from_sql import translate
-from plume_py.reasoning.infer.program.load import load, require_dialect
-from plume_py.reasoning.infer.program.wellformed import validate
+from plume_py.reasoning.infer.program.load import load, require_dialect, validate
 from plume_py.reasoning.infer.statement_models import STORES
 
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, v INT);\nCREATE TABLE u (w INT);\n"

@@ -15,8 +15,7 @@ from plume_py.levels import DEFAULT
 from plume_py.levels.databases import Database
 from plume_py.reasoning.predict import LEVELS
 from plume_py.reasoning.predict.confirm.concurrency_control import Discipline, discipline
-from plume_py.reasoning.predict.origin import Origin
-from plume_py.reasoning.predict.prediction_files import About, about
+from plume_py.reasoning.predict.prediction_files import About, Origin, about
 from plume_py.reasoning.predict.predictor.observed_run import Boundary
 from plume_py.reasoning.predict.predictor.outcome import PredictionResult
 from plume_py.reasoning.predict.predictor.predictor import predict
