@@ -12,7 +12,7 @@ from plume_py.cli.common_options import PICTURE_FORMATS, complete_levels, limits
 from plume_py.cli.synth_options import Search, chosen, defined_in, scope_of, scope_options
 
 if TYPE_CHECKING:
-    from plume_py.reasoning.synth.hierarchy import Settled
+    from plume_py.reasoning.synth.comparison import PartialComparison
 
 SUFFIXES = (".dot", *(f".{form}" for form in PICTURE_FORMATS))
 
@@ -49,7 +49,9 @@ def command(
       isocheck hierarchy --out levels.svg
       isocheck hierarchy SI SER --orders
     """
-    from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, dot, hierarchy, in_all_orders, lines, plain
+    from plume_py.reasoning.synth.comparison import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
+    from plume_py.reasoning.synth.picture import hierarchy_picture
+    from plume_py.reasoning.synth.report import hierarchy_lines, hierarchy_plain
     from plume_py.report.json import signed
 
     if out is not None and Path(out).suffix not in SUFFIXES:
@@ -65,20 +67,20 @@ def command(
         _print_settled(search.news, str(error), output)
         ctx.exit(ExitCode.UNDECIDED)
     if output == "json":
-        click.echo(signed(plain(found)))
+        click.echo(signed(hierarchy_plain(found)))
     else:
-        click.echo(dot(found) if output == "dot" else "\n".join(lines(found)))
+        click.echo(hierarchy_picture(found) if output == "dot" else "\n".join(hierarchy_lines(found)))
     if out is not None:
-        _write(dot(found), Path(out))
+        _write(hierarchy_picture(found), Path(out))
     ctx.exit(ExitCode.HOLDS)
 
 
-def _print_settled(settled: "Settled | str", reason: str, output: str) -> None:
+def _print_settled(settled: "PartialComparison | str", reason: str, output: str) -> None:
     """Print the relations that were decided before the search stopped."""
-    from plume_py.reasoning.synth.hierarchy import Settled
+    from plume_py.reasoning.synth.comparison import PartialComparison
     from plume_py.report.json import signed
 
-    known = settled if isinstance(settled, Settled) else None
+    known = settled if isinstance(settled, PartialComparison) else None
     if output == "json":
         click.echo(signed({"classes": None, "reason": reason} | (known.plain() if known else {})))
         return

@@ -40,7 +40,7 @@ def command(
       isocheck relate SI SER --txns 3 --format json
       isocheck relate SER@none StrongSI
     """
-    from plume_py.reasoning.synth.relate import relate
+    from plume_py.reasoning.synth.comparison import relate
     from plume_py.reasoning.synth.report import plain, text
     from plume_py.report.json import signed
 

@@ -111,7 +111,7 @@ def command(
         outcome = search.run(
             lambda send: synthesize(
                 allowed, forbidden, scope, fixed=programs, count=count, minimal=minimal, up_to=up_to,
-                tricks=tricks, limits=search.limits, settle=True, told=send,
+                tricks=tricks, limits=search.limits, smaller_first=True, on_progress=send,
             )
         )  # fmt: skip
     except LimitError as error:
@@ -174,8 +174,7 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
         return
     from dataclasses import replace
 
-    from plume_py.reasoning.synth.judged_report import found_pictures
-    from plume_py.reasoning.synth.picture import picture
+    from plume_py.reasoning.synth.picture import history_picture, witness_pictures
     from plume_py.reasoning.synth.report import title
     from plume_py.report.dot import write_pictures
     from plume_py.report.graphviz import Album
@@ -183,8 +182,8 @@ def _write(outcome: "SynthesisResult", out: str, formats: tuple[str, ...]) -> No
     album = Album(Path(out), formats)
     for number, found in enumerate(outcome.found, 1):
         name = f"history-{number}"
-        album.add(name, picture(found.concrete, title(outcome)))
-        for level, drawn in found_pictures(found):
+        album.add(name, history_picture(found.concrete, title(outcome)))
+        for level, drawn in witness_pictures(found):
             album.add(f"{name}-{level}", drawn)
         write_history(str(album.folder / f"{name}.json"), found.concrete.history())
         if found.rechecked.result is not None:  # the counterexamples of forbidden levels that the checker explains

@@ -84,7 +84,7 @@ def defined_in(files: tuple[str, ...]) -> "dict[str, Definition]":
 
 def chosen(defined: "Mapping[str, Definition]", *groups: tuple[str, ...]) -> "list[list[Definition]]":
     """Return the levels of each group of names, each level once; ``defined`` adds levels from files."""
-    from plume_py.reasoning.synth.registry import definitions
+    from plume_py.reasoning.synth.formulas import definitions
 
     found = [list(dict.fromkeys(definitions(split(names), defined))) for names in groups]
     if defined and not any(level.level in defined for group in found for level in group):

@@ -13,7 +13,8 @@ from plume_py.levels import WEAKEST
 from plume_py.levels.orders import DEFAULT_ORDER
 from plume_py.reasoning.synth import Definition
 from plume_py.reasoning.synth.judge import Judgement, judge
-from plume_py.reasoning.synth.judged_report import picture, verdict
+from plume_py.reasoning.synth.picture import judgement_picture
+from plume_py.reasoning.synth.report import verdict
 from plume_py.report.graphviz import Album, slug
 
 
@@ -40,7 +41,7 @@ def with_verdicts(result: Result, history: History, found: list[Judgement]) -> R
 
 def draw(album: Album, history: str, found: list[Judgement]) -> int:
     """Draw the witnesses and contradictions that can be drawn; return their number."""
-    drawn = [(judgement.level, source) for judgement in found if (source := picture(judgement)) is not None]
+    drawn = [(judgement.level, source) for judgement in found if (source := judgement_picture(judgement)) is not None]
     for level, source in drawn:
         album.add(f"{slug(history)}-{level}", source)
     return len(drawn)

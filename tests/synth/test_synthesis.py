@@ -1,4 +1,4 @@
-"""Synthesis finds all there is within a scope, and nothing else."""
+"""Tests of synthesis.py and problem.py: a search finds all histories within a scope, and no others."""
 
 import random
 
@@ -9,9 +9,9 @@ from plume_py import check
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.synth import INITIAL, Program, Scope, level, synthesis, synthesize
+from plume_py.reasoning.synth.formulas import definition
 from plume_py.reasoning.synth.problem import TRICKS, without
 from plume_py.reasoning.synth.recheck import DefectError, recheck
-from plume_py.reasoning.synth.registry import definition
 from plume_py.reasoning.synth.report import plain, text
 
 LARGE = [Scope(2, 2, 3), Scope(3, 1, 3)]
@@ -53,7 +53,7 @@ def test_enumeration_finds_every_history(allow, forbid, scope):
 
 
 @pytest.mark.parametrize("trick", [name for name in TRICKS if name != "incremental"])
-def test_enumeration_without_a_trick(trick):
+def test_enumeration_finds_the_same_without_a_trick(trick):
     everything = {
         form
         for form, concrete in every_history(3, 1, 3).items()
@@ -79,7 +79,7 @@ def initial_first(h, w):
     return h.all(-h.read_before(t, u, x, v) for t in h.txns for u in h.txns for x in h.keys for v in (INITIAL, *h.txns))
 
 
-def test_reads_that_are_not_there_come_after_nothing():
+def test_missing_reads_precede_and_follow_no_read():
     histories = found([], [initial_first], Scope(2, 2, 2), count=1000, limits=Limits(60))
     assert histories
     for history in histories:
@@ -97,7 +97,7 @@ def test_a_level_that_contradicts_itself_ends_the_search():
         synthesize([], [fickle], Scope(2, 1, 2), tricks=without("smart", "cross"), limits=Limits(20))
 
 
-def test_a_level_that_looks_at_rereads_gets_them_beside_levels_per_transaction():
+def test_rereads_are_searched_beside_levels_per_transaction():
     programs = [Program(level="RA")] * 2
     (history,) = found([], ["CI", "declared"], Scope(2, 1, 2), fixed=programs)
     assert any(len(txn.reads) == 2 for txn in history.txns)
@@ -141,7 +141,7 @@ def test_the_read_only_anomaly():
     assert check(history.history(), "SER").violations[0].tap == "read-only-anomaly"
 
 
-def test_no_lost_update_is_less_than_update_atomic():
+def test_no_lost_update_is_weaker_than_update_atomic():
     assert found(["NLU"], ["UA"], Scope(3, 2, 4))
     assert not found(["UA"], ["NLU"], Scope(8, 3, 4))
 
@@ -201,12 +201,12 @@ def test_sessions_and_values_bound_a_history():
             assert all(sum(x in txn.writes for txn in history.txns) < scope.values for x in range(2))
 
 
-def test_time_runs_out():
+def test_a_search_stops_at_its_time_limit():
     with pytest.raises(LimitError):
         synthesize(["SI"], ["SER"], Scope(8, 5, 5), limits=Limits(1e-9))
 
 
-def test_what_was_found_before_time_ran_out_is_kept(monkeypatch):
+def test_histories_found_before_the_time_limit_are_returned(monkeypatch):
     class Three(Limits):
         """Time for three histories."""
 
@@ -239,7 +239,7 @@ def test_what_was_found_before_time_ran_out_is_kept(monkeypatch):
         ((["SI"], [], Scope(1, 1, 2)), "key number 1 is outside"),
     ],
 )
-def test_wrong_questions_are_refused(arguments, message):
+def test_invalid_problems_are_rejected(arguments, message):
     programs = [Program(reads=frozenset({1}))] if len(arguments) > 2 else None
     with pytest.raises(IsocheckError, match=message):
         synthesize(*arguments, fixed=programs)
@@ -251,7 +251,7 @@ def test_a_scope_has_bounds():
 
 
 @pytest.mark.parametrize(("allow", "forbid"), [("SER", "CI"), ("RA", "SI"), ("UpdateSer", "PC"), ("SI", "UA")])
-def test_a_wrong_answer_would_not_be_passed_over(allow, forbid):
+def test_the_recheck_detects_wrong_answers(allow, forbid):
     """Write skew, said to be allowed by or to break what it does not."""
     (skew,) = synthesize(["SI"], ["SER"], Scope(2, 2, 2), minimal=True).found
     with pytest.raises(DefectError):

@@ -1,4 +1,4 @@
-"""Levels that declare what their witness consists of: Adya's, Crooks', and what can go wrong."""
+"""Levels that declare the parts of their witness (definition.py, user_levels.py): Adya's, Crooks', and errors."""
 
 import pytest
 from paths import ROOT
@@ -16,8 +16,8 @@ from plume_py.reasoning.synth import (
     shows,
     synthesize,
 )
-from plume_py.reasoning.synth.relate import relate
-from plume_py.reasoning.synth.renaming import require_equal_treatment
+from plume_py.reasoning.synth.comparison import relate
+from plume_py.reasoning.synth.user_levels import require_equal_treatment
 
 OTHERS = load_definitions(str(ROOT / "docs" / "other_levels.py"))
 # As docs/synth.md says.
@@ -39,16 +39,16 @@ PROVED = [
 
 @pytest.mark.parametrize(("a", "b", "word"), PROVED)
 @pytest.mark.parametrize("txns", [3, pytest.param(4, marks=pytest.mark.full)])
-def test_the_same_as_ours_or_not(a, b, word, txns):
+def test_levels_of_adya_and_crooks_relate_to_ours_as_documented(a, b, word, txns):
     assert relate(definition(a, OTHERS), definition(b, OTHERS), Scope(txns, 2, txns)).word == word
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_they_treat_names_alike(name):
+def test_declared_witnesses_treat_names_equally(name):
     require_equal_treatment(OTHERS[name])
 
 
-def test_unequal_treatment_is_refused():
+def test_unequal_treatment_in_declared_witnesses_is_rejected():
     @level(witness={"v": "versions"})
     def first_key(h, w):
         return h.all(w.v[0][a, b] for a in h.txns for b in h.txns if a < b)
@@ -77,12 +77,12 @@ def test_unequal_treatment_is_refused():
         ({"v": "versions"}, "vis", "has a witness of its own"),
     ],
 )
-def test_what_cannot_be_declared(witness, form, message):
+def test_invalid_declarations_are_rejected(witness, form, message):
     with pytest.raises(ValueError, match=message):
         level(form=form, witness=witness)
 
 
-def test_what_was_not_declared():
+def test_undeclared_parts_are_rejected():
     @level(witness={"v": "versions"})
     def mine(h, w):
         return w.u[0, 0]
@@ -106,7 +106,7 @@ def test_levels_that_declare_the_same_can_be_reused():
     assert relate(again, "SER@none", Scope(3, 2, 3)).word == "equivalent"
 
 
-def test_an_order_without_sessions():
+def test_a_declared_order_need_not_contain_session_order():
     @level(witness={"e": "order"})
     def sessionless(h, w):
         return h.all((h.wr.inside(w.e), axiom(h, w.e, seen_by(w.e))))
@@ -127,7 +127,7 @@ def built(*txns):
     return builder.build(init_txn="none")
 
 
-def test_a_witness_and_an_argument():
+def test_declared_witnesses_are_printed_and_explained():
     skew = built([("r", "x", 0), ("w", "y", 1)], [("r", "y", 0), ("w", "x", 1)])
     broken = judge(skew, OTHERS["PL-3"])
     assert [reason.words.partition(":")[0] for reason in broken.reasons] == ["T1 -RW-> T2", "T2 -RW-> T1"]
@@ -149,11 +149,11 @@ def test_lists_give_the_order_of_versions():
         assert any("as lists show" in reason.words for reason in judged.reasons)
 
 
-def test_reads_that_are_wrong_by_themselves_are_not_theirs_to_judge():
+def test_histories_with_unreadable_reads_are_undecided():
     assert judge(built([("r", "x", 7)]), OTHERS["PL-1"]).ok is None
 
 
-def test_on_the_command_line(isocheck, tmp_path):
+def test_declared_witnesses_on_the_command_line(isocheck, tmp_path):
     path = tmp_path / "skew.json"
     path.write_text(
         '{"initial":0,"sessions":[[{"ops":[["r","x",0],["w","y",1]]}],[{"ops":[["r","y",0],["w","x",1]]}]]}'

@@ -1,4 +1,4 @@
-"""The definitions that synthesis works with against the oracle, which knows nothing of them."""
+"""Tests of formulas.py, definition.py and relation.py against the oracle, which does not use them."""
 
 import random
 
@@ -9,11 +9,10 @@ from synth_histories import plain, random_concrete, verdicts
 
 from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.history.model import INITIAL
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn, ConcreteView
-from plume_py.reasoning.synth.formulas import DEFINITIONS
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn, ConcreteView
+from plume_py.reasoning.synth.formulas import DEFINITIONS, checker_level
 from plume_py.reasoning.synth.problem import ConcreteWitness, witness_of
-from plume_py.reasoning.synth.recheck import _every_witness, _witnesses
-from plume_py.reasoning.synth.registry import checker_level
+from plume_py.reasoning.synth.recheck import _every_witness, _witness_count
 from plume_py.reasoning.synth.relation import Relation
 
 KNOWN = [name for name in DEFINITIONS if checker_level(DEFINITIONS[name]) and name != "declared"]
@@ -21,7 +20,7 @@ KNOWN = [name for name in DEFINITIONS if checker_level(DEFINITIONS[name]) and na
 
 @pytest.mark.parametrize("count", [100, pytest.param(500, marks=pytest.mark.full)])
 @pytest.mark.parametrize("name", KNOWN)
-def test_a_definition_says_what_the_oracle_says(name, count):
+def test_definitions_agree_with_the_oracle(name, count):
     rng = random.Random(count)  # the same histories for each level, so that the oracle is asked once
     level, seen = checker_level(DEFINITIONS[name]), set()
     for _ in range(count):
@@ -41,7 +40,7 @@ def test_saturation_and_solver_agree(name):
         assert (witness_of(DEFINITIONS[name], concrete) is None) == (by_solver is None), concrete.short()
 
 
-def test_a_level_per_transaction_says_what_the_oracle_says():
+def test_declared_levels_agree_with_the_oracle():
     rng, seen = random.Random(5), set()
     for _ in range(400):
         concrete = random_concrete(rng, levels=True)
@@ -54,7 +53,7 @@ def test_a_level_per_transaction_says_what_the_oracle_says():
 
 
 @pytest.mark.parametrize("name", ["UA", "NLU", "UpdateSer", "UpdateSer@vis", "TapRC", "TapRA", "TapTCC"])
-def test_other_levels_by_all_witnesses(name):
+def test_other_levels_agree_with_an_enumeration_of_witnesses(name):
     rng, seen = random.Random(name), set()
     definition = DEFINITIONS[name]
     for _ in range(60):
@@ -68,18 +67,18 @@ def test_other_levels_by_all_witnesses(name):
     assert seen == {True, False}
 
 
-def test_all_witnesses_are_counted_right():
+def test_the_number_of_witnesses_is_correct():
     for name in ("SER", "UA", "CI"):
         every = list(_every_witness(DEFINITIONS[name], 3))
-        assert len(every) == len(set(every)) == _witnesses(DEFINITIONS[name], 3)
+        assert len(every) == len(set(every)) == _witness_count(DEFINITIONS[name], 3)
 
 
-LOST_UPDATE = Concrete((ConcreteTxn(0, ((0, INITIAL),), (0,)), ConcreteTxn(1, ((0, INITIAL),), (0,))))
+LOST_UPDATE = ConcreteHistory((ConcreteTxn(0, ((0, INITIAL),), (0,)), ConcreteTxn(1, ((0, INITIAL),), (0,))))
 
 
 def test_a_witness_must_be_well_formed():
     """A commit order that contradicts the sessions, or a visibility outside arbitration, shows nothing."""
-    chain = Concrete((ConcreteTxn(0, (), (0,)), ConcreteTxn(0, (), (0,))))
+    chain = ConcreteHistory((ConcreteTxn(0, (), (0,)), ConcreteTxn(0, (), (0,))))
     with Formula() as formula:
         h = ConcreteView(formula, chain)
         assert DEFINITIONS["SER"].holds(h, ConcreteWitness("", (0, 1)).witness(formula)) == TRUE

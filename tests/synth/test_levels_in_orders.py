@@ -1,4 +1,4 @@
-"""Levels with an order between transactions, in synthesis: all that is found exists, and all that exists is found."""
+"""Levels with an order between transactions (formulas.py, symbolic_history.py): soundness and completeness."""
 
 import random
 from itertools import permutations
@@ -13,12 +13,11 @@ from plume_py.levels import RUNNABLE
 from plume_py.levels.orders import WEAKER
 from plume_py.levels.table import LEVELS as TABLE
 from plume_py.reasoning.synth import Program, Scope, synthesize
-from plume_py.reasoning.synth.concrete_history import Concrete, ConcreteTxn, ConcreteView
-from plume_py.reasoning.synth.hierarchy import hierarchy
+from plume_py.reasoning.synth.comparison import hierarchy, relate
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory, ConcreteTxn, ConcreteView
+from plume_py.reasoning.synth.formulas import definition, in_order
 from plume_py.reasoning.synth.problem import TRICKS, without, witness_of
-from plume_py.reasoning.synth.registry import definition, in_order
-from plume_py.reasoning.synth.relate import relate
-from plume_py.reasoning.synth.times import UnknownTimes, spans
+from plume_py.reasoning.synth.symbolic_history import IntervalOrder, intervals
 
 EVERY = [(level, order) for level in LEVELS for order in ORDERS]
 
@@ -35,7 +34,7 @@ SMALL = (2, 1, True), (2, 2, False), (3, 1, False)
 
 
 @pytest.mark.parametrize("size", [*SMALL, pytest.param((4, 1, False), marks=pytest.mark.full)], ids=str)
-def test_levels_in_orders_against_all_histories(size):
+def test_levels_in_orders_agree_with_an_enumeration_of_histories(size):
     """Every level in every order is asked about with some others: found is what some history shows, and only that."""
     txns, keys, rereads = size
     verdicts, _ = judged(txns, keys, rereads)
@@ -57,7 +56,7 @@ def every_concrete(txns, keys):
     for reads, writes in contents(txns, keys):
         for way, _, _, times in timed_runs(txns):
             place = {t: (s, at) for s, session in enumerate(way) for at, t in enumerate(session)}
-            concrete = Concrete(
+            concrete = ConcreteHistory(
                 tuple(ConcreteTxn(place[t][0], reads[t], writes[t], None, place[t][1], times[t]) for t in range(txns))
             )
             found.setdefault(concrete.canonical(), concrete)
@@ -97,14 +96,14 @@ def test_enumeration_finds_every_history(allow, forbid, size):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("form", ["", "@vis"])
-def test_a_definition_says_what_the_oracle_says(order, form):
+def test_definitions_in_orders_agree_with_the_oracle(order, form):
     rng, seen = random.Random(order), set()
     runs, every = list(timed_runs(3)), list(contents(3, 2))
     for _ in range(80):
         (reads, writes), (way, _, _, times) = rng.choice(every), rng.choice(runs)
         place = {t: (s, at) for s, session in enumerate(way) for at, t in enumerate(session)}
         txns = [ConcreteTxn(place[t][0], reads[t], writes[t], None, place[t][1], times[t]) for t in range(3)]
-        concrete = Concrete(tuple(txns))
+        concrete = ConcreteHistory(tuple(txns))
         for level in RUNNABLE[1:]:  # RC has one form
             expected = by_oracle(concrete, level, order)
             seen.add(expected)
@@ -118,10 +117,10 @@ def test_times_are_interval_orders(size):
     expected = set(interval_orders(size))
     found = set()
     with Formula() as formula:
-        times = UnknownTimes(formula, size)
+        times = IntervalOrder(formula, size)
         while formula.solve():
             pairs = frozenset(times.solution())
-            given = spans(size, pairs)
+            given = intervals(size, pairs)
             assert {(a, b) for a, b in permutations(range(size), 2) if given[a][1] < given[b][0]} == pairs
             assert all(begin < end for begin, end in given)
             found.add(pairs)
@@ -142,20 +141,20 @@ def test_times_are_interval_orders(size):
         ("SER", "SER@none", False),
     ],
 )
-def test_tricks_change_no_verdict(allow, forbid, expected, trick):
+def test_tricks_change_no_verdict_in_orders(allow, forbid, expected, trick):
     assert bool(synthesize([allow], [forbid], Scope(2, 2, 3), tricks=without(trick)).found) == expected
 
 
 @pytest.mark.parametrize("level", RUNNABLE[1:])
 @pytest.mark.parametrize("order", ORDERS)
-def test_both_forms_agree(level, order):
+def test_both_forms_of_a_level_agree_in_orders(level, order):
     scope = Scope(4, 2, 4)
     assert relate(named(level, order), named(f"{level}@vis", order), scope).word == "equivalent"
 
 
 @pytest.mark.parametrize("level", ["RC", "RA", "TCC"])
 @pytest.mark.parametrize("order", ORDERS)
-def test_our_patterns_are_the_axioms(level, order):
+def test_our_patterns_are_the_axioms_in_orders(level, order):
     assert relate(named(level, order), named(f"{level}@tap", order), Scope(4, 2, 4)).word == "equivalent"
 
 
@@ -174,7 +173,7 @@ def test_levels_and_orders_are_a_product():
             assert (b in above[a]) == implied, (one.name, other.name)
 
 
-def test_only_real_time_has_times():
+def test_histories_have_times_only_if_real_time_matters():
     (found,) = synthesize(["SER@none"], ["SER"], Scope(2, 1, 2), minimal=True).found
     assert found.concrete.short() == "w(x,1) ; r(x,0)"
     with Formula() as formula, pytest.raises(ValueError, match="no real time"):
@@ -202,7 +201,7 @@ def test_a_violation_in_two_orders_is_shown_once():
         ("TCC@realtime-per-key", "TCC@realtime-per-key", "realtime-per-key"),
     ],
 )
-def test_names(spelled, name, order):
+def test_levels_are_found_by_names_with_orders(spelled, name, order):
     found = definition(spelled)
     assert (found.name, found.order) == (name, order)
 
@@ -211,7 +210,7 @@ def test_names(spelled, name, order):
     ("spelled", "message"),
     [("SSER@none", "says its order twice"), ("SER@realtim", "unknown level"), ("@none", "unknown level")],
 )
-def test_wrong_names(spelled, message):
+def test_wrong_names_with_orders_are_rejected(spelled, message):
     with pytest.raises(IsocheckError, match=message):
         definition(spelled)
 
@@ -236,7 +235,7 @@ def test_programs_of_a_session_keep_their_order_without_one():
 
 @pytest.mark.parametrize("allow", ["CI", "UpdateSer@none"])
 @pytest.mark.parametrize("forbid", ["RC@none", "RA@none", "TCC@none"])
-def test_places_in_a_session_where_no_level_in_question_asks_for_them(allow, forbid):
+def test_positions_in_sessions_agree_with_times_if_no_level_uses_session_order(allow, forbid):
     """Then no gate speaks of session order when the solution is read; times must agree with it all the same."""
     scope = Scope(2, 2, 4, sessions=1, orders=frozenset(ORDERS))
     (found,) = synthesize([allow], [forbid], scope).found

@@ -1,4 +1,4 @@
-"""What docs/levels.md says about the levels, run: each claim is true of all histories within a scope."""
+"""The claims of docs/levels.md and docs/hierarchy.md, checked on all histories within a scope (comparison.py)."""
 
 import re
 
@@ -9,8 +9,7 @@ from synth_histories import plain
 
 from plume_py.levels import LEVELS, RUNNABLE, weaker_levels
 from plume_py.reasoning.synth import Program, Scope, definition, level, load_definitions, synthesize
-from plume_py.reasoning.synth.hierarchy import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders
-from plume_py.reasoning.synth.relate import relate
+from plume_py.reasoning.synth.comparison import USUAL, USUAL_IN_ORDERS, hierarchy, in_all_orders, relate
 
 SCOPE = Scope(4, 2, 4)
 
@@ -70,7 +69,7 @@ def test_one_level_for_all_transactions_is_that_level(name):
         assert none(name, "declared", scope, fixed=programs)
 
 
-def test_the_page_of_the_hierarchy_is_right():
+def test_the_documented_hierarchy_is_correct():
     """The steps of docs/hierarchy.md are those that are found now; each history tells its two levels apart."""
     text = (ROOT / "docs" / "hierarchy.md").read_text()
     text = text.partition("\n## ")[0]
@@ -85,12 +84,12 @@ def test_the_page_of_the_hierarchy_is_right():
             if name in LEVELS:
                 assert verdicts[name] == expected, (history, name)
     for step in now.steps:
-        verdicts = oracle.verdicts(plain(step.apart.found[0].concrete))
+        verdicts = oracle.verdicts(plain(step.separation.found[0].concrete))
         assert all(verdicts[name] for name in now.classes[step.below] if name in LEVELS)
         assert not any(verdicts[name] for name in now.classes[step.above] if name in LEVELS)
 
 
-def test_the_page_shows_where_orders_sit():
+def test_the_documented_hierarchy_with_orders_is_correct():
     """The steps of docs/hierarchy.md between levels in several orders, against what is found now, and the oracle."""
     text = (ROOT / "docs" / "hierarchy.md").read_text()
     text = text.partition("## Which order counts")[2].partition("\n## ")[0]
@@ -100,7 +99,7 @@ def test_the_page_shows_where_orders_sit():
         (now.name(step.below), now.name(step.above)) for step in now.steps
     }
     shown = [(weaker, stronger, history.replace("\\", "")) for weaker, stronger, history in rows]
-    shown += [(now.name(s.below), now.name(s.above), s.apart.found[0].concrete.short()) for s in now.steps]
+    shown += [(now.name(s.below), now.name(s.above), s.separation.found[0].concrete.short()) for s in now.steps]
     for weaker, stronger, history in shown:
         times = [(int(begin), int(end)) for begin, end in re.findall(r"\[(\d+),(\d+)\]", history)]
         for name, expected in ((weaker, True), (stronger, False)):
@@ -119,7 +118,7 @@ def _parsed(history):
     ]
 
 
-def test_the_levels_of_the_documentation():
+def test_the_levels_defined_in_the_documentation():
     mine = load_definitions(str(ROOT / "docs" / "my_levels.py"))
     assert relate(mine["ReadYourWrites"], "RA", SCOPE).word == "weaker"
     assert relate(mine["MonotonicReads"], "RA", SCOPE).word == "stronger"

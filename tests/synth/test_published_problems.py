@@ -1,4 +1,4 @@
-"""The 46 published problems, and larger scopes of what test_synth.py shows for small ones."""
+"""The 46 published problems of Isolde, and larger scopes of the tests in test_synthesis.py."""
 
 import pytest
 from synth_histories import every_history, verdicts

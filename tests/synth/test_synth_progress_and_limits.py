@@ -1,4 +1,4 @@
-"""Searches that end before they are done: in time, and with what is settled."""
+"""Progress and limits of synth, relate and hierarchy (synthesis.py, comparison.py, base/child_process.py)."""
 
 import json
 import os
@@ -11,24 +11,24 @@ from plume_py.base.child_process import run_in_child
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.synth import Scope, synthesize
-from plume_py.reasoning.synth.hierarchy import Settled, hierarchy
+from plume_py.reasoning.synth.comparison import PartialComparison, hierarchy
 from plume_py.reasoning.synth.synthesis import Beyond, Progress, beyond
 
 
-def test_sizes_are_settled_one_by_one():
+def test_progress_is_reported_for_each_number_of_transactions():
     news = []
-    outcome = synthesize(["UA"], ["NLU"], Scope(4), settle=True, told=news.append)
+    outcome = synthesize(["UA"], ["NLU"], Scope(4), smaller_first=True, on_progress=news.append)
     assert not outcome.found
     assert [(progress.none, progress.now) for progress in news] == [(0, 1), (1, 2), (2, 3), (3, 4)]
     news.clear()
-    assert synthesize(["SI"], ["SER"], Scope(4), settle=True, told=news.append).found
+    assert synthesize(["SI"], ["SER"], Scope(4), smaller_first=True, on_progress=news.append).found
     assert [(progress.now, progress.smaller) for progress in news] == [(1, None), (2, None), (4, 2)]
     news.clear()
-    synthesize(["UA"], ["NLU"], Scope(3), up_to=True, told=news.append)
+    synthesize(["UA"], ["NLU"], Scope(3), up_to=True, on_progress=news.append)
     assert [progress.now for progress in news] == [1, 2, 3]
 
 
-def test_something_smaller_is_told(tmp_path, isocheck):
+def test_a_smaller_history_is_reported(tmp_path, isocheck):
     path = tmp_path / "mine.py"
     path.write_text(
         "from plume_py.reasoning.synth import level\n@level(form='history')\n"
@@ -47,16 +47,16 @@ def test_something_smaller_is_told(tmp_path, isocheck):
         (Progress(1, 9, 2), "with 2 transactions there is one; 9 undecided"),
     ],
 )
-def test_what_is_settled_in_words(progress, words):
+def test_progress_as_text(progress, words):
     assert str(progress) == words
 
 
-def test_a_stop_says_what_is_settled():
+def test_a_timeout_reports_the_progress():
     with pytest.raises(LimitError, match="undecided"):
         synthesize(["UA"], ["NLU"], Scope(4), limits=Limits(1e-9))
 
 
-def test_the_next_scope():
+def test_an_empty_search_names_the_next_scope():
     none = synthesize(["TCC"], ["PC"], Scope(3))
     assert beyond(none, lambda scope: synthesize(["TCC"], ["PC"], scope)) == Beyond(Scope(4, 2, 4), True)
     none = synthesize(["SER"], ["SI"], Scope(2))
@@ -66,10 +66,10 @@ def test_the_next_scope():
     assert beyond(synthesize(["SI"], ["SER"], Scope(2)), pytest.fail) is None
 
 
-def test_a_hierarchy_keeps_what_it_has_settled():
+def test_a_hierarchy_reports_its_decided_comparisons():
     news = []
-    hierarchy(["RA", "TCC", "SER"], Scope(2), told=news.append)
-    assert all(isinstance(settled, Settled) for settled in news)
+    hierarchy(["RA", "TCC", "SER"], Scope(2), on_progress=news.append)
+    assert all(isinstance(decided, PartialComparison) for decided in news)
     assert news[0].pairs(None) == [(a, b) for a in news[0].names for b in news[0].names if a != b]
     assert news[-1].pairs(None) == []
     assert ("SER", "RA") in news[-1].pairs(True)
@@ -78,7 +78,7 @@ def test_a_hierarchy_keeps_what_it_has_settled():
     assert len(between.plain()["settled"]) + len(between.plain()["undecided"]) == 6
 
 
-def test_a_child_tells_returns_and_raises():
+def test_a_child_process_sends_messages_results_and_errors():
     news = []
 
     def work(tell):
@@ -103,7 +103,7 @@ def test_a_child_tells_returns_and_raises():
         run_in_child(dies, Limits(), news.append)
 
 
-def test_a_child_that_does_not_listen_is_ended():
+def test_a_child_process_that_ignores_its_limits_is_killed():
     """It holds Python's lock, as a solver does; nothing of it is left afterwards."""
     pids = []
 
@@ -127,7 +127,7 @@ def test_a_child_that_does_not_listen_is_ended():
         run_in_child(greedy, Limits(max_memory=200 << 20), pids.append)
 
 
-def test_the_command_line_ends_in_time(isocheck):
+def test_commands_respect_their_limits(isocheck):
     code, out, _ = isocheck("synth", "-a", "UA", "-f", "NLU", "--txns", 24, "--keys", 5, "--values", 5, "--timeout", 1)
     assert code == 3
     assert out.startswith("undecided: stopped after 1 s")
@@ -142,7 +142,7 @@ def test_the_command_line_ends_in_time(isocheck):
     assert (code, "of memory" in out) == (3, True)
 
 
-def test_found_in_a_process_of_its_own(isocheck):
+def test_a_search_in_a_child_process_prints_the_same(isocheck):
     """The same as without: what was found, how it was judged, and what is wrong with it."""
     told = [isocheck("synth", "-a", "SI", "-f", "SER", "--minimal", "--timeout", limit)[1] for limit in (600, 1e6)]
     plain = isocheck("synth", "-a", "SI", "-f", "SER", "--minimal")[1]

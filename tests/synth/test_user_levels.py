@@ -1,4 +1,4 @@
-"""Levels of one's own: refused where they treat names unequally, told with their lines, and as fast as ours."""
+"""Tests of user_levels.py: unequal treatment of names is rejected, errors have lines, levels can be combined."""
 
 import pytest
 from paths import ROOT
@@ -6,10 +6,10 @@ from paths import ROOT
 from plume_py.base.errors import InputError, IsocheckError
 from plume_py.base.logic import FALSE, TRUE, Formula
 from plume_py.reasoning.synth import Scope, axiom, definition, level, load_definitions, seen_by, shows, synthesize
+from plume_py.reasoning.synth.comparison import relate
 from plume_py.reasoning.synth.formulas import DEFINITIONS
-from plume_py.reasoning.synth.relate import relate
 from plume_py.reasoning.synth.relation import Relation
-from plume_py.reasoning.synth.renaming import require_equal_treatment
+from plume_py.reasoning.synth.user_levels import require_equal_treatment
 
 MINE = str(ROOT / "docs" / "my_levels.py")
 IMPORT = "from plume_py.reasoning.synth import *\n"
@@ -66,32 +66,34 @@ TRANSACTIONS = [first_transaction, by_number, last_sees_all, two_in_a_row, odd_r
 
 
 @pytest.mark.parametrize("unfair", KEYS + TRANSACTIONS, ids=lambda level: level.name)
-def test_unequal_treatment_is_refused(unfair):
+def test_unequal_treatment_of_names_is_rejected(unfair):
     what = "keys" if unfair in KEYS else "transactions"
     for search in (lambda: synthesize([unfair], ["RA"], Scope(2)), lambda: synthesize(["RA"], [unfair], Scope(2))):
-        with pytest.raises(IsocheckError, match=f"test_own_levels.py, line [0-9]+: .* treats {what} unequally") as told:
+        with pytest.raises(
+            IsocheckError, match=f"test_user_levels.py, line [0-9]+: .* treats {what} unequally"
+        ) as told:
             search()
         assert "\n" not in str(told.value)
 
 
 @pytest.mark.parametrize("order", ["", "@none", "@realtime", "@realtime-per-key"])
-def test_equal_treatment_is_accepted(order):
+def test_equal_treatment_of_names_is_accepted(order):
     mine = load_definitions(MINE)
     for name in mine:
         require_equal_treatment(definition(name + order, mine))
 
 
-def test_our_own_levels_treat_names_alike():
+def test_built_in_levels_treat_names_equally():
     """Also those that nobody tests as a rule: as if a user had written them."""
     from dataclasses import replace
 
-    from plume_py.reasoning.synth.definition import Written
+    from plume_py.reasoning.synth.definition import SourceLine
 
     for found in DEFINITIONS.values():
-        require_equal_treatment(replace(found, written=Written("here", 1)))
+        require_equal_treatment(replace(found, defined_at=SourceLine("here", 1)))
 
 
-def test_other_variables_are_refused():
+def test_variables_outside_history_and_witness_are_rejected():
     @level
     def free(h, w):
         return h.formula.variable()
@@ -111,7 +113,7 @@ def test_other_variables_are_refused():
         ("x = (\n", "line 2", "SyntaxError"),
     ],
 )
-def test_what_is_wrong_with_a_file_has_a_line(tmp_path, source, where, message):
+def test_errors_in_a_file_have_a_line(tmp_path, source, where, message):
     with pytest.raises(InputError, match=f"mine.py, {where}: .*{message}"):
         loaded(tmp_path, source)
 
@@ -129,7 +131,7 @@ def test_what_is_wrong_with_a_file_has_a_line(tmp_path, source, where, message):
         ("@level\ndef m(h, w):\n    return shows(h, w, 'XYZ')", None, "unknown level 'XYZ'"),
     ],
 )
-def test_what_goes_wrong_in_a_level_has_a_line(tmp_path, source, line, message):
+def test_errors_in_a_level_have_a_line(tmp_path, source, line, message):
     mine = loaded(tmp_path, source)["m"]
     with pytest.raises(IsocheckError) as told:
         synthesize([mine], ["RA"], Scope(2))
@@ -138,7 +140,7 @@ def test_what_goes_wrong_in_a_level_has_a_line(tmp_path, source, line, message):
         assert f"mine.py, line {line}: level m: " in str(told.value)
 
 
-def test_our_levels_inside_ones_own():
+def test_built_in_levels_inside_user_levels():
     @level
     def also_ser(h, w):
         return h.all((shows(h, w, "RA"), shows(h, w, "SER")))
@@ -159,7 +161,7 @@ def test_our_levels_inside_ones_own():
     assert relate(causal, "PSI", Scope(4, 2, 4)).word in ("weaker", "equivalent")
 
 
-def test_levels_inside_others_keep_the_order_that_counts():
+def test_a_level_inside_another_uses_the_order_of_the_outer_one():
     @level
     def mine(h, w):
         return shows(h, w, "SER")
@@ -195,7 +197,7 @@ def test_a_level_as_a_graph_needs_no_candidate(form):
         assert outcome.candidates == 0
 
 
-def test_cycles_of_what_is_still_to_be_found():
+def test_acyclic_is_exact_for_symbolic_relations():
     """``acyclic`` is right whichever way it is asked."""
     for size in (2, 3):
         pairs = [(a, b) for a in range(size) for b in range(size)]
@@ -212,14 +214,14 @@ def test_cycles_of_what_is_still_to_be_found():
                 assert formula.solve([*given, -literal]) != expected
 
 
-def test_hierarchy_takes_what_a_file_defines(capfd, monkeypatch):
+def test_hierarchy_includes_the_levels_of_a_file(capfd, monkeypatch):
     from plume_py.cli.main import cli
 
     def run(*arguments):
         cli.main(["hierarchy", *arguments, "--txns", "2"], standalone_mode=False)
         return capfd.readouterr()
 
-    monkeypatch.setattr("plume_py.reasoning.synth.hierarchy.USUAL", ("RA", "SER"))
+    monkeypatch.setattr("plume_py.reasoning.synth.comparison.USUAL", ("RA", "SER"))
     told = run("--define", MINE)
     for name in load_definitions(MINE):
         assert name in told.out
