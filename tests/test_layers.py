@@ -42,7 +42,7 @@ INSIDE = (
     ("weak", "strong"),
     ("verdicts",),
     ("check",),
-    ("witness", "minimize", "stream", "evidence"),
+    ("witness", "minimize", "precompile", "stream", "evidence"),
 )
 
 # What is not so yet. This may only get shorter.

@@ -1,4 +1,4 @@
-"""``isocheck generate``: what is asked for is in the file, planted patterns are where it says, bad wishes are told."""
+"""``isocheck generate`` (cli/generate.py): presets, planted patterns, and errors for bad parameters."""
 
 import re
 import subprocess
@@ -60,7 +60,7 @@ def test_every_writable_format(tmp_path, name):
 
 
 @pytest.mark.parametrize("guarantee", module.GUARANTEES)
-def test_the_guarantee_is_kept(tmp_path, guarantee):
+def test_generated_histories_satisfy_their_guarantee(tmp_path, guarantee):
     for seed in range(5):
         run(tmp_path / "h.json", "--guarantee", guarantee.lower(), *SMALL, "--seed", seed)
         assert verdicts(plain(load(tmp_path / "h.json")))[level_of(guarantee)]
@@ -74,7 +74,7 @@ def test_the_same_seed_gives_the_same_file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["json", "jsonl", "plume", "edn"])
-def test_planted_patterns_are_where_it_says(tmp_path, name):
+def test_planted_patterns_are_at_the_printed_transactions(tmp_path, name):
     result = run(tmp_path / "h", "--to", name, *SMALL, "--inject", "k=2,h=1", "--inject", "m=1")
     *lines, _ = result.stderr.splitlines()
     assert sorted(re.findall(r"^planted (.):", result.stderr, re.M)) == ["h", "k", "k", "m"]
@@ -89,7 +89,7 @@ def test_planted_patterns_are_where_it_says(tmp_path, name):
     assert not keys & {op.key for t, txn in by_id.items() if t not in told for op in txn.ops}
 
 
-def test_ranges_and_repetitions_add_up():
+def test_ranges_and_repetitions_of_inject_add_up():
     assert module.pattern_counts(("a..c=1, b=2", "b=1")) == {"a": 1, "b": 4, "c": 1}
     assert module.pattern_counts(()) == {}
 

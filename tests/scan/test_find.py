@@ -1,4 +1,4 @@
-"""What a scan takes for a history, and what it walks past."""
+"""The candidates of a scan and their recognition (scan/find.py, storage.py, worker.py)."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.cli.main import cli
 from plume_py.scan.find import find
 from plume_py.scan.settings import SKIPPED, ScanTask, Settings
-from plume_py.scan.task import check_one
+from plume_py.scan.worker import check_one
 
 SMALL = '{"initial":0,"sessions":[[{"ops":[["w","x",1]]}],[{"ops":[["r","x",1],["r","y",0]]}]]}'
 EDN = "{:type :ok, :process 0, :f :txn, :value [[:append 1 2]]}\n"
@@ -67,7 +67,7 @@ def test_hidden_files_links_and_pipes(tmp_path):
     assert names(tmp_path) == ["x/a.json", "x/link.json"]
 
 
-def test_nothing_that_keeps_a_worker_waiting(tmp_path):
+def test_pipes_and_devices_are_not_read(tmp_path):
     """A worker's standard input is where its tasks come from, and a pipe may never end."""
     with pytest.raises(IsocheckError, match="standard input"):
         find(["-"])
@@ -103,7 +103,7 @@ def test_lists_and_globs(tmp_path):
     assert [task.path for task in find([f"@{listed}"])] == [str(odd)], "only a line feed ends a line"
 
 
-def test_globs_go_round_no_loops(tmp_path):
+def test_globs_with_circular_links_end(tmp_path):
     """Two links that lead back make 2^40 paths before the system says stop."""
     write(tmp_path / "x/y", one__json=SMALL)
     write(tmp_path / "x/.hidden", three__json=SMALL)
@@ -117,19 +117,19 @@ def test_globs_go_round_no_loops(tmp_path):
     assert names(tmp_path, f"{tmp_path}/x/**") == ["x/y/one.json"]
 
 
-def test_a_glob_in_the_folder_at_hand(tmp_path, monkeypatch):
+def test_a_glob_in_the_working_directory(tmp_path, monkeypatch):
     write(tmp_path / "x", one__json=SMALL)
     monkeypatch.chdir(tmp_path)
     assert [task.path for task in find(["*/*.json"])] == [task.path for task in find(["**/*.json"])] == ["x/one.json"]
 
 
-def test_a_glob_that_matches_nothing_is_told(tmp_path):
+def test_a_glob_that_matches_nothing_is_reported(tmp_path):
     write(tmp_path, one__json=SMALL)
     (task,) = find([f"{tmp_path}/*.txt"])
     assert check_one(task, Settings()).outcome == "unreadable"
 
 
-def test_a_folder_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_listed_is_reported_as_unreadable(tmp_path, monkeypatch):
     write(tmp_path / "open", one__json=SMALL)
     write(tmp_path / "secret", two__json=SMALL)
     write(tmp_path / "open/json", J1__log=VIPER)
@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_listed_is_told(tmp_path, monkeypatch):
         ("empty.log", b"", "empty"),
     ],
 )
-def test_what_is_not_a_history_is_skipped_unless_it_was_named(tmp_path, name, content, reason):
+def test_a_file_that_is_no_history_is_skipped_unless_the_user_named_it(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     answer = outcome(tmp_path / name)
     assert (answer.outcome, answer.payload.decode()) == (SKIPPED, reason)
@@ -187,14 +187,14 @@ def test_what_is_not_a_history_is_skipped_unless_it_was_named(tmp_path, name, co
         ("empty.edn", b"", "the file is empty"),
     ],
 )
-def test_what_a_run_left_that_died_is_unreadable(tmp_path, name, content, reason):
+def test_the_history_of_a_crashed_run_is_unreadable(tmp_path, name, content, reason):
     (tmp_path / name).write_bytes(content)
     answer = outcome(tmp_path / name)
     assert answer.outcome == "unreadable" and reason in json.loads(answer.payload)["error"]
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.glob("histories/**/*.json")), ids=lambda path: path.stem)
-def test_every_history_of_ours_is_recognised(path):
+def test_every_history_of_this_repository_is_recognised(path):
     assert outcome(path).outcome in ("holds", "violated", "undecided")
 
 
@@ -223,7 +223,7 @@ def test_a_folder_of_logs_changes_with_each_of_them(tmp_path):
     assert len({first, second, json.loads(outcome(tmp_path).payload)["hash"]}) == 3
 
 
-def test_a_given_format_is_taken_at_its_word(tmp_path):
+def test_a_given_format_overrides_recognition(tmp_path):
     (tmp_path / "x.dat").write_text(SMALL)
     assert outcome(tmp_path / "x.dat", input_format="json").outcome == "holds"
     assert outcome(tmp_path / "x.dat", input_format="edn").outcome == "unreadable"

@@ -1,4 +1,4 @@
-"""``isocheck watch``: what it prints, when, and how it ends."""
+"""``isocheck watch`` (cli/watch.py, checking/stream/watch.py): its output, when it appears, and how it ends."""
 
 import json
 import os
@@ -126,7 +126,7 @@ def test_strong_levels_and_other_formats_are_sent_to_check(path):
     assert "edn cannot be watched, only jsonl and plume" in run(path, WRITE, "--input-format", "edn").stderr
 
 
-def test_the_last_lines_are_what_check_prints(path):
+def test_watch_ends_with_the_output_of_check(path):
     for content in (WRITE + READ, WRITE + STALE, WRITE + STALE + LOST):
         printed = run(path, content, "-l", "weak").stdout
         checked = CliRunner().invoke(cli, ["check", str(path), "-l", "weak"]).stdout
@@ -175,7 +175,7 @@ def test_a_violation_is_headed_by_the_line_that_completes_it(path):
     assert f"{path}, line 4: another violation of TCC\n  T2 read y = 7 from" in out
 
 
-def test_fail_fast_stops_at_the_first_violation_and_judges_no_pending_read(path):
+def test_fail_fast_stops_at_the_first_violation_and_leaves_pending_reads_undecided(path):
     ran = run(path, WRITE + LOST + STALE + "hello\n", "--fail-fast")
     assert ran.exit_code == 1
     assert f"{path}, line 3: RA TCC are broken from here on" in ran.stdout
@@ -200,7 +200,7 @@ def test_plume_text(path):
     assert "TAP-b" in run(path, "w(1,5,0,-1)\nr(1,5,1,1)\nw(1,6,0,-1)\n").stdout
 
 
-def test_an_empty_history_holds_but_nothing_at_all_is_no_history(tmp_path):
+def test_an_empty_history_holds_but_an_empty_input_is_bad_input(tmp_path):
     path = tmp_path / "h"
     ran = run(path, '{"initial":0}\n')
     assert ran.exit_code == 0 and "0 transactions" in ran.stdout
@@ -252,7 +252,7 @@ def test_no_file_and_a_folder(tmp_path):
     )
 
 
-def test_violations_before_a_bad_line_are_told(path):
+def test_violations_before_a_bad_line_are_printed(path):
     ran = run(path, WRITE + STALE + "hello\n")
     assert ran.exit_code == 4
     assert f"{path}, line 2: RA TCC are broken from here on" in ran.stdout
@@ -286,7 +286,7 @@ def test_mangled_input_ends_in_a_verdict_or_in_one_line(path, good, order):
         assert ran.stderr.count("\n") == (ran.exit_code == 4), (content, ran.stderr)
 
 
-def test_an_unfinished_last_line_is_left_out_and_told(path):
+def test_an_unfinished_last_line_is_left_out_with_a_message(path):
     ran = run(path, WRITE + STALE + HALF)
     assert ran.exit_code == 4, "the input ended, and some of it could not be read"
     assert ran.stderr == f"isocheck: {path}, line 3: unfinished, left out\n"
@@ -297,7 +297,7 @@ def test_an_unfinished_last_line_is_left_out_and_told(path):
     assert (ran.exit_code, ran.stdout) == (4, "")
 
 
-def test_a_last_line_that_only_lacks_its_end_counts(path):
+def test_a_last_line_without_a_line_break_counts(path):
     ran = run(path, (WRITE + STALE).rstrip("\n"))
     assert ran.exit_code == 1 and ran.stderr == "" and "2 transactions" in ran.stdout
     assert run(path, "w(1,5,0,0)\nr(1,0,0,1)").exit_code == 1
@@ -407,7 +407,7 @@ def test_the_status_line_is_for_terminals(start, path):
     os.close(terminal)
 
 
-def test_what_is_generated_is_watched_and_judged_as_by_check(start, path):
+def test_watch_and_check_agree_on_generated_histories(start, path):
     shape = ["--sessions", "6", "--transactions", "30", "--operations", "6", "--keys", "40", "--inject", "m=1,n=1,b=1"]
     for name in ("jsonl", "plume"):
         target = path.with_suffix("." + {"jsonl": "jsonl", "plume": "txt"}[name])
@@ -419,7 +419,7 @@ def test_what_is_generated_is_watched_and_judged_as_by_check(start, path):
 
 
 @pytest.mark.parametrize("arguments", [(), ("--fail-fast",)], ids=["", "fail fast"])
-def test_a_level_that_breaks_without_an_example_is_told(path, monkeypatch, arguments):
+def test_a_violated_level_without_an_example_is_reported(path, monkeypatch, arguments):
     feed_all = plume_py.Monitor.feed_all
     monkeypatch.setattr(plume_py.Monitor, "feed_all", lambda *given: iter(list(feed_all(*given))[:0]))
     ran = run(path, WRITE + STALE + READ, "-l", "weak", *arguments)
@@ -436,7 +436,7 @@ LATER = '{"session":"b","start":20,"end":30,"ops":[["r","x",0]]}\n'
 
 @pytest.mark.parametrize("order", ["none", "session", "realtime"])
 @pytest.mark.parametrize("content", [WRITE + STALE, BEFORE + LATER, BEFORE + LOST], ids=["session", "time", "lost"])
-def test_in_every_order_the_result_is_that_of_check(path, order, content):
+def test_watch_and_check_agree_in_every_order(path, order, content):
     arguments = ("-l", "weak", "--order", order, "--format", "jsonl")
     ran = run(path, content, *arguments)
     checked = CliRunner().invoke(cli, ["check", str(path), *arguments])
@@ -446,7 +446,7 @@ def test_in_every_order_the_result_is_that_of_check(path, order, content):
     assert ran.exit_code == checked.exit_code
 
 
-def test_real_time_is_told_as_check_tells_it(path):
+def test_watch_prints_real_time_violations_as_check_does(path):
     ran = run(path, BEFORE + LATER, "--order", "realtime")
     assert ran.exit_code == 1
     assert f"{path}, line 3: RA TCC are broken from here on\n" in ran.stdout
@@ -497,6 +497,6 @@ def test_times_in_seconds_and_ticks(path):
         (("--order", "none", "--window", "5"), "with --order none nothing can be forgotten"),
     ],
 )
-def test_what_cannot_be_watched_says_what_to_do(path, arguments, why):
+def test_levels_and_orders_that_watch_does_not_support_name_the_command_to_use(path, arguments, why):
     ran = run(path, WRITE, *arguments)
     assert ran.exit_code == 2 and why in ran.stderr

@@ -1,4 +1,4 @@
-"""What a scan shows of what it found: pictures, a page that leads to them, and what crashed runs leave behind."""
+"""The page of a scan with its pictures, and the remains of crashed runs (scan/page.py)."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from paths import HISTORIES
 
 from plume_py.cli.main import cli
-from plume_py.scan import pictures
+from plume_py.scan import page
 
 FOUND = ["SI/write-skew.json", "TCC/lost-update.json", "RA/tap-m-co-conflict-cm.json"]
 
@@ -47,7 +47,7 @@ def test_a_picture_for_each_shape_and_a_page_that_leads_to_them(archive, tmp_pat
     assert "<b>&" not in page
 
 
-def test_another_place_for_the_page(archive, tmp_path) -> None:
+def test_the_page_can_be_in_another_folder_than_the_pictures(archive, tmp_path) -> None:
     (tmp_path / "pages").mkdir()
     scan(archive, "--out", tmp_path / "out", "--report", tmp_path / "pages/scan.html")
     page = (tmp_path / "pages/scan.html").read_text()
@@ -56,8 +56,8 @@ def test_another_place_for_the_page(archive, tmp_path) -> None:
     assert not (tmp_path / "out/index.html").exists()
 
 
-def test_only_the_most_frequent_are_drawn(archive, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(pictures, "DRAWN", 1)
+def test_only_the_most_frequent_shapes_are_drawn(archive, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(page, "DRAWN", 1)
     told = scan(archive, "--out", tmp_path / "out")
     assert len(list((tmp_path / "out").glob("*.dot"))) == 1
     assert "the 1 most frequent of" in told
@@ -75,7 +75,7 @@ def crashed(folder: Path) -> Path:
     return folder
 
 
-def test_what_crashed_runs_leave_reads_as_such(tmp_path) -> None:
+def test_remains_of_crashed_runs_are_named_as_such(tmp_path) -> None:
     folder = crashed(tmp_path / "runs")
     told = scan(folder, "--report", tmp_path / "page.html")
     assert "Unreadable: 3 (1 empty, 2 cut off, as a run leaves them that crashed)" in told

@@ -1,4 +1,4 @@
-"""The shapes of violations, the summary and its page."""
+"""The shapes of violations, the summary and its page (scan/violation_signature.py, summary.py, page.py)."""
 
 import random
 import re
@@ -10,18 +10,16 @@ from violations import fractured, stale, thin_air
 
 import plume_py
 from plume_py.checking.result import Ends, LevelVerdict, Result, ShownTransaction, Step, Violation
-from plume_py.cli.scan_progress import line as progress_line
+from plume_py.cli.scan import status_text
 from plume_py.history.generate import generate
 from plume_py.history.inject import RECIPES, inject
 from plume_py.scan import summary as summary_module
 from plume_py.scan.page import document
-from plume_py.scan.report import render
 from plume_py.scan.results import Reader
-from plume_py.scan.run import Tally
-from plume_py.scan.settings import ScanTask, Settings, TaskAnswer, spell_bytes
-from plume_py.scan.summary import summed_up
-from plume_py.scan.task import _answer
+from plume_py.scan.settings import ScanTask, Settings, TaskAnswer, bytes_text
+from plume_py.scan.summary import Tally, render, summarize
 from plume_py.scan.violation_signature import shape_of
+from plume_py.scan.worker import answer_of
 
 # Paths may hold surrogates, and are spelled out early; what a history holds is valid text.
 HOSTILE = [text.replace("\ud800", "") for text in HOSTILE_TEXTS]
@@ -33,7 +31,7 @@ def made_line(path, violations=(), ok=True, seconds=0.1, digest="d", size=10, er
     verdicts = {} if error else {"RA": LevelVerdict(False if taps else ok, taps, None if ok is not None else "why")}
     result = Result(path, "json", 1, 2, 3, verdicts, tuple(violations), dict.fromkeys(taps, 2), error=error,
                     seconds={"load": seconds, "check": seconds})  # fmt: skip
-    return _answer(ScanTask(0, path, size), Settings(), result, digest, Settings().key()).payload
+    return answer_of(ScanTask(0, path, size), Settings(), result, digest, Settings().key()).payload
 
 
 def written(path, *made):
@@ -125,10 +123,10 @@ def hostile_summary(tmp_path):
     made = [made_line(f"d/{i}{text}", [fractured(i, text), thin_air(text)]) for i, text in enumerate(HOSTILE)]
     made += [made_line(f"e/{text}", error=f"e/{text}: broken {text}", digest="") for text in HOSTILE]
     made += [made_line("f/u", ok=None), made_line("f/h", seconds=3)]
-    return summed_up(Reader(str(written(tmp_path / "r.jsonl", *made))))
+    return summarize(Reader(str(written(tmp_path / "r.jsonl", *made))))
 
 
-def test_counters(tmp_path):
+def test_the_summary_counts_outcomes_levels_and_patterns(tmp_path):
     found = hostile_summary(tmp_path)
     assert found.outcomes == {"holds": 1, "violated": 10, "undecided": 1, "unreadable": 10}
     assert found.taps == {"a": {"histories": 10, "instances": 20}, "k": {"histories": 10, "instances": 20}}
@@ -139,20 +137,20 @@ def test_counters(tmp_path):
     assert all(not why.startswith("e/") for _, why in found.unreadable)
 
 
-def test_the_order_of_the_lines_does_not_show(tmp_path, monkeypatch):
+def test_the_summary_does_not_depend_on_the_order_of_the_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(summary_module, "LISTED", 5)
     made = [made_line(f"{i % 7}/{i % 3}/{i}", [stale()] * (i % 2), digest=str(i), seconds=i) for i in range(40)]
     made += [made_line(f"x/{i}", error="broken") for i in range(30)]
-    first = summary_module.plain(summed_up(Reader(str(written(tmp_path / "a", *made)))))
+    first = summary_module.plain(summarize(Reader(str(written(tmp_path / "a", *made)))))
     random.Random(1).shuffle(made)
-    assert summary_module.plain(summed_up(Reader(str(written(tmp_path / "b", *made))))) == first
+    assert summary_module.plain(summarize(Reader(str(written(tmp_path / "b", *made))))) == first
     assert [row["history"] for row in first["unreadable"]] == ["x/0", "x/1", "x/10", "x/11", "x/12"]
 
 
 def test_many_folders_are_summed_up_by_those_above(tmp_path, monkeypatch):
     monkeypatch.setattr(summary_module, "FOLDERS", 10)
     made = [made_line(f"top/{i % 5}/{i}/h.json") for i in range(60)]
-    found = summed_up(Reader(str(written(tmp_path / "r", *made))))
+    found = summarize(Reader(str(written(tmp_path / "r", *made))))
     assert {name: row["holds"] for name, row in found.folders.rows.items()} == {f"top/{i}": 12 for i in range(5)}
 
 
@@ -196,16 +194,16 @@ def test_the_page_works(tmp_path, browser):
 
 def test_progress():
     tally = Tally(1000, 1000 * 2_010)
-    assert "at work" in progress_line(tally)
+    assert "at work" in status_text(tally)
     tally.started -= 10
     for i in range(250):
         tally.count(ScanTask(i, f"{i}", 10), TaskAnswer(i, "violated" if i % 5 == 0 else "holds", b""))
-    text = progress_line(tally)
+    text = status_text(tally)
     assert text.startswith("250/1,000 (25%)  25/s  0:30 left  200 holds, 50 violated")
 
 
-def test_sizes_for_people():
-    assert [spell_bytes(n) for n in (0, 1023, 1536, 100 << 20, 3 << 30)] == [
+def test_sizes_are_printed_with_units():
+    assert [bytes_text(n) for n in (0, 1023, 1536, 100 << 20, 3 << 30)] == [
         "0 B",
         "1023 B",
         "1.5 KB",

@@ -1,4 +1,4 @@
-"""The Dask engine, on a cluster of separate processes: the same results, whoever is lost."""
+"""The Dask engine (scan/cluster.py) on a cluster of separate processes: the same results, also when workers die."""
 
 import json
 import socket
@@ -96,7 +96,7 @@ def test_no_scheduler_is_one_line(monkeypatch):
         "tcp://a b:1", "tcp:127.0.0.1:8786", "127.0.0.1:8786:8787", "inproc://1/2/3", "tcp://me:pw@127.0.0.1:8786",
     ],
 )  # fmt: skip
-def test_what_is_no_address_is_refused_at_once(address, tmp_path):
+def test_an_invalid_scheduler_address_is_rejected_at_once(address, tmp_path):
     """Nobody is asked: distributed would wait for ever for some of these."""
     done = isocheck("scan", tmp_path, "--engine", "dask", "--scheduler", address)
     assert (done.returncode, done.stdout) == (2, "")
@@ -105,13 +105,13 @@ def test_what_is_no_address_is_refused_at_once(address, tmp_path):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "tcp://host:1", "tls://[::1]:8786", "tcp://10.0.0.1:65535/"])
-def test_what_is_one_is_not(address):
+def test_a_valid_scheduler_address_is_accepted(address):
     cluster_module.check_address(address)
 
 
-def test_somebody_else_who_listens_there_is_not_waited_for(monkeypatch):
+def test_another_program_at_the_address_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(cluster_module, "CONNECT_SECONDS", 0.5)
-    monkeypatch.setattr(cluster_module, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(cluster_module, "POLL_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(IsocheckError, match=f"no Dask scheduler at {address}"):

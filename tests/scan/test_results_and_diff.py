@@ -1,4 +1,4 @@
-"""The file of results, whatever is in it or in its way, and the comparison of two scans."""
+"""The file of results and the comparison of two scans (scan/results.py, diff.py)."""
 
 import fcntl
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_scan_summary import made_line, written
+from test_summary_and_signature import made_line, written
 from violations import stale, thin_air
 
 from plume_py.base.errors import IsocheckError
@@ -16,7 +16,7 @@ from plume_py.cli.main import cli
 from plume_py.scan.diff import compare
 from plume_py.scan.page import document
 from plume_py.scan.results import Reader, Writer, open_results, parse
-from plume_py.scan.summary import summed_up
+from plume_py.scan.summary import summarize
 
 # The file.
 
@@ -50,7 +50,7 @@ def test_two_scans_cannot_write_one_file(tmp_path):
         pass
 
 
-def test_a_file_that_was_replaced_meanwhile_is_not_written_to(tmp_path, monkeypatch):
+def test_a_replaced_results_file_is_not_written_to(tmp_path, monkeypatch):
     """Between opening and locking, the scan before this one may have put a mended file in its place."""
     path = written(tmp_path / "r.jsonl", made_line("a"))
     flock, replaced = fcntl.flock, []
@@ -66,7 +66,7 @@ def test_a_file_that_was_replaced_meanwhile_is_not_written_to(tmp_path, monkeypa
     assert path.read_bytes() == made_line("a") + made_line("b")
 
 
-def test_a_full_disk_is_told_and_leaves_whole_lines(tmp_path):
+def test_a_full_disk_is_an_error_and_leaves_whole_lines(tmp_path):
     path, line = tmp_path / "r.jsonl", made_line("a")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with Writer(str(path), resume=False) as writer:
@@ -81,7 +81,7 @@ def test_a_full_disk_is_told_and_leaves_whole_lines(tmp_path):
 
 
 @pytest.mark.parametrize("device", ["/dev/null", "/dev/full", "pipe"])
-def test_results_are_in_a_file(tmp_path, device):
+def test_results_must_be_a_regular_file(tmp_path, device):
     """They are read again for the summary."""
     os.mkfifo(tmp_path / "pipe")
     for use in (lambda path: Writer(path, resume=False), open_results):
@@ -100,7 +100,7 @@ GOOD = {"history": "a", "outcome": "holds", "levels": {"TCC": {"ok": True}}, "co
         {"size": 10**40}, {"seconds": {"load": "long"}}, {"counts": {"a": 1.5}}, {"history": 7}, {"shapes": []},
     ],
 )  # fmt: skip
-def test_a_line_of_another_making_is_damaged(tmp_path, change):
+def test_a_line_with_other_fields_is_damaged(tmp_path, change):
     assert parse(json.dumps(GOOD).encode() + b"\n") is not None
     assert parse(json.dumps(GOOD | change).encode() + b"\n") is None
     assert parse(b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}\n") is None
@@ -114,9 +114,9 @@ def test_a_line_of_another_making_is_damaged(tmp_path, change):
          "explanation": ""},
     ],
 )  # fmt: skip
-def test_an_example_of_another_making_is_left_out(tmp_path, violation):
+def test_an_example_with_other_fields_is_left_out(tmp_path, violation):
     line = GOOD | {"outcome": "violated", "shapes": {"k-1": "text"}, "violations": [violation]}
-    found = summed_up([parse(json.dumps(line).encode() + b"\n")])
+    found = summarize([parse(json.dumps(line).encode() + b"\n")])
     assert found.groups["k-1"].violation is None and "<code>text</code>" in document(found)
 
 
@@ -139,12 +139,12 @@ def test_a_page_that_cannot_be_written_does_not_cost_the_summary(tmp_path, monke
     def full(*arguments):
         raise IsocheckError("No space left on device")
 
-    monkeypatch.setattr("plume_py.base.atomic_files.write_atomically", full)
+    monkeypatch.setattr("plume_py.scan.page.write_atomically", full)
     done = CliRunner().invoke(cli, ["scan", str(tmp_path), "--report", str(tmp_path / "page.html"), "--jobs", "1"])
     assert isinstance(done.exception, IsocheckError) and done.output.startswith("1 history (0 operations")
 
 
-def test_results_of_other_histories_are_said_to_count(tmp_path):
+def test_the_summary_counts_histories_that_only_the_results_contain(tmp_path):
     (tmp_path / "h.json").write_text('{"sessions":[]}')
     target = written(tmp_path / "r.jsonl", made_line("a", [stale()]), b"damaged\n", made_line("b"))
     done = CliRunner().invoke(cli, ["scan", str(tmp_path / "h.json"), "--results", str(target), "--resume", "-j", "1"])
@@ -156,7 +156,7 @@ def test_results_of_other_histories_are_said_to_count(tmp_path):
 # What changed.
 
 
-def test_diff(tmp_path):
+def test_diff_lists_new_fixed_and_changed_histories(tmp_path):
     old = written(tmp_path / "old.jsonl", made_line("a"), made_line("b", [stale()]), made_line("c", [stale()]),
                   made_line("d"), made_line("e", ok=None), made_line("same", seconds=1))  # fmt: skip
     new = written(tmp_path / "new.jsonl", made_line("same", seconds=2), made_line("a", [stale()]), made_line("b"),
@@ -192,7 +192,7 @@ def test_diff_says_when_the_scans_asked_for_other_levels(tmp_path):
         assert document["levels"] == {"old": ["RA"], "new": ["TCC"] if said else ["RA"]}
 
 
-def test_diff_of_what_is_no_result(tmp_path):
+def test_diff_rejects_files_without_results(tmp_path):
     (tmp_path / "x").write_text("hello\n")
     os.mkfifo(tmp_path / "pipe")
     for name in ("x", "none", "pipe"):

@@ -1,4 +1,4 @@
-"""What ``isocheck warm-up`` runs calls every kernel that any command can call."""
+"""The commands of ``isocheck warm-up`` (cli/warm_up.py) call every kernel that any command can call."""
 
 import ast
 import importlib

@@ -1,4 +1,4 @@
-"""``isocheck check``: exit codes, output formats, and the files it writes."""
+"""``isocheck check`` (cli/check.py, cli/progress.py): exit codes, output formats, and the files that it writes."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ from paths import ROOT
 import plume_py
 from plume_py.checking.minimize import minimize
 from plume_py.cli.main import cli
-from plume_py.cli.progress import WEIGHTS, Share
+from plume_py.cli.progress import WEIGHTS, ProgressEstimate
 
 HOLDS = str(ROOT / "histories/TCC/serial.json")
 BREAKS = str(ROOT / "histories/RA/tap-m-co-conflict-cm.json")
@@ -63,7 +63,7 @@ def test_levels_in_any_case_and_by_alias():
     assert run(HOLDS, "--level", "Read_Atomic").exit_code == 0
 
 
-def test_what_breaks_tcc_breaks_the_stronger_levels():
+def test_a_violation_of_tcc_violates_the_stronger_levels():
     result = plume_py.check(plume_py.load(BREAKS), ["PC", "PSI", "SI", "SER"])
     assert {(v.ok, v.taps) for v in result.levels.values()} == {(False, ("m",))}
     kept = plume_py.check(plume_py.load(HOLDS), ["PC", "PSI", "SI", "SER"])
@@ -80,7 +80,7 @@ def test_single_patterns():
         assert run(BREAKS, *wrong).exit_code == 2
 
 
-def test_quiet_says_nothing_about_what_holds():
+def test_quiet_prints_nothing_for_histories_that_hold():
     assert run(HOLDS, "--quiet").stdout == ""
     assert "violated" in run(BREAKS, "--quiet").stdout
 
@@ -124,7 +124,7 @@ def test_the_user_chooses_how_pictures_are_drawn(tmp_path):
         (["test", "--picture", "png"], "give --out, too"),
     ],
 )
-def test_wrong_pictures_are_told(arguments, message):
+def test_wrong_picture_formats_are_usage_errors(arguments, message):
     result = run(*arguments)
     assert result.exit_code == 2 and message in result.output
 
@@ -159,7 +159,7 @@ def hostile_history(path):
 
 
 @pytest.mark.parametrize("output", ["text", "json", "jsonl", "junit", "sarif", "github", "dot"])
-def test_hostile_names_cannot_harm_any_format(tmp_path, output):
+def test_hostile_names_are_escaped_in_every_format(tmp_path, output):
     path = hostile_history(tmp_path / "hostile.json")
     result = run(path, "--format", output, "--max-examples", len(HOSTILE), "--report", tmp_path / "r.html")
     assert result.exit_code == 1
@@ -181,7 +181,7 @@ def test_a_minimal_history_fails_in_the_same_way(path, tmp_path):
     assert small.tap in again.levels[broken[0]].taps
 
 
-def test_minimize_finds_the_three_transactions_that_matter(tmp_path):
+def test_minimize_finds_the_three_transactions_of_the_violation(tmp_path):
     from plume_py.history.generate import generate
     from plume_py.history.inject import inject
 
@@ -205,14 +205,14 @@ def test_the_history_itself_is_never_overwritten(option, tmp_path):
     assert copy.read_bytes() == Path(BREAKS).read_bytes()
 
 
-def test_no_level_is_no_pass():
+def test_a_check_of_no_level_is_an_error():
     with pytest.raises(ValueError, match="no level"):
         plume_py.check(plume_py.load(HOLDS), [])
 
 
 def test_progress_never_goes_back_and_never_beyond_its_phase():
     clock = [0.0]
-    share = Share(10.0, now=lambda: clock[0])
+    share = ProgressEstimate(10.0, now=lambda: clock[0])
     seen = []
     for phase in WEIGHTS:
         share.enter(phase)
@@ -225,14 +225,14 @@ def test_progress_never_goes_back_and_never_beyond_its_phase():
 
 def test_progress_shows_the_phase_its_share_and_the_time_left():
     clock = [0.0]
-    share = Share(10.0, now=lambda: clock[0])
+    share = ProgressEstimate(10.0, now=lambda: clock[0])
     share.enter("load")
     assert share.line().split() == ["load", "[", "]", "0%"]
     clock[0] = 5.0
     assert share.line() == f"load     [{'=' * 9:<40}]  22%  0:17 left"
 
 
-def test_a_history_that_does_not_fit_is_undecided(monkeypatch):
+def test_a_history_that_does_not_fit_in_memory_is_undecided(monkeypatch):
     def no_room(*_):
         raise MemoryError
 

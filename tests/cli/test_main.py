@@ -1,4 +1,4 @@
-"""The command line: exit codes, one line for every bad input, harmless output, and a quick start."""
+"""The command line (cli/main.py, small commands): exit codes, one line per bad input, escaped output, quick start."""
 
 import gzip
 import json
@@ -97,7 +97,7 @@ def test_bad_input_is_one_line_and_exit_4(name: str, how: list[str], tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == [name]
 
 
-def test_a_missing_file_and_a_folder_of_anything(tmp_path: Path, isocheck) -> None:
+def test_a_missing_file_and_a_folder_of_other_files_are_bad_input(tmp_path: Path, isocheck) -> None:
     run = isocheck("stats", tmp_path / "none.json", tmp_path)
     assert run.code == ExitCode.BAD_INPUT
     first, second = run.err.splitlines()
@@ -108,7 +108,7 @@ def test_a_missing_file_and_a_folder_of_anything(tmp_path: Path, isocheck) -> No
     )
 
 
-def test_a_folder_that_may_not_be_listed(tmp_path: Path, isocheck, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_listed_is_bad_input(tmp_path: Path, isocheck, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str) -> list[str]:
         raise PermissionError(13, "Permission denied")
 
@@ -205,7 +205,7 @@ def test_stats_as_json(small: Path, isocheck) -> None:
 
 
 @pytest.mark.parametrize("output", ["json", "jsonl"])
-def test_stats_as_json_print_nothing_that_a_terminal_would_obey(tmp_path: Path, isocheck, output: str) -> None:
+def test_stats_as_json_contain_no_control_characters(tmp_path: Path, isocheck, output: str) -> None:
     path = tmp_path / "h.json"
     path.write_text(json.dumps({"sessions": [[{"ops": [["w", "\x9b2J\u202e", 1]]}]]}))
     printed = isocheck("stats", path, "--format", output).out.rstrip("\n")
@@ -214,7 +214,7 @@ def test_stats_as_json_print_nothing_that_a_terminal_would_obey(tmp_path: Path, 
     assert result["stats"]["hot_keys"] == [["\x9b2J\u202e", 1]]
 
 
-def test_stats_tell_of_outcomes_levels_lists_and_an_initial_transaction(tmp_path: Path, isocheck) -> None:
+def test_stats_print_outcomes_levels_lists_and_an_initial_transaction(tmp_path: Path, isocheck) -> None:
     first = {"id": "init", "ops": [["w", "x", 1]]}
     rest = [{"ops": [["r", "x", 1]], "status": "aborted", "level": "SI"}, {"ops": [], "status": "unknown"}]
     (tmp_path / "a.json").write_text(json.dumps({"sessions": [[first], rest]}))
@@ -256,7 +256,7 @@ def test_the_extension_chooses_the_format(small: Path, isocheck) -> None:
     assert small.with_name("out.edn").read_text().startswith("{:index 0, :type :ok")
 
 
-def test_a_refusal_says_why_and_leaves_nothing_behind(small: Path, isocheck) -> None:
+def test_a_failed_conversion_says_why_and_writes_no_file(small: Path, isocheck) -> None:
     old = small.with_name("old.txt")
     old.write_text("as it was")
     run = isocheck("convert", small, old)
@@ -268,18 +268,18 @@ def test_a_refusal_says_why_and_leaves_nothing_behind(small: Path, isocheck) -> 
     assert sorted(path.name for path in small.parent.iterdir()) == ["old.txt", "small.json"]
 
 
-def test_a_refusal_writes_nothing_to_standard_output(small: Path, isocheck) -> None:
+def test_a_failed_conversion_writes_nothing_to_standard_output(small: Path, isocheck) -> None:
     run = isocheck("convert", small, "-", "--to", "dbcop")
     assert (run.code, run.out) == (ExitCode.BAD_INPUT, "")
 
 
-def test_what_a_format_loses_is_noted(tmp_path: Path, isocheck) -> None:
+def test_a_note_names_what_the_target_format_loses(tmp_path: Path, isocheck) -> None:
     (tmp_path / "in.json").write_text('{"sessions":[[{"id":"a","ops":[["w",1,2]]}]]}')
     run = isocheck("convert", tmp_path / "in.json", tmp_path / "out.txt", "--quiet")
     assert (run.code, run.err) == (0, "note: transactions are numbered from 0, as this format has no other ids\n")
 
 
-def test_a_target_that_cannot_be_written(small: Path, isocheck) -> None:
+def test_a_target_that_cannot_be_written_is_one_line(small: Path, isocheck) -> None:
     run = isocheck("convert", small, small.with_name("none") / "out.json")
     assert run.code == ExitCode.USAGE
     assert run.err == f"isocheck: cannot write {small.with_name('none') / 'out.json'}: No such file or directory\n"
@@ -328,7 +328,7 @@ def test_a_full_disk_is_one_line(args: list[str], small: Path) -> None:
 
 
 @pytest.mark.parametrize("args", [["stats"], ["stats", "--format", "json"], ["convert"]], ids=" ".join)
-def test_a_reader_that_goes_away_is_no_violation(args: list[str], small: Path, child) -> None:
+def test_a_closed_output_pipe_does_not_end_in_the_exit_code_of_a_violation(args: list[str], small: Path, child) -> None:
     command = [*PROGRAM, *args, str(small), *(["-", "--to", "json"] if args == ["convert"] else [])]
     running = child(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     running.stdout.close()  # before anything is written
@@ -374,7 +374,7 @@ def test_hostile_file_names_are_exact_in_json(small: Path, isocheck) -> None:
 
 
 @pytest.mark.parametrize("output", ["text", "json", "jsonl"])
-def test_file_names_that_are_no_text(output: str, small: Path) -> None:
+def test_file_names_that_are_not_valid_unicode(output: str, small: Path) -> None:
     odd = os.fsencode(small.parent) + b"/\xff.json"
     os.rename(small, odd)
     run = process("stats", odd, os.fsencode(small.parent) + b"/\xfe", "--format", output)
@@ -382,7 +382,7 @@ def test_file_names_that_are_no_text(output: str, small: Path) -> None:
     assert "\\udcff.json" in run.out and "\\udcfe" in run.err
 
 
-def test_a_terminal_that_knows_few_characters(tmp_path: Path) -> None:
+def test_a_terminal_encoding_with_few_characters(tmp_path: Path) -> None:
     (tmp_path / "h.json").write_text(SMALL.replace("x", "é🙂"))
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1"}
     run = process("stats", tmp_path / "h.json", env=environment)
@@ -408,7 +408,7 @@ def modules(*args: object) -> set[str]:
 @pytest.mark.parametrize(
     "args", [["--help"], ["--version"], ["formats"], *([name, "--help"] for name in COMMANDS)], ids=" ".join
 )
-def test_what_needs_no_history_imports_neither_numpy_nor_numba(args: list[str]) -> None:
+def test_commands_without_a_history_import_neither_numpy_nor_numba(args: list[str]) -> None:
     assert not modules(*args) & {"numpy", "numba", "msgspec"}
 
 
@@ -417,7 +417,7 @@ def test_small_histories_import_no_numba(small: Path) -> None:
     assert "numpy" in found and "numba" not in found
 
 
-def test_without_pictures_their_package_is_not_imported(tmp_path: Path) -> None:
+def test_without_pictures_the_graphviz_package_is_not_imported(tmp_path: Path) -> None:
     demo = HISTORIES / "demo.json"
     code = "import sys\nfrom plume_py.cli.main import main\ntry:\n main()\nfinally:\n print('graphviz' in sys.modules)"
     for options, drawn in ([], False), (["--format", "json"], False), (["--out", tmp_path], True):
@@ -461,7 +461,7 @@ def test_a_closed_stream_changes_no_exit_code(closed, tmp_path):
         assert subprocess.run(f"'{program}' '{argument}' {closed}", shell=True, capture_output=True).returncode == code
 
 
-def test_a_defect_of_our_own_is_not_a_verdict(monkeypatch, tmp_path, capsys):
+def test_a_defect_of_isocheck_is_not_a_verdict(monkeypatch, tmp_path, capsys):
     good = tmp_path / "good.json"
     good.write_text('{"sessions":[]}')
     monkeypatch.setattr("plume_py.history.load.load", lambda *_, **__: 1 / 0)

@@ -1,7 +1,8 @@
-"""Kernels compiled by a second process while the first one loads: ``python -m plume_py.cli.precompile LEVEL...``.
+"""Compile the kernels of a check in a second process while the first one loads the history.
 
-The first check of a large history ever has to compile its kernels, about half of them for loading it and half for
-deciding. The second process checks a few transactions; what it compiles, the first finds when it gets there.
+The first check of a large history compiles its kernels: about half of them to load the history, half to decide. The
+second process (``python -m plume_py.checking.precompile LEVEL...``) checks a few transactions. The first process finds
+the kernels that it has compiled in the cache. ``isocheck check`` calls ``compiled_ahead``.
 """
 
 import os
@@ -13,17 +14,16 @@ from contextlib import contextmanager
 
 from plume_py.base.processes import module_command
 
-# Files of this size are worth a second process, where kernels have to be compiled; its start is as long as plain Python
-# takes for a good part of a smaller one.
-WORTH_AHEAD = 8_000_000
+# The smallest file for a second process. Plain Python checks much of a smaller file while that process starts.
+MIN_BYTES = 8_000_000
 
-# Clocks count in bytes in sessions of fewer than 256 transactions, and are compiled apart for more.
-MANY = 300
+# More than 255 transactions in a session need clocks of more than one byte, for which other kernels are compiled.
+TRANSACTIONS = 300
 
 
 @contextmanager
 def compiled_ahead(path: str, levels: Sequence[str]) -> Iterator[None]:
-    """Meanwhile a second process compiles what the check of a large file will need, unless it is compiled already."""
+    """Inside, a second process compiles the kernels for the check of a large file, unless the cache has them."""
     if not _needed(path):
         yield
         return
@@ -40,7 +40,7 @@ def compiled_ahead(path: str, levels: Sequence[str]) -> Iterator[None]:
 
 
 def _needed(path: str) -> bool:
-    if not os.path.isfile(path) or os.path.getsize(path) < WORTH_AHEAD or (os.cpu_count() or 1) < 2:
+    if not os.path.isfile(path) or os.path.getsize(path) < MIN_BYTES or (os.cpu_count() or 1) < 2:
         return False
     from plume_py.base.kernels.dispatch import how_to_compile, is_warm
 
@@ -52,13 +52,13 @@ def _needed(path: str) -> bool:
 
 
 def main() -> None:
-    """Check a few transactions; whoever started this holds its standard input open as long as it is wanted."""
+    """Check a few transactions. The parent keeps standard input open for as long as it needs the kernels."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from plume_py.checking.check import check
     from plume_py.history.builder import HistoryBuilder
 
     builder = HistoryBuilder(None)
-    for n in range(1, MANY):
+    for n in range(1, TRANSACTIONS):
         builder.add(min(n, 3), [("r", n % 2, n - 2 if n > 2 else None), ("w", n % 2, n)], id=n)
     check(builder.build(), sys.argv[1:], max_examples=0)
 
