@@ -46,7 +46,7 @@ def mixes_serializable(result: InferenceResult) -> bool:
 
 
 def check_together(result: InferenceResult, options: InferOptions) -> Together:
-    """Check each transaction at its inferred level with partners at theirs, and raise levels until no violation is found.
+    """Check each transaction at its inferred level with partners at theirs; raise levels until no violation is found.
 
     With ``--prove`` the candidate levels are checked first. If a transaction fails, its level is unsafe and it gets the
     next safe level. If only a serializable transaction's weaker partners are the cause, these become serializable too.
