@@ -211,7 +211,7 @@ def _recorder(what: str) -> _Recorder:
 
 
 class Source:
-    """Rows that can be queried: those of a table, or of a set that was read."""
+    """A table, or a set of rows that was read, as a source of queries."""
 
     def __init__(self, name: str, columns: tuple[str, ...], is_local: bool) -> None:
         self.name, self.columns, self._is_local = name, columns, is_local

@@ -154,7 +154,7 @@ def outcome(
     return None if rules.refused(after) else after
 
 
-# Name of the clause that stands for serializability.
+# Name of the clause for serializability.
 CLAUSE = "serial order"
 
 

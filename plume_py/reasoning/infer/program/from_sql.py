@@ -322,7 +322,7 @@ class Body:
         return [ir.Update(stmt.line, table.name, var, where, self.sets(stmt, inside, table))]
 
     def sets(self, stmt: sql.Update, inside: Translator, table: sql.SqlTable) -> tuple[tuple[str, Expr], ...]:
-        """Return the new values of an UPDATE, with those of columns that every UPDATE sets (ON UPDATE)."""
+        """Return the assignments of an UPDATE, including columns that every UPDATE sets (ON UPDATE)."""
         kinds = {column.name: column for column in table.columns}
         sets = [
             (

@@ -69,7 +69,7 @@ class Same(Expr):
 class Query(Expr):
     """An aggregate over rows that satisfy ``where``: of a table, or of a set that ``SelectAll`` read (``is_local``).
 
-    ``sum``, ``min`` and ``max`` aggregate ``value``; ``min`` and ``max`` are ``default`` if there is no row. ``forall``
+    ``sum``, ``min`` and ``max`` aggregate ``value``; ``min`` and ``max`` are ``default`` without rows. ``forall``
     is true if ``value`` holds for all of the rows.
     """
 

@@ -59,7 +59,7 @@ class New:
     row: Id
     guard: Term
     after: int
-    is_many: bool = False  # in a loop: ``row`` is a variable, and ``guard`` tells which rows are new
+    is_many: bool = False  # in a loop: ``row`` is a variable, and ``guard`` is the condition that it is new
 
 
 class Effects:

@@ -68,7 +68,7 @@ def _sees_one_moment(program: ir.Application, txn: ir.TransactionProgram, level:
 
 
 def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.Stmt, ...], written: set[str]) -> bool:
-    """Return whether a read may see rows of its snapshot beside those that the transaction has ``written``.
+    """Return whether a read may see rows of its snapshot of a table that the transaction has ``written``.
 
     PostgreSQL shows a deleted row of the snapshot beside the new row with its key. InnoDB shows an old version of a row
     that an UPDATE left unchanged.
@@ -99,7 +99,7 @@ def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.St
 
 
 def _asked(stmt: ir.Stmt) -> list[ir.Query]:
-    """Return the queries of a statement itself, without those of statements inside it."""
+    """Return the queries of a statement, without the queries of statements inside it."""
     inner = {id(node) for part in ir.statements((stmt,)) if part is not stmt for node in ir.walk(part)}
     return [node for node in ir.walk(stmt) if isinstance(node, ir.Query) and id(node) not in inner]
 
@@ -196,7 +196,7 @@ class TableFrame:
     """What the transactions of a program can do to a table, read off their text.
 
     ``inserts`` and ``deletes`` state whether rows may appear and disappear. ``changed`` holds the columns that may
-    change, ``growing`` those that never decrease.
+    change, ``growing`` the columns among them that never decrease.
     """
 
     inserts: bool
