@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from linecache import getline
-from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -19,7 +18,7 @@ from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation, Query
 
 # Files of this interface. An error is reported at the innermost line outside them.
-OURS = (__file__, str(Path(__file__).parent.with_name("embed.py")))
+OURS = (__file__, contextmanager.__code__.co_filename)
 
 
 def wrong(problem: str, hint: str = "") -> InputError:
@@ -30,7 +29,7 @@ def wrong(problem: str, hint: str = "") -> InputError:
 def caller() -> FrameType:
     """Return the frame of the innermost caller outside this file."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename in (*OURS, contextmanager.__code__.co_filename):
+    while frame.f_back is not None and frame.f_code.co_filename in OURS:
         frame = frame.f_back
     return frame
 

@@ -23,7 +23,7 @@ from plume_py.reasoning.infer.driver import (
 )
 from plume_py.reasoning.infer.execution.client import Called, Executed
 from plume_py.reasoning.infer.execution.evaluate import State
-from plume_py.reasoning.infer.execution.schedule import Commit, Moment
+from plume_py.reasoning.infer.execution.schedule import Moment
 from plume_py.reasoning.infer.execution.server import OPEN, SAFE, UNSAFE, Schedule, ServerRun, initial_state
 from plume_py.reasoning.infer.joint_levels import Together
 from plume_py.reasoning.infer.program import ir
@@ -352,8 +352,6 @@ def together_data(result: InferenceResult, together: Together) -> dict[str, Any]
         ],
     }
 
-
-__all__ = ["Commit", "call", "chosen", "data", "example", "outcome", "row_text", "rows_text", "statement", "text"]
 
 # The runs on a server: one per assignment of levels, with the expectation (found safe, found unsafe, undecided).
 Runs = list[tuple[ServerRun, str]]

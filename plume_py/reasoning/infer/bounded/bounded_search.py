@@ -9,7 +9,6 @@ A step runs alone between two states, or, with ``partners``, at its own level: t
 states. A model of the formula is decoded to a counterexample, which ``execution/replay.py`` checks.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -37,6 +36,20 @@ from plume_py.reasoning.infer.execution.schedule import CLAUSE, Commit, Countere
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, under
 
+SMALL = 3  # prefer counterexamples with numbers from 0 to this
+FOR_SMALL = 2.0  # seconds for the search for small numbers
+
+VIOLATED, NONE, UNKNOWN = "violated", "none", "unknown"
+
+
+@dataclass
+class ClauseAnswer:
+    """The solver's answer about one clause: the counterexample, or the reason why it is unknown."""
+
+    outcome: str
+    example: Counterexample | None = None
+    reason: str = ""
+
 
 @dataclass
 class PartnerCommit:
@@ -54,119 +67,7 @@ class PartnerCommit:
         return or_(self.writes.get(place, False), self.locks.get(place, False))
 
 
-class Partners:
-    """The constraints on partners that run at their own levels; base class of ``Bounded``."""
-
-    program: ir.Application
-    partners: dict[str, LevelModel]
-    others_so_far: list[PartnerCommit]
-    states: list[State]
-    _fresh: Callable[[str, str], Any]
-    _add: Callable[[Term], None]
-    _at: Callable[[Any, int], State]
-
-    def _moments(self, level: LevelModel, j: int) -> Base:
-        """Return the states that a partner's statements read if it commits as step j: up to j, in ascending order."""
-        first: list[Any] = []
-        last: list[Any] = [0]
-
-        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
-
-        def late(guard: Term) -> tuple[State, Any]:
-            if snapshot.taken is not True:
-                last[0] = self._moment(last[0], j)
-            return self._at(snapshot.look(last[0], guard), j), last[0]
-
-        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
-            if level.late_snapshot and not writing and not newest:
-                return late(guard)
-            which = "current" if newest else level.write if writing else level.select
-            if not first or which == "current" or writing:
-                last[0] = self._moment(last[0], j)
-                first.append(last[0])
-            moment = first[0] if which == "snapshot" else last[0]
-            # The statement executes now, even if it sees the snapshot.
-            return self._at(moment, j), last[0]
-
-        return base
-
-    def _moment(self, earliest: Any, latest: int) -> Any:
-        """Return a new moment between two others. A moment counts the commits before it."""
-        moment = self._fresh("moment", "int")
-        self._add(and_(moment >= earliest, moment <= latest))
-        return moment
-
-    def _isolated(self, run: Execution, level: LevelModel, j: int) -> Term:
-        """Return the conditions that a partner's level imposes on the commits since its statements."""
-        parts: list[Term] = []
-        begin = run.points[0].moment if run.points else j
-        for i, step in enumerate(self.others_so_far):
-            since = begin <= i
-            for point in run.points:
-                for (table, number), (happened, after) in point.writes.items():
-                    clash = self._clash(run, table, number, after, step)
-                    if level.locks_writes:
-                        taken = or_(clash, step.locks.get((table, number), False))
-                        parts.append(not_(and_(happened, point.moment <= i, taken)))
-                    if level.first_committer_wins and (table, number) not in run.inserted:
-                        parts.append(not_(and_(happened, since, clash)))
-                if level.locks_reads or getattr(point.stmt, "lock", False):
-                    for place, seen in point.reads.items():
-                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
-            if level.among_themselves:
-                parts.append(not_(and_(since, self._is_watched(step))))
-        return and_(*parts, self._keys_are_free(run, self.states[j]))
-
-    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: PartnerCommit) -> Term:
-        """Return the condition that a step wrote this row. Rows with equal primary keys are the same row."""
-        parts = [step.writes.get((table, number), False)]
-        if self.program.tables[table].key:
-            for (other, place), wrote in step.writes.items():
-                if other == table and place != number:
-                    parts.append(and_(wrote, run.key_equal(table, row.columns, step.after[table][place].columns)))
-        return or_(*parts)
-
-    def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
-        """Return the condition that each inserted primary key is free in ``before``.
-
-        Rows that the transaction deleted before its insertion do not occupy a key. With ``point``, only the rows that
-        this statement inserted are checked.
-        """
-        parts: list[Term] = []
-        for (table, number), happened in run.inserted.items():
-            if self.program.tables[table].key and (point is None or (table, number) in point.writes):
-                row = run.writes[table, number].after.columns
-                for place, slot in enumerate(overlay(before, run.before[table, number])[table]):
-                    if (table, place) not in run.inserted:
-                        parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
-        return and_(*parts)
-
-    def _is_watched(self, step: PartnerCommit) -> Term:
-        """Return the condition that the step runs a partner that is serializable only among its own kind."""
-        numbers = [
-            number
-            for number, txn in enumerate(self.program.transactions, 1)
-            if txn.name in self.partners and self.partners[txn.name].among_themselves
-        ]
-        return or_(*(equal(step.choice, number) for number in numbers))
-
-
-SMALL = 3  # prefer counterexamples with numbers from 0 to this
-FOR_SMALL = 2.0  # seconds for the search for small numbers
-
-VIOLATED, NONE, UNKNOWN = "violated", "none", "unknown"
-
-
-@dataclass
-class ClauseAnswer:
-    """The solver's answer about one clause: the counterexample, or the reason why it is unknown."""
-
-    outcome: str
-    example: Counterexample | None = None
-    reason: str = ""
-
-
-class Bounded(Partners):
+class Bounded:
     """The formula for one transaction at one level. ``ask`` checks one clause for up to ``seconds``."""
 
     def __init__(
@@ -193,10 +94,9 @@ class Bounded(Partners):
         bodies = [txn.body for txn in program.transactions]
         self.slots = layout(program, self.txn, bodies, rows, self.steps)
         self.states = [self._initial()]
-        self.others_so_far: list[PartnerCommit] = []
+        self.others: list[PartnerCommit] = []
         for j in range(self.steps):
-            self.others_so_far.append(self._other(j))
-        self.others = self.others_so_far
+            self.others.append(self._other(j))
         self._target()
 
     def _fresh(self, stem: str, sort: str) -> Any:
@@ -281,11 +181,7 @@ class Bounded(Partners):
             shape = TableShape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
             base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
-            how = level or ALONE
-            run = Execution(
-                Evaluator(shape, self.texts), self.program, frame, base, self.slots.steps[j],
-                how.locks_reads, how.write == "snapshot", how.late_snapshot,
-            )  # fmt: skip
+            run = Execution(Evaluator(shape, self.texts), frame, base, self.slots.steps[j], level or ALONE)
             run.block(txn.body, True)
             runs.append(run)
             after = overlay(before, run.writes)
@@ -323,6 +219,91 @@ class Bounded(Partners):
                     took = and_(equal(choice, number), point.guard, seen)
                     found[place] = or_(found.get(place, False), took)
         return found
+
+    def _moments(self, level: LevelModel, j: int) -> Base:
+        """Return the states that a partner's statements read if it commits as step j: up to j, in ascending order."""
+        first: list[Any] = []
+        last: list[Any] = [0]
+
+        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
+
+        def late(guard: Term) -> tuple[State, Any]:
+            if snapshot.taken is not True:
+                last[0] = self._moment(last[0], j)
+            return self._at(snapshot.look(last[0], guard), j), last[0]
+
+        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
+            if level.late_snapshot and not writing and not newest:
+                return late(guard)
+            which = "current" if newest else level.write if writing else level.select
+            if not first or which == "current" or writing:
+                last[0] = self._moment(last[0], j)
+                first.append(last[0])
+            moment = first[0] if which == "snapshot" else last[0]
+            # The statement executes now, even if it sees the snapshot.
+            return self._at(moment, j), last[0]
+
+        return base
+
+    def _moment(self, earliest: Any, latest: int) -> Any:
+        """Return a new moment between two others. A moment counts the commits before it."""
+        moment = self._fresh("moment", "int")
+        self._add(and_(moment >= earliest, moment <= latest))
+        return moment
+
+    def _isolated(self, run: Execution, level: LevelModel, j: int) -> Term:
+        """Return the conditions that a partner's level imposes on the commits since its statements."""
+        parts: list[Term] = []
+        begin = run.points[0].moment if run.points else j
+        for i, step in enumerate(self.others):
+            since = begin <= i
+            for point in run.points:
+                for (table, number), (happened, after) in point.writes.items():
+                    clash = self._clash(run, table, number, after, step)
+                    if level.locks_writes:
+                        taken = or_(clash, step.locks.get((table, number), False))
+                        parts.append(not_(and_(happened, point.moment <= i, taken)))
+                    if level.first_committer_wins and (table, number) not in run.inserted:
+                        parts.append(not_(and_(happened, since, clash)))
+                if level.locks_reads or getattr(point.stmt, "lock", False):
+                    for place, seen in point.reads.items():
+                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
+            if level.among_themselves:
+                parts.append(not_(and_(since, self._is_watched(step))))
+        return and_(*parts, self._keys_are_free(run, self.states[j]))
+
+    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: PartnerCommit) -> Term:
+        """Return the condition that a step wrote this row. Rows with equal primary keys are the same row."""
+        parts = [step.writes.get((table, number), False)]
+        if self.program.tables[table].key:
+            for (other, place), wrote in step.writes.items():
+                if other == table and place != number:
+                    parts.append(and_(wrote, run.key_equal(table, row.columns, step.after[table][place].columns)))
+        return or_(*parts)
+
+    def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
+        """Return the condition that each inserted primary key is free in ``before``.
+
+        Rows that the transaction deleted before its insertion do not occupy a key. With ``point``, only the rows that
+        this statement inserted are checked.
+        """
+        parts: list[Term] = []
+        for (table, number), happened in run.inserted.items():
+            if self.program.tables[table].key and (point is None or (table, number) in point.writes):
+                row = run.writes[table, number].after.columns
+                for place, slot in enumerate(overlay(before, run.before[table, number])[table]):
+                    if (table, place) not in run.inserted:
+                        parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+        return and_(*parts)
+
+    def _is_watched(self, step: PartnerCommit) -> Term:
+        """Return the condition that the step runs a partner that is serializable only among its own kind."""
+        numbers = [
+            number
+            for number, txn in enumerate(self.program.transactions, 1)
+            if txn.name in self.partners and self.partners[txn.name].among_themselves
+        ]
+        return or_(*(equal(step.choice, number) for number in numbers))
 
     def _at(self, moment: Any, last: int) -> State:
         """Return the state after ``moment`` commits, a symbolic number of at most ``last``."""
@@ -364,16 +345,7 @@ class Bounded(Partners):
                 last[0] = self._moment(last[0], self.steps)
             return self._at(self.begin if which == "snapshot" else last[0], self.steps), last[0]
 
-        run = Execution(
-            Evaluator(shape, self.texts),
-            self.program,
-            self.frame,
-            base,
-            self.slots.own,
-            self.level.locks_reads,
-            self.level.write == "snapshot",
-            self.level.late_snapshot,
-        )
+        run = Execution(Evaluator(shape, self.texts), self.frame, base, self.slots.own, self.level)
         run.block(self.txn.body, True)
         self.run = run
         end = self.states[self.steps]
@@ -437,7 +409,7 @@ class Bounded(Partners):
     def _alone(self, txn: ir.TransactionProgram, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
         """Return the state after a transaction ran alone, unchanged where it rolls back."""
         shape = TableShape(self.program).of_transaction(txn)
-        run = Execution(Evaluator(shape, self.texts), self.program, frame, lambda *_: (before, 0), slots, False)
+        run = Execution(Evaluator(shape, self.texts), frame, lambda *_: (before, 0), slots, ALONE)
         run.block(txn.body, True)
         self.is_short |= run.is_short
         after = overlay(before, run.writes)

@@ -12,6 +12,7 @@ from typing import Any
 from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_, sum_
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.statement_models import LevelModel
 
 LIST = 2  # elements of a list argument, at most
 
@@ -169,17 +170,17 @@ class Execution:
     def __init__(
         self,
         evaluate: Evaluator,
-        program: ir.Application,
         frame: Frame,
         base: Base,
         slots: dict[int, list[int]],
-        tracks: bool,
-        looks_back: bool = False,
-        one_record: bool = False,
+        level: LevelModel,
     ) -> None:
-        self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
-        self.looks_back = looks_back  # whether its writes are evaluated on a snapshot
-        self.one_record = one_record  # whether its own version of a row hides the snapshot's row of the same key
+        self.evaluate, self.frame, self.base = evaluate, dict(frame), base
+        self.program = evaluate.shape.program
+        self.tracks_reads = level.locks_reads
+        self.looks_back = level.write == "snapshot"
+        # InnoDB: its own version of a row hides the snapshot's row of the same key.
+        self.one_record = level.late_snapshot
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
         self.writes: Writes = {}
@@ -225,7 +226,7 @@ class Execution:
         if not asked:
             return [self.evaluate(expr, (), self.frame) for expr in exprs]
         view, point = self.look(stmt, guard)
-        if self.tracks:
+        if self.tracks_reads:
             for query in asked:
                 self._track(query, view, point)
         return [self.evaluate(expr, view, self.frame) for expr in exprs]

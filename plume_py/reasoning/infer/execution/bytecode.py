@@ -1,6 +1,6 @@
 """Compile a transaction, as a level runs it, to flat code: a list of instructions with jumps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.reasoning.infer.execution.evaluate import TableShape, compiled
@@ -65,10 +65,7 @@ class Code:
         self._aim(at, len(self.instructions))
 
     def _aim(self, at: int, target: int) -> None:
-        old = self.instructions[at]
-        self.instructions[at] = Instruction(
-            old.kind, old.stmt, old.touches, old.reads_current, old.locks, old.run, target, old.name
-        )
+        self.instructions[at] = replace(self.instructions[at], target=target)
 
 
 def _instruction(stmt: ir.Stmt, shape: TableShape, level: LevelModel) -> Instruction:
@@ -86,9 +83,7 @@ def _action(stmt: ir.Stmt, shape: TableShape) -> Any:
         places = shape.program.table(stmt.table)
         sets = [(places.index(column), compiled(value, shape)) for column, value in stmt.sets]
         return compiled(stmt.where, shape), sets
-    if isinstance(stmt, ir.Insert):
-        return [compiled(value, shape) for value in stmt.values]
-    if isinstance(stmt, ir.Let):
+    if isinstance(stmt, ir.Insert | ir.Let):
         return [compiled(value, shape) for value in stmt.values]
     assert isinstance(stmt, ir.If | ir.Require)
     return compiled(stmt.condition, shape)

@@ -19,7 +19,7 @@ from plume_py.reasoning.infer.execution.schedule import (
     ScheduleRules,
     first_snapshot,
     installed,
-    judged,
+    is_serial,
     may_commit_between,
     outcome,
 )
@@ -78,14 +78,14 @@ def replay(program: ir.Application, example: Counterexample) -> Replay:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
     final = _committed(rules, machine, now, dirty, commits + 1, example)
     moments.append(Moment(None, None, {}))
-    broken = rules.broken(final) + _not_serial(program, example, final)
+    broken = rules.broken(final)
+    if example.clause == CLAUSE:
+        if is_serial(program, example, final):
+            raise ReplayError("a serial order ends in the same state")
+        broken.append(CLAUSE)
     if example.clause not in broken:
         raise ReplayError(f"{example.clause} holds at the end")
     return Replay(moments, final, broken)
-
-
-def _not_serial(program: ir.Application, example: Counterexample, final: State) -> list[str]:
-    return judged(program, example, final) if example.clause == CLAUSE else []
 
 
 def _committed(

@@ -178,15 +178,3 @@ def is_serial(program: ir.Application, example: Counterexample, final: State) ->
         if content(program, state) == wanted:
             return True
     return False
-
-
-def judged(program: ir.Application, example: Counterexample, final: State) -> list[str]:
-    """Return the violated clause of a replay, or raise ReplayError if a serial order ends in the same state."""
-    if is_serial(program, example, final):
-        raise ReplayError("a serial order ends in the same state")
-    return [CLAUSE]
-
-
-def wants(program: ir.Application) -> bool:
-    """Is this program being asked about serial orders?"""
-    return any(clause.name == CLAUSE for clause in program.invariant)

@@ -7,7 +7,7 @@ never fewer.
 """
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
@@ -17,7 +17,7 @@ from plume_py.base.sql.scopes import conjuncts, joined, origin_of
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.inserts import Around, Inserting
+from plume_py.reasoning.infer.program.inserts import Inserting
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
 from plume_py.reasoning.infer.program.sql_expressions import (
     Aggregates,
@@ -405,7 +405,7 @@ def _sort(kind: str) -> ir.Sort:
 HINT = "join tables by their whole primary keys, or write a SELECT for each"
 
 
-def join(body: Around, stmt: sql.Select) -> list[ir.Stmt]:
+def join(body: Body, stmt: sql.Select) -> list[ir.Stmt]:
     """Translate a SELECT over several tables to one SELECT per table, each by primary key."""
     tree, line = stmt.tree, stmt.line
     ties = joined([origin_of(tree).this, *(tree.args.get("joins") or ())])
@@ -458,9 +458,7 @@ def _referenced_rows(part: ir.Expr) -> set[str]:
     return {node.row for node in ir.walk(part) if isinstance(node, ir.Field)}
 
 
-def some_row(
-    body: Around, rows: Aggregates, values: tuple[ir.Expr, ...] | None, locks: bool, line: int
-) -> ir.SelectOne:
+def some_row(body: Body, rows: Aggregates, values: tuple[ir.Expr, ...] | None, locks: bool, line: int) -> ir.SelectOne:
     """Return a SELECT of one row. If several rows match, the database may choose any of them.
 
     The choice becomes additional arguments: one per column that is read or locked. Without ``values`` all columns are
@@ -499,17 +497,7 @@ def is_join(tree: Any) -> bool:
     return bool(tree.args.get("joins"))
 
 
-class StatementContext(Around, Protocol):
-    """The transaction that a statement is in, with its loops."""
-
-    file: sql.File
-    in_loop: bool
-
-    def sets(self, stmt: sql.Update, inside: Translator, table: sql.SqlTable) -> tuple[tuple[str, Expr], ...]:
-        """The new values of an UPDATE."""
-
-
-def rows_meant(body: Around, at: Translator, tree: Any, line: int) -> tuple[Translator, Aggregates]:
+def rows_meant(body: Body, at: Translator, tree: Any, line: int) -> tuple[Translator, Aggregates]:
     """Return the rows of a SELECT, with a translator that knows them.
 
     LIMIT 1 may return any row: its key is an additional argument, which the database chooses. This allows more rows
@@ -558,7 +546,7 @@ def locks(tree: Any, table: str, line: int, file: sql.File) -> bool:
     return found
 
 
-def chosen_row(body: StatementContext, select: Any, line: int) -> tuple[list[ir.Stmt], set[str], tuple[Expr, Expr]]:
+def chosen_row(body: Body, select: Any, line: int) -> tuple[list[ir.Stmt], set[str], tuple[Expr, Expr]]:
     """Return how to read a subquery of one row: the statements, their variables, and (exists, value)."""
     at = body.at(line)
     below, rows = rows_meant(body, at, select, line)
@@ -587,7 +575,7 @@ def _comes_and_goes(table: str, file: sql.File) -> bool:
     return any(isinstance(s, sql.Delete) for s in own) and any(isinstance(s, sql.Insert) for s in own)
 
 
-def insert_select(body: StatementContext, stmt: sql.Insert) -> list[ir.Stmt]:
+def insert_select(body: Body, stmt: sql.Insert) -> list[ir.Stmt]:
     """Translate INSERT … SELECT: the rows are read, then inserted one after the other."""
     if stmt.conflict is not None or stmt.returning or takes_one(stmt.query):
         raise wrong(
@@ -630,7 +618,7 @@ def _is_one_row(values: list[Any]) -> bool:
 _FROM = "fix the other table's row by its whole primary key, or read the value first"
 
 
-def update_from(body: StatementContext, stmt: sql.Update, alias: str) -> list[ir.Stmt]:
+def update_from(body: Body, stmt: sql.Update, alias: str) -> list[ir.Stmt]:
     """Translate UPDATE … FROM one row of another table. That row is read first, by its key, and not again."""
     line = stmt.line
     ties = joined(stmt.others)

@@ -4,39 +4,22 @@
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from plume_py.base import sql
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
-from plume_py.reasoning.infer.program.sql_expressions import Translator
 
-
-class Around(Protocol):
-    """The transaction that contains the statement, as this module uses it; see ``from_sql.Body``."""
-
-    def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> Translator:
-        """A translator for a statement."""
-
-    def table(self, name: str, line: int) -> sql.SqlTable:
-        """A table that exists."""
-
-    def learn(self, names: tuple[str, ...], line: int) -> None:
-        """These variables have values from here on."""
-
-    def no_value(self, table: sql.SqlTable, column: sql.SqlColumn, line: int) -> Expr:
-        """NULL, in a column that nobody reads."""
-
-    def unknown(self, stem: str, sort: ir.Sort, line: int) -> Expr:
-        """A value that the database makes up."""
+if TYPE_CHECKING:
+    from plume_py.reasoning.infer.program.from_sql import Body
 
 
 class Inserting:
     """Translates one INSERT statement."""
 
-    def __init__(self, body: Around, stmt: sql.Insert, count: str = "") -> None:
+    def __init__(self, body: "Body", stmt: sql.Insert, count: str = "") -> None:
         self.body, self.stmt, self.line, self.count = body, stmt, stmt.line, count
         self.table = body.table(stmt.table, stmt.line)
         self.columns = stmt.columns or self.table.names

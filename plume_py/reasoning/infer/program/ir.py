@@ -12,8 +12,6 @@ from typing import Literal
 Sort = Literal["int", "id", "bool", "text"]
 Value = int | bool | str
 
-AGGREGATES = ("exists", "forall", "count", "sum", "min", "max")
-
 
 @dataclass(frozen=True)
 class Expr:
@@ -274,11 +272,6 @@ def conjunction(parts: Sequence[Expr]) -> Expr:
     """Return the conjunction of the parts."""
     real = [part for part in parts if part != TRUE]
     return TRUE if not real else real[0] if len(real) == 1 else Operation("and", tuple(real))
-
-
-def negation(part: Expr) -> Expr:
-    """Not so."""
-    return Operation("not", (part,))
 
 
 def children(node: object) -> Iterator["Expr | Stmt"]:
