@@ -188,8 +188,8 @@ def test_stats_as_text(small: Path, isocheck) -> None:
     facts = dict(line.strip().split(maxsplit=1) for line in lines[1:])
     assert facts["sessions"] == "2 (longest: 1 transaction)"
     assert facts["transactions"] == "2 (all committed)"
-    assert facts["operations"] == "3 (2 reads, 1 writes; 67% reads)"
-    assert facts["initial"] == "state implicit, shown as 0; 1 reads see it"
+    assert facts["operations"] == "3 (2 reads, 1 write; 67% reads)"
+    assert facts["initial"] == "state implicit, shown as 0; 1 read sees it"
 
 
 def test_stats_as_json(small: Path, isocheck) -> None:
