@@ -243,13 +243,13 @@ class SymbolicSearch:
 
     def has_states(self) -> bool:
         """Return whether some state within the bounds satisfies the invariant."""
-        from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+        from plume_py.reasoning.infer.bounded.bounded_search import BoundedSearch
         from plume_py.reasoning.infer.bounded.terms import solve
 
         if self._has_states is None:
             nothing = replace(self.program, transactions=(ir.TransactionProgram("", (), ()),))
             seconds, limits = self.options.seconds, self.options.limits
-            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
+            formula = BoundedSearch(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
             answer = solve(formula.solver, limits.at_most(seconds))
             limits.check()
             self._has_states = str(answer) != "unsat"
@@ -268,17 +268,17 @@ class SymbolicSearch:
     def _ask(
         self, name: str, level: LevelModel, rows: int, steps: int, clauses: list[ir.Clause], verdict: LevelAnswer
     ) -> list[ir.Clause]:
-        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, Bounded
+        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, BoundedSearch
 
         if not clauses:
             return []
         seconds, limits = self.options.seconds, self.options.limits
         limits.check()
-        formula = Bounded(self.program, name, level, rows, steps, seconds, limits, self.partners)
+        formula = BoundedSearch(self.program, name, level, rows, steps, seconds, limits, self.partners)
         left, verdict.note = [], ""
         for clause in clauses:
             limits.check()
-            answer = formula.ask(clause)
+            answer = formula.search(clause)
             if answer.example is not None:
                 verdict.examples[clause.name] = confirmed(self.program, answer.example)
                 continue

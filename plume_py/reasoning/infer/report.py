@@ -80,7 +80,7 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
         if txn.name in result.alone:
             return
     else:
-        said = result.store.says.get(weakest.level.name, weakest.level.name)
+        said = result.store.setting_names.get(weakest.level.name, weakest.level.name)
         label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
         yield from wrapped(name, style(label, bold=True) + _standing(result, txn, weakest), " " * (width + 4), 100)
     for verdict in txn.levels:
@@ -121,7 +121,9 @@ def serializable_text(result: InferenceResult, levels: dict[str, str] | None) ->
     if levels is None:
         said += "For serializability, see `isocheck allocate`, or use --serializability."
     else:
-        listed = ", ".join(f"{display(name)} {result.store.says.get(level, level)}" for name, level in levels.items())
+        listed = ", ".join(
+            f"{display(name)} {result.store.setting_names.get(level, level)}" for name, level in levels.items()
+        )
         said += f"For serializability, `isocheck allocate` finds {listed}."
     return ["", *wrapped("", said, "  ", 100)]
 

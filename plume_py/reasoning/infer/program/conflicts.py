@@ -44,7 +44,7 @@ def is_one_look(program: ir.Application, stmt: Locking) -> bool:
     not match later, if no transaction changes the columns that decide about the match.
     """
     table = program.table(stmt.table)
-    if ir.pinned(stmt.where, row_of(stmt), table):
+    if ir.fixes_key(stmt.where, row_of(stmt), table):
         return True
     decides = {table.name: set[str]()}
     for node in ir.walk(stmt.where):

@@ -269,7 +269,7 @@ class Body:
             raise wrong("FOUND and ROW_COUNT are understood after SELECT, UPDATE and DELETE of one row", stmt.line)
         below, rows = self.rows_of(stmt)
         table = self.table(rows.table, stmt.line)
-        if not ir.pinned(rows.where, rows.var, below.ir_table(table)):
+        if not ir.fixes_key(rows.where, rows.var, below.ir_table(table)):
             raise wrong("FOUND and ROW_COUNT need a row by its primary key", stmt.line, "use COUNT, or EXISTS")
         found, count = below.fresh("rows"), below.fresh("row_count")
         lock = locks(stmt.tree, rows.table, stmt.line, self.file) if isinstance(stmt, sql.Select) else True
@@ -341,7 +341,7 @@ class Body:
     ) -> list[ir.Stmt]:
         """Translate UPDATE or DELETE with RETURNING: lock the row, bind its new values, then change it."""
         below, rows = self.rows_of(stmt)
-        if not ir.pinned(rows.where, rows.var, below.ir_table(table)):
+        if not ir.fixes_key(rows.where, rows.var, below.ir_table(table)):
             raise wrong("RETURNING needs a row by its primary key", stmt.line, "lock and read the rows before")
         read = ir.SelectOne(stmt.line, rows.var, table.name, rows.where, True)
         new = {column: below.expr(value) for column, value in sets}
@@ -443,7 +443,7 @@ def _in_order(
             _, table, var = scope
             ready = [part for part in parts if _referenced_rows(part) & own <= bound | {var}]
             condition = ir.conjunction(ready)
-            if ir.pinned(condition, var, below.ir_table(table)):
+            if ir.fixes_key(condition, var, below.ir_table(table)):
                 break
         else:
             raise wrong("this join is not supported", stmt.line, HINT)
@@ -464,7 +464,7 @@ def some_row(body: Body, rows: Aggregates, values: tuple[ir.Expr, ...] | None, l
     The choice becomes additional arguments: one per column that is read or locked. Without ``values`` all columns are
     read.
     """
-    table, known = body.table(rows.table, line), ir.fixed(rows.where, rows.var)
+    table, known = body.table(rows.table, line), ir.fixed_columns(rows.where, rows.var)
     where = rows.where
     if not any(known.keys() >= set(key) for key in (table.primary_key, *table.unique) if key):
         nodes = [node for value in values or () for node in ir.walk(value)]
@@ -486,7 +486,11 @@ def in_any_order(loop: ir.ForEach, table: sql.SqlTable, below: Translator, made_
     own = {ir.Field(loop.var, column) for column in table.primary_key}
     if not asks and (
         isinstance(stmt, ir.Insert)
-        or (isinstance(stmt, ir.Update | ir.Delete) and own and own <= {*ir.fixed(stmt.where, stmt.var).values()})
+        or (
+            isinstance(stmt, ir.Update | ir.Delete)
+            and own
+            and own <= {*ir.fixed_columns(stmt.where, stmt.var).values()}
+        )
     ):
         return loop
     made_up.append(ir.Param(below.fresh("backwards"), "bool"))
@@ -565,7 +569,7 @@ def chosen_row(body: Body, select: Any, line: int) -> tuple[list[ir.Stmt], set[s
 
 def require_one_row(stmt: sql.Select, where: Expr, var: str, table: ir.Table) -> None:
     """Raise InputError for FOR SHARE of several rows, which would see several moments."""
-    if stmt.lock == "share" and not ir.pinned(where, var, table):
+    if stmt.lock == "share" and not ir.fixes_key(where, var, table):
         raise wrong("FOR SHARE needs a row by its primary key", stmt.line, "use FOR UPDATE")
 
 
@@ -630,14 +634,14 @@ def update_from(body: Body, stmt: sql.Update, alias: str) -> list[ir.Stmt]:
     var, row, found, count = (names.fresh(stem) for stem in (table.name[:1], other.name[:1], "rows", "row_count"))
     inside = body.at(line, [(alias, table, var), (str(node.alias or "").lower(), other, row)])
     parts = [inside.expr(part) for part in (*conditions, *conjuncts(stmt.where))]
-    own = ir.fixed(ir.conjunction([part for part in parts if not _mentions(part, row)]), var)
+    own = ir.fixed_columns(ir.conjunction([part for part in parts if not _mentions(part, row)]), var)
 
     def known(part: Expr) -> Expr | None:
         return own.get(part.column) if isinstance(part, Field) and part.row == var else None
 
     asked = [ir.rewritten(part, known) for part in parts if _mentions(part, row)]
     about = ir.conjunction([part for part in asked if not _mentions(part, var)])
-    if not ir.pinned(about, row, names.ir_table(other)):
+    if not ir.fixes_key(about, row, names.ir_table(other)):
         raise wrong("this UPDATE … FROM is not supported", line, _FROM)
     texts = {column.name for column in other.columns if column.type == "text"}
 

@@ -224,7 +224,7 @@ class Translator:
         return self.unknown(stem, "int", self.line)
 
     def ir_table(self, table: sql.SqlTable) -> ir.Table:
-        """Return the table with its primary key only, as ``ir.pinned`` needs it."""
+        """Return the table with its primary key only, as ``ir.fixes_key`` needs it."""
         return ir.Table(table.name, (), table.primary_key)
 
     def of_the_row(self, node: Any, rows: str, var: str) -> Expr:
