@@ -19,7 +19,7 @@ from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import Replay, replay
 from plume_py.reasoning.infer.execution.schedule import CLAUSE, Counterexample, ReplayError
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import takes_rows_at_once
+from plume_py.reasoning.infer.program.conflicts import locks_atomically
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
@@ -182,7 +182,7 @@ def _verdict(
     if verdict.answer == BOUNDED and not level.is_serial and options.rows < counted:
         note = f"{verdict.note}; but {counted} rows are counted, so this says little; raise --rows, or use --prove"
         verdict = replace(verdict, answer=UNDECIDED, note=note)
-    if verdict.answer == BOUNDED and level.row_by_row and not takes_rows_at_once(program.transaction(name), program):
+    if verdict.answer == BOUNDED and level.row_by_row and not locks_atomically(program.transaction(name), program):
         return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
         try:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from plume_py.levels import STRONGEST
 from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, replaced, row_of
+from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, reuses_keys, row_of
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt,
                 asked, stmt = _subqueries_before(stmt)
                 out += asked
             row = row_of(stmt)
-            if ir.fixes_key(stmt.where, row, program.table(stmt.table)) and not replaced(program, stmt.table):
+            if ir.fixes_key(stmt.where, row, program.table(stmt.table)) and not reuses_keys(program, stmt.table):
                 out.append(stmt)
                 continue
             found = f"found_{row}"

@@ -14,7 +14,13 @@ import z3
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.bounded.terms import Term, not_, or_, solve
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locking, locks_rows, replaced, takes_rows_at_once
+from plume_py.reasoning.infer.program.conflicts import (
+    Locking,
+    locking_statements,
+    locks_atomically,
+    locks_rows,
+    reuses_keys,
+)
 from plume_py.reasoning.infer.proof.abstract import AbstractState, BaseState, arity, formula, fresh
 from plume_py.reasoning.infer.proof.effects import AbstractList, NewRow, OutOfReach, RowLock, TransactionEffects
 from plume_py.reasoning.infer.statement_models import LevelModel, as_executed
@@ -60,11 +66,11 @@ def _sees_one_moment(program: ir.Application, txn: ir.TransactionProgram, level:
     A scan that finds rows first, or that locks one row after the other, may see several moments. It also misses a row
     that was deleted and inserted again with the same key.
     """
-    if level.find_then_lock and any(replaced(program, stmt.table) for stmt in locking(txn)):
+    if level.find_then_lock and any(reuses_keys(program, stmt.table) for stmt in locking_statements(txn)):
         return False
     if (level.write == "snapshot" or level.late_snapshot) and _sees_old_rows(program, level, txn.body, set()):
         return False
-    return not (level.find_then_lock or level.row_by_row) or takes_rows_at_once(txn, program)
+    return not (level.find_then_lock or level.row_by_row) or locks_atomically(txn, program)
 
 
 def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.Stmt, ...], written: set[str]) -> bool:
@@ -94,7 +100,7 @@ def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.St
         if isinstance(stmt, ir.Update) and level.late_snapshot:
             written.add(stmt.table)
         elif isinstance(stmt, ir.Insert) and not level.late_snapshot:
-            written |= {stmt.table} if program.table(stmt.table).key and replaced(program, stmt.table) else set()
+            written |= {stmt.table} if program.table(stmt.table).key and reuses_keys(program, stmt.table) else set()
     return False
 
 
