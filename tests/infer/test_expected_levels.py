@@ -2,7 +2,7 @@
 
 import pytest
 
-from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
+from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, BoundedSearch
 from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import replay
 from plume_py.reasoning.infer.program.load import load
@@ -77,9 +77,9 @@ def by_explorer(program, name):
 def by_solver(program, name, rows):
     cells = {clause.name: "" for clause in program.invariant}
     for level in LEVELS:
-        formula = Bounded(program, name, level, rows, 2)
+        formula = BoundedSearch(program, name, level, rows, 2)
         for clause in program.invariant:
-            answer = formula.ask(clause)
+            answer = formula.search(clause)
             assert answer.outcome in (VIOLATED, NONE)
             if answer.example is not None:
                 assert clause.name in replay(program, answer.example).broken

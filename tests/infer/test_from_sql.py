@@ -118,7 +118,7 @@ def test_generated_values_become_arguments():
 def test_returning_locks_the_row_first():
     read, let, write = body("UPDATE t SET v = v - 1 WHERE k = :a AND v > 0 RETURNING v, k INTO x, y;")
     assert isinstance(read, ir.SelectOne) and read.lock
-    assert isinstance(write, ir.Update) and ir.fixed(write.where, write.var).keys() == {"k"}
+    assert isinstance(write, ir.Update) and ir.fixed_columns(write.where, write.var).keys() == {"k"}
     assert isinstance(let.values[0], ir.Operation) and isinstance(let.values[1], ir.Field)
 
 
@@ -154,7 +154,7 @@ def test_a_join_by_key_becomes_a_select_per_table():
     for text in read:
         first, second, let = program(f"{schema}-- transaction: f(a)\n{text}").transactions[0].body
         assert (first.table, second.table) == ("c", "t")
-        assert ir.fixed(second.where, second.row) == {"k": ir.Field(first.row, "w")}
+        assert ir.fixed_columns(second.where, second.row) == {"k": ir.Field(first.row, "w")}
         assert let.names == ("x", "y")
 
 
@@ -352,9 +352,9 @@ def test_a_subquery_of_one_row_is_read_before_its_statement():
     look, let, update = body(
         "UPDATE t SET v = 1 WHERE k = (SELECT k FROM t WHERE v = :a LIMIT 1 FOR UPDATE SKIP LOCKED);"
     )
-    assert isinstance(look, ir.SelectAll) and look.lock and ir.fixed(look.where, look.var)["k"]
+    assert isinstance(look, ir.SelectAll) and look.lock and ir.fixed_columns(look.where, look.var)["k"]
     assert isinstance(let, ir.Let) and len(let.names) == 2
-    assert ir.fixed(update.where, update.var)["k"] == ir.Local(let.names[1])
+    assert ir.fixed_columns(update.where, update.var)["k"] == ir.Local(let.names[1])
 
 
 def test_a_comparison_with_max_of_no_rows_is_false():
@@ -380,7 +380,7 @@ def test_update_from_reads_one_row_of_another_table():
     text = "-- transaction: f(a, b)\nUPDATE t SET v = t.v + o.n FROM o WHERE o.k = t.k AND o.d = :b AND t.k = :a;\n"
     found = validate(translate(parse(SCHEMA + schema + text))).transactions[0].body
     assert [type(stmt).__name__ for stmt in found] == ["SelectAll", "Let", "Update"]
-    assert ir.fixed(found[0].where, found[0].var) == {"k": ir.Arg("a"), "d": ir.Arg("b")}
+    assert ir.fixed_columns(found[0].where, found[0].var) == {"k": ir.Arg("a"), "d": ir.Arg("b")}
     for wrong in ("o.k = t.k AND t.k = :a", "o.k = t.v AND o.d = :b AND t.k = :a", "o.d = :b"):
         with pytest.raises(InputError, match="this UPDATE … FROM is not supported"):
             translate(parse(SCHEMA + schema + f"-- transaction: f(a, b)\nUPDATE t SET v = o.n FROM o WHERE {wrong};\n"))

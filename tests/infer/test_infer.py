@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from paths import EXAMPLES
 
 from plume_py.cli.main import cli
-from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+from plume_py.reasoning.infer.bounded.bounded_search import BoundedSearch
 from plume_py.reasoning.infer.driver import InferOptions, infer
 from plume_py.reasoning.infer.execution.replay import replay
 from plume_py.reasoning.infer.execution.schedule import Commit, Counterexample, ReplayError
@@ -169,13 +169,13 @@ def test_the_first_transaction_that_violates_the_invariant_is_reported():
     """Only the first transaction that violates the invariant is reported, not later ones."""
     program = load("counters")
     partners = {"read_and_write": RC, "in_place": RC}
-    assert Bounded(program, "in_place", RC, 2, 2, partners=partners).ask(program.invariant[0]).example is None
-    answer = Bounded(program, "read_and_write", RC, 2, 2, partners=partners).ask(program.invariant[0])
+    assert BoundedSearch(program, "in_place", RC, 2, 2, partners=partners).search(program.invariant[0]).example is None
+    answer = BoundedSearch(program, "read_and_write", RC, 2, 2, partners=partners).search(program.invariant[0])
     assert answer.example is not None
     assert replay(program, answer.example).broken == ["counted"]
     assert (
-        Bounded(program, "in_place", RC, 2, 2, partners={"read_and_write": SI, "in_place": RC})
-        .ask(program.invariant[0])
+        BoundedSearch(program, "in_place", RC, 2, 2, partners={"read_and_write": SI, "in_place": RC})
+        .search(program.invariant[0])
         .example
         is None
     )
@@ -309,7 +309,7 @@ def test_the_solver_is_not_called_after_the_timeout(monkeypatch):
     from plume_py.base.limits import Limits
 
     asked = []
-    monkeypatch.setattr(Bounded, "ask", lambda *_: asked.append(1))
+    monkeypatch.setattr(BoundedSearch, "search", lambda *_: asked.append(1))
     result = infer(load("doctors"), STORES["postgresql"], (), InferOptions(prove=True, limits=Limits(0)))
     assert not asked
     assert {level.answer for txn in result.transactions for level in txn.levels} == {"undecided"}

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from paths import ROOT
 
 from plume_py.cli.main import cli
-from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, Bounded
+from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, BoundedSearch
 from plume_py.reasoning.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
 from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import replay
@@ -27,7 +27,7 @@ def is_broken(app, name, level, explores=True):
     """Assert that all engines find a violation at this level and that the counterexample replays."""
     program = validate(app.program())
     (clause,) = program.invariant
-    answer = Bounded(program, name, level, 2, 1).ask(clause)
+    answer = BoundedSearch(program, name, level, 2, 1).search(clause)
     assert answer.outcome == VIOLATED
     assert clause.name in replay(program, answer.example).broken
     assert not explores or Explorer(program, 2, 1).explore(name, level).examples
@@ -216,7 +216,7 @@ def test_an_unsatisfiable_invariant_is_undecided(tmp_path, engine):
 def test_innodb_takes_its_snapshot_at_the_first_select():
     safe = validate(counting(lambda *_: None).program())
     (clause,) = safe.invariant
-    assert Bounded(safe, "count", RR_INNODB, 2, 2).ask(clause).outcome == NONE
+    assert BoundedSearch(safe, "count", RR_INNODB, 2, 2).search(clause).outcome == NONE
     assert not Explorer(safe, 2, 1).explore("count", RR_INNODB).examples
     assert prove(safe, "count", RR_INNODB, 3).is_complete
     is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_INNODB)

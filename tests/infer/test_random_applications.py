@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, Bounded
+from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, BoundedSearch
 from plume_py.reasoning.infer.embed import App, Id, Int, by, else_, for_each, if_, require
 from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import replay
@@ -94,10 +94,10 @@ def compare(seed):
     (clause,) = program.invariant
     name = "first"
     # A proof rests on the others keeping the invariant, at least when they run alone.
-    sound = all(Bounded(program, txn, ALONE, 2, 0).ask(clause).example is None for txn in ("first", "second"))
+    sound = all(BoundedSearch(program, txn, ALONE, 2, 0).search(clause).example is None for txn in ("first", "second"))
     for level in LEVELS:
         explored = explorer.explore(name, level)
-        answer = Bounded(program, name, level, 2, 1).ask(clause)
+        answer = BoundedSearch(program, name, level, 2, 1).search(clause)
         assert answer.outcome != UNKNOWN
         for example in (*explored.examples.values(), *([answer.example] if answer.example else ())):
             assert clause.name in replay(program, example).broken

@@ -19,7 +19,7 @@ from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import Replay, replay
 from plume_py.reasoning.infer.execution.schedule import CLAUSE, Counterexample, ReplayError
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import takes_rows_at_once
+from plume_py.reasoning.infer.program.conflicts import locks_atomically
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
@@ -182,7 +182,7 @@ def _verdict(
     if verdict.answer == BOUNDED and not level.is_serial and options.rows < counted:
         note = f"{verdict.note}; but {counted} rows are counted, so this says little; raise --rows, or use --prove"
         verdict = replace(verdict, answer=UNDECIDED, note=note)
-    if verdict.answer == BOUNDED and level.row_by_row and not takes_rows_at_once(program.transaction(name), program):
+    if verdict.answer == BOUNDED and level.row_by_row and not locks_atomically(program.transaction(name), program):
         return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
     if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
         try:
@@ -243,13 +243,13 @@ class SymbolicSearch:
 
     def has_states(self) -> bool:
         """Return whether some state within the bounds satisfies the invariant."""
-        from plume_py.reasoning.infer.bounded.bounded_search import Bounded
+        from plume_py.reasoning.infer.bounded.bounded_search import BoundedSearch
         from plume_py.reasoning.infer.bounded.terms import solve
 
         if self._has_states is None:
             nothing = replace(self.program, transactions=(ir.TransactionProgram("", (), ()),))
             seconds, limits = self.options.seconds, self.options.limits
-            formula = Bounded(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
+            formula = BoundedSearch(nothing, "", ALONE, self.options.rows, 0, seconds, limits)
             answer = solve(formula.solver, limits.at_most(seconds))
             limits.check()
             self._has_states = str(answer) != "unsat"
@@ -268,17 +268,17 @@ class SymbolicSearch:
     def _ask(
         self, name: str, level: LevelModel, rows: int, steps: int, clauses: list[ir.Clause], verdict: LevelAnswer
     ) -> list[ir.Clause]:
-        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, Bounded
+        from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, BoundedSearch
 
         if not clauses:
             return []
         seconds, limits = self.options.seconds, self.options.limits
         limits.check()
-        formula = Bounded(self.program, name, level, rows, steps, seconds, limits, self.partners)
+        formula = BoundedSearch(self.program, name, level, rows, steps, seconds, limits, self.partners)
         left, verdict.note = [], ""
         for clause in clauses:
             limits.check()
-            answer = formula.ask(clause)
+            answer = formula.search(clause)
             if answer.example is not None:
                 verdict.examples[clause.name] = confirmed(self.program, answer.example)
                 continue

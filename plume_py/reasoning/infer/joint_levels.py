@@ -42,7 +42,9 @@ def mixes_serializable(result: InferenceResult) -> bool:
     everyone = (*result.transactions, *result.others)
     levels = [txn.weakest.level for txn in everyone if txn.weakest is not None]
     weaker = any(not level.is_serial for level in levels)
-    return weaker and any(level.is_serial and result.store.mixed(level) is not level for level in levels)
+    return weaker and any(
+        level.is_serial and result.store.beside_weaker_partners(level) is not level for level in levels
+    )
 
 
 def check_together(result: InferenceResult, options: InferOptions) -> Together:
@@ -120,7 +122,10 @@ def _refused(
     """Record that a transaction violates the invariant with these partners; return its next level, or None."""
     txn = next(txn for txn in (*result.transactions, *result.others) if txn.name == name)
     beside = {event.transaction for item in found.examples.values() for event in item.example.events if event}
-    if any(result.store.mixed(levels[other]) is not levels[other] for other in {name, *beside} & levels.keys()):
+    if any(
+        result.store.beside_weaker_partners(levels[other]) is not levels[other]
+        for other in {name, *beside} & levels.keys()
+    ):
         return None  # the level is not too weak: SERIALIZABLE only ignores partners at weaker levels
     refused = pick(txn)
     assert refused is not None
@@ -138,6 +143,8 @@ def _with_partners(
     result: InferenceResult, levels: dict[str, LevelModel], options: InferOptions
 ) -> dict[str, LevelAnswer]:
     all_serial = all(level.is_serial for level in levels.values())
-    mixed = levels if all_serial else {name: result.store.mixed(level) for name, level in levels.items()}
+    mixed = (
+        levels if all_serial else {name: result.store.beside_weaker_partners(level) for name, level in levels.items()}
+    )
     search = SymbolicSearch(result.judged, options, mixed)
     return {name: search.verdict(name, level) for name, level in mixed.items()}

@@ -27,7 +27,7 @@ from plume_py.reasoning.infer.execution.schedule import Moment
 from plume_py.reasoning.infer.execution.server import OPEN, SAFE, UNSAFE, Schedule, ServerRun, initial_state
 from plume_py.reasoning.infer.joint_levels import Together
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.to_sql import Sql, literal, values_in
+from plume_py.reasoning.infer.program.to_sql import Sql, literal, sql_with_values
 
 _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yellow"}
 
@@ -80,7 +80,7 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
         if txn.name in result.alone:
             return
     else:
-        said = result.store.says.get(weakest.level.name, weakest.level.name)
+        said = result.store.setting_names.get(weakest.level.name, weakest.level.name)
         label = weakest.level.name if said == weakest.level.name else f"{weakest.level.name} ({said})"
         yield from wrapped(name, style(label, bold=True) + _standing(result, txn, weakest), " " * (width + 4), 100)
     for verdict in txn.levels:
@@ -121,7 +121,9 @@ def serializable_text(result: InferenceResult, levels: dict[str, str] | None) ->
     if levels is None:
         said += "For serializability, see `isocheck allocate`, or use --serializability."
     else:
-        listed = ", ".join(f"{display(name)} {result.store.says.get(level, level)}" for name, level in levels.items())
+        listed = ", ".join(
+            f"{display(name)} {result.store.setting_names.get(level, level)}" for name, level in levels.items()
+        )
         said += f"For serializability, `isocheck allocate` finds {listed}."
     return ["", *wrapped("", said, "  ", 100)]
 
@@ -207,7 +209,7 @@ def statement(program: ir.Application, moment: Moment) -> str:
     """Return a statement as SQL, with the values it was executed with."""
     assert moment.stmt is not None
     assert moment.shape is not None
-    return display(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
+    return display(sql_with_values(moment.shape, moment.frame).statement(moment.stmt), 400)
 
 
 def outcome(program: ir.Application, moment: Moment) -> str:
@@ -424,7 +426,7 @@ def _step_text(program: ir.Application, step: Executed) -> str:
 
 def _statement(step: Executed) -> str:
     assert step.stmt is not None
-    return display(values_in(step.shape, step.frame).statement(step.stmt), 400)
+    return display(sql_with_values(step.shape, step.frame).statement(step.stmt), 400)
 
 
 def _outcome(program: ir.Application, step: Executed) -> str:

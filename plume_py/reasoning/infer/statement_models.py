@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from plume_py.levels import STRONGEST
 from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, replaced, row_of
+from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, reuses_keys, row_of
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class StoreModel:
 
     name: str
     levels: tuple[LevelModel, ...]
-    says: dict[str, str]
+    setting_names: dict[str, str]
     beside_weaker: dict[str, str]  # level -> the level that it provides when partners run at weaker ones
 
-    def mixed(self, level: LevelModel) -> LevelModel:
+    def beside_weaker_partners(self, level: LevelModel) -> LevelModel:
         """Return the model of ``level`` when some partners run at weaker levels."""
         if level.name not in self.beside_weaker:
             return level
@@ -42,7 +42,7 @@ class StoreModel:
         title = f"{level.title} among its own kind, {left.title}"
         return replace(left, name=level.name, title=title, among_themselves=True)
 
-    def worth(self, level: LevelModel) -> str:
+    def name_beside_weaker(self, level: LevelModel) -> str:
         """Return the name of the level that ``level`` provides when some partners run at weaker levels."""
         return self.beside_weaker.get(level.name, level.name)
 
@@ -72,7 +72,7 @@ STORES = {
 }
 
 
-def under(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
+def as_executed(txn: ir.TransactionProgram, level: LevelModel, program: ir.Application) -> ir.TransactionProgram:
     """Return the transaction as the level runs it: statements that find rows, then lock them, are split in two.
 
     PostgreSQL's UPDATE, DELETE and FOR UPDATE find rows first. Then they lock the found rows that still match and still
@@ -93,7 +93,7 @@ def _split(body: tuple[ir.Stmt, ...], program: ir.Application) -> tuple[ir.Stmt,
                 asked, stmt = _subqueries_before(stmt)
                 out += asked
             row = row_of(stmt)
-            if ir.pinned(stmt.where, row, program.table(stmt.table)) and not replaced(program, stmt.table):
+            if ir.fixes_key(stmt.where, row, program.table(stmt.table)) and not reuses_keys(program, stmt.table):
                 out.append(stmt)
                 continue
             found = f"found_{row}"
@@ -113,7 +113,7 @@ def _subqueries_before(stmt: ir.Update | ir.Delete) -> tuple[list[ir.Stmt], ir.U
 
     A subquery that depends on the row to be changed stays, unless the condition fixes the value that it uses.
     """
-    known = {column: value for column, value in ir.fixed(stmt.where, stmt.var).items() if not ir.queries(value)}
+    known = {column: value for column, value in ir.fixed_columns(stmt.where, stmt.var).items() if not ir.queries(value)}
     names: dict[ir.Expr, str] = {}
 
     def column(part: ir.Expr) -> ir.Expr | None:

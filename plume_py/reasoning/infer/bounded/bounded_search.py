@@ -18,23 +18,23 @@ import z3
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.bounded.symbolic import (
     LIST,
-    Base,
+    ChooseState,
     Evaluator,
     Execution,
     Frame,
-    Point,
-    Set,
     Slot,
     Snapshot,
-    State,
     SymbolicRow,
+    SymbolicRowSet,
+    SymbolicState,
+    SymbolicStatement,
     overlay,
 )
 from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, or_, solve
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.execution.schedule import CLAUSE, Commit, Counterexample
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, under
+from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, as_executed
 
 SMALL = 3  # prefer counterexamples with numbers from 0 to this
 FOR_SMALL = 2.0  # seconds for the search for small numbers
@@ -58,7 +58,7 @@ class PartnerCommit:
     choice: Any
     frames: list[Frame]
     writes: dict[tuple[int, int], Term]
-    after: State
+    after: SymbolicState
     runs: list[Execution]
     locks: dict[tuple[int, int], Term]
 
@@ -67,7 +67,7 @@ class PartnerCommit:
         return or_(self.writes.get(place, False), self.locks.get(place, False))
 
 
-class Bounded:
+class BoundedSearch:
     """The formula for one transaction at one level. ``ask`` checks one clause for up to ``seconds``."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Bounded:
         self.program, self.level, self.rows = program, level, rows
         self.seconds, self.limits = seconds, limits or Limits()
         self.steps = 0 if level.is_serial else steps
-        self.txn = under(program.transaction(name), level, program)
+        self.txn = as_executed(program.transaction(name), level, program)
         self.partners = partners or {}
         self.texts = Texts()
         self.solver = z3.Solver()
@@ -92,12 +92,12 @@ class Bounded:
         self.is_short = False
         self._numbers: list[Any] = []
         bodies = [txn.body for txn in program.transactions]
-        self.slots = layout(program, self.txn, bodies, rows, self.steps)
+        self.slots = slot_layout(program, self.txn, bodies, rows, self.steps)
         self.states = [self._initial()]
         self.others: list[PartnerCommit] = []
         for j in range(self.steps):
-            self.others.append(self._other(j))
-        self._target()
+            self.others.append(self._add_step(j))
+        self._execute_analysed()
 
     def _fresh(self, stem: str, sort: str) -> Any:
         self._number += 1
@@ -109,7 +109,7 @@ class Bounded:
             self._numbers.append(term)
         return term
 
-    def _initial(self) -> State:
+    def _initial(self) -> SymbolicState:
         tables = []
         for table, size in zip(self.program.tables, self.slots.sizes, strict=True):
             slots = []
@@ -119,14 +119,14 @@ class Bounded:
                 blank = [False if sort == "bool" else 0 for _, sort in table.columns]
                 columns = [self._fresh(f"{table.name}{number}.{c}", s) for c, s in table.columns] if here else blank
                 slots.append(Slot(present, tuple(columns)))
-            self._ordered(table, slots)
+            self._require_row_order(table, slots)
             tables.append(tuple(slots))
         state = tuple(tables)
         for clause in (*self.program.invariant, *self.program.enforced):
             self._add(self._clause(clause, state))
         return state
 
-    def _ordered(self, table: ir.Table, slots: list[Slot]) -> None:
+    def _require_row_order(self, table: ir.Table, slots: list[Slot]) -> None:
         """Require that rows fill slots from the left in ascending order of keys: one representation per state."""
         for left, right in pairwise(slots[: self.rows]):
             self._add(or_(not_(right.present), left.present))
@@ -138,7 +138,7 @@ class Bounded:
                     smaller = or_(less, and_(a == b, smaller))
                 self._add(or_(not_(right.present), smaller))
 
-    def _clause(self, clause: ir.Clause, state: State) -> Term:
+    def _clause(self, clause: ir.Clause, state: SymbolicState) -> Term:
         return Evaluator(TableShape(self.program).of_expression(clause.condition), self.texts)(
             clause.condition, state, {}
         )
@@ -162,14 +162,14 @@ class Bounded:
                 columns = tuple(self._fresh(f"{txn.name}.{param.name}{number}.{n}", s) for n, s in param.fields)
                 members.append((there, SymbolicRow(number, columns)))
                 before = there
-            frame[param.name] = Set(tuple(members))
+            frame[param.name] = SymbolicRowSet(tuple(members))
         return frame
 
     def _assumed(self, txn: ir.TransactionProgram, shape: TableShape, frame: Frame) -> Term:
         evaluate = Evaluator(shape, self.texts)
         return and_(*(evaluate(condition, (), frame) for condition in txn.assume))
 
-    def _other(self, j: int) -> PartnerCommit:
+    def _add_step(self, j: int) -> PartnerCommit:
         """Add state j + 1: some transaction of the program ran in step j, or nothing happened."""
         before = self.states[-1]
         choice = z3.Int(f"step{j}")
@@ -177,10 +177,10 @@ class Bounded:
         frames, changes, runs, writes = [], [], [], dict[tuple[int, int], Term]()
         for number, txn in enumerate(self.program.transactions, 1):
             level = self.partners.get(txn.name)
-            txn = under(txn, level, self.program) if level else txn
+            txn = as_executed(txn, level, self.program) if level else txn
             shape = TableShape(self.program).of_transaction(txn)
             frame = self._arguments(txn, shape)
-            base = self._moments(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
+            base = self._partner_states(level, j) if level and not level.is_serial else (lambda *_, j=j: (before, j))
             run = Execution(Evaluator(shape, self.texts), frame, base, self.slots.steps[j], level or ALONE)
             run.block(txn.body, True)
             runs.append(run)
@@ -189,7 +189,7 @@ class Bounded:
             enforced = and_(*(self._clause(clause, after) for clause in self.program.enforced))
             goes = and_(self._assumed(txn, shape, frame), run.live, enforced)
             if level and not level.is_serial:
-                goes = and_(goes, self._isolated(run, level, j))
+                goes = and_(goes, self._isolation(run, level, j))
             self._add(or_(not_(chosen), goes))
             frames.append(frame)
             changes.append((chosen, run.writes))
@@ -199,7 +199,7 @@ class Bounded:
         for chosen, made in changes:
             after = tuple(
                 tuple(
-                    either(and_(chosen, made[t, n].happened), made[t, n].after, slot) if (t, n) in made else slot
+                    slot_either(and_(chosen, made[t, n].happened), made[t, n].after, slot) if (t, n) in made else slot
                     for n, slot in enumerate(slots)
                 )
                 for t, slots in enumerate(after)
@@ -220,38 +220,38 @@ class Bounded:
                     found[place] = or_(found.get(place, False), took)
         return found
 
-    def _moments(self, level: LevelModel, j: int) -> Base:
+    def _partner_states(self, level: LevelModel, j: int) -> ChooseState:
         """Return the states that a partner's statements read if it commits as step j: up to j, in ascending order."""
         first: list[Any] = []
         last: list[Any] = [0]
 
         snapshot = Snapshot(self._fresh("moment", "int"), self._add)
 
-        def late(guard: Term) -> tuple[State, Any]:
+        def late(guard: Term) -> tuple[SymbolicState, Any]:
             if snapshot.taken is not True:
-                last[0] = self._moment(last[0], j)
-            return self._at(snapshot.look(last[0], guard), j), last[0]
+                last[0] = self._new_moment(last[0], j)
+            return self._state_after(snapshot.moment_seen(last[0], guard), j), last[0]
 
-        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
+        def base(writing: bool, guard: Term, newest: bool) -> tuple[SymbolicState, Any]:
             if level.late_snapshot and not writing and not newest:
                 return late(guard)
             which = "current" if newest else level.write if writing else level.select
             if not first or which == "current" or writing:
-                last[0] = self._moment(last[0], j)
+                last[0] = self._new_moment(last[0], j)
                 first.append(last[0])
             moment = first[0] if which == "snapshot" else last[0]
             # The statement executes now, even if it sees the snapshot.
-            return self._at(moment, j), last[0]
+            return self._state_after(moment, j), last[0]
 
         return base
 
-    def _moment(self, earliest: Any, latest: int) -> Any:
+    def _new_moment(self, earliest: Any, latest: int) -> Any:
         """Return a new moment between two others. A moment counts the commits before it."""
         moment = self._fresh("moment", "int")
         self._add(and_(moment >= earliest, moment <= latest))
         return moment
 
-    def _isolated(self, run: Execution, level: LevelModel, j: int) -> Term:
+    def _isolation(self, run: Execution, level: LevelModel, j: int) -> Term:
         """Return the conditions that a partner's level imposes on the commits since its statements."""
         parts: list[Term] = []
         begin = run.points[0].moment if run.points else j
@@ -281,7 +281,7 @@ class Bounded:
                     parts.append(and_(wrote, run.key_equal(table, row.columns, step.after[table][place].columns)))
         return or_(*parts)
 
-    def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
+    def _keys_are_free(self, run: Execution, before: SymbolicState, point: SymbolicStatement | None = None) -> Term:
         """Return the condition that each inserted primary key is free in ``before``.
 
         Rows that the transaction deleted before its insertion do not occupy a key. With ``point``, only the rows that
@@ -305,7 +305,7 @@ class Bounded:
         ]
         return or_(*(equal(step.choice, number) for number in numbers))
 
-    def _at(self, moment: Any, last: int) -> State:
+    def _state_after(self, moment: Any, last: int) -> SymbolicState:
         """Return the state after ``moment`` commits, a symbolic number of at most ``last``."""
         self.limits.check()
         if isinstance(moment, int):
@@ -313,50 +313,50 @@ class Bounded:
         result = self.states[last]
         for j in range(last - 1, -1, -1):
             result = tuple(
-                tuple(either(moment == j, old, new) for old, new in zip(olds, news, strict=True))
+                tuple(slot_either(moment == j, old, new) for old, new in zip(olds, news, strict=True))
                 for olds, news in zip(self.states[j], result, strict=True)
             )
         return result
 
-    def _target(self) -> None:
+    def _execute_analysed(self) -> None:
         """Execute the analysed transaction: each statement at its moment, and the commit after the last step."""
         shape = TableShape(self.program).of_transaction(self.txn)
         self.frame = self._arguments(self.txn, shape)
         self._add(self._assumed(self.txn, shape, self.frame))
         # Only a partner at its own level can overlap the begin. Other commits before it would only lead to another
         # initial state.
-        self.begin: Any = self._moment(0, self.steps) if self.partners and self.steps else 0
+        self.begin: Any = self._new_moment(0, self.steps) if self.partners and self.steps else 0
         last: list[Any] = [self.begin]
 
         snapshot = Snapshot(self._fresh("moment", "int"), self._add)
 
-        def late(guard: Term) -> tuple[State, Any]:
+        def late(guard: Term) -> tuple[SymbolicState, Any]:
             if snapshot.taken is not True and run.points:
-                last[0] = self._moment(last[0], self.steps)
-            return self._at(snapshot.look(last[0], guard), self.steps), last[0]
+                last[0] = self._new_moment(last[0], self.steps)
+            return self._state_after(snapshot.moment_seen(last[0], guard), self.steps), last[0]
 
-        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
+        def base(writing: bool, guard: Term, newest: bool) -> tuple[SymbolicState, Any]:
             if self.level.late_snapshot and not writing and not newest and self.steps:
                 return late(guard)
             which = "current" if newest else self.level.write if writing else self.level.select
             # A lock is taken now, even if the statement sees the snapshot.
             takes_lock = writing and which == "snapshot"
             if self.steps and (takes_lock or (which == "current" and run.points)):
-                last[0] = self._moment(last[0], self.steps)
-            return self._at(self.begin if which == "snapshot" else last[0], self.steps), last[0]
+                last[0] = self._new_moment(last[0], self.steps)
+            return self._state_after(self.begin if which == "snapshot" else last[0], self.steps), last[0]
 
         run = Execution(Evaluator(shape, self.texts), self.frame, base, self.slots.own, self.level)
         run.block(self.txn.body, True)
         self.run = run
         end = self.states[self.steps]
         self._add(run.live)
-        self._locks(run)
-        self._commit(run, end)
+        self._require_locks(run)
+        self._require_commit(run, end)
         self.final = overlay(end, run.writes)
         for clause in self.program.enforced:
             self._add(self._clause(clause, self.final))
 
-    def _locks(self, run: Execution) -> None:
+    def _require_locks(self, run: Execution) -> None:
         """Require that no step writes rows that the analysed transaction locked before the step."""
         for j, step in enumerate(self.others):
             for point in run.points:
@@ -370,7 +370,7 @@ class Bounded:
                     for place, seen in point.reads.items():
                         self._add(not_(and_(before, point.guard, seen, step.claims(place))))
 
-    def _commit(self, run: Execution, end: State) -> None:
+    def _require_commit(self, run: Execution, end: SymbolicState) -> None:
         """Require the conditions that the level checks at commit."""
         since = [(self.begin <= j, step) for j, step in enumerate(self.others)]
         if self.level.among_themselves:
@@ -390,23 +390,25 @@ class Bounded:
         if run.looks_back and not self.level.locks_writes:  # with locks, a key that is free at commit was always free
             for point in run.points:
                 if isinstance(point.stmt, ir.Insert):
-                    self._add(self._keys_are_free(run, self._at(point.moment, self.steps), point))
+                    self._add(self._keys_are_free(run, self._state_after(point.moment, self.steps), point))
 
-    def _serial(self) -> Term:
+    def _is_serial(self) -> Term:
         """Return the condition that some serial order of the same calls ends in the same state."""
         txn = self.program.transaction(self.txn.name)
         found = []
         for place in range(self.steps + 1):
-            state = self._alone(txn, self.frame, self.states[place], self.slots.own)
+            state = self._after_running_alone(txn, self.frame, self.states[place], self.slots.own)
             for j in range(place, self.steps):
                 step = self.others[j]
                 for number, other in enumerate(self.program.transactions, 1):
-                    after = self._alone(other, step.frames[number - 1], state, self.slots.steps[j])
+                    after = self._after_running_alone(other, step.frames[number - 1], state, self.slots.steps[j])
                     state = state_either(equal(step.choice, number), after, state)
             found.append(same_state(state, self.final))
         return or_(*found)
 
-    def _alone(self, txn: ir.TransactionProgram, frame: Frame, before: State, slots: dict[int, list[int]]) -> State:
+    def _after_running_alone(
+        self, txn: ir.TransactionProgram, frame: Frame, before: SymbolicState, slots: dict[int, list[int]]
+    ) -> SymbolicState:
         """Return the state after a transaction ran alone, unchanged where it rolls back."""
         shape = TableShape(self.program).of_transaction(txn)
         run = Execution(Evaluator(shape, self.texts), frame, lambda *_: (before, 0), slots, ALONE)
@@ -416,9 +418,9 @@ class Bounded:
         goes = and_(run.live, *(self._clause(clause, after) for clause in self.program.enforced))
         return state_either(goes, after, before)
 
-    def ask(self, clause: ir.Clause) -> ClauseAnswer:
+    def search(self, clause: ir.Clause) -> ClauseAnswer:
         """Search for a violation of the clause."""
-        broken = not_(self._serial() if clause.name == CLAUSE else self._clause(clause, self.final))
+        broken = not_(self._is_serial() if clause.name == CLAUSE else self._clause(clause, self.final))
         if self.is_short:
             return ClauseAnswer(UNKNOWN, reason="in another order, a loop inserts more rows than were set aside")
         if broken is False:
@@ -462,10 +464,10 @@ class Bounded:
                 events.append(None)
         events += self._commits(value, done, self.steps)
         args = tuple(value.arguments(self.txn, self.frame).items())
-        begun = self._real(value, value.of(self.begin, "int"))
+        begun = self._commits_before(value, value.of(self.begin, "int"))
         return Counterexample(self.txn.name, self.level, args, tuple(initial), tuple(events), clause, begun)
 
-    def _real(self, value: "ModelValues", moment: int) -> int:
+    def _commits_before(self, value: "ModelValues", moment: int) -> int:
         """Return the number of commits up to a moment, without steps in which nothing happened."""
         return sum(1 for step in self.others[:moment] if value.of(step.choice, "int"))
 
@@ -481,20 +483,20 @@ class Bounded:
                 if level is None or level.is_serial:
                     found.append(Commit(txn.name, args))
                 else:
-                    moments = tuple(self._real(value, value.of(point.moment, "int")) for point in points)
+                    moments = tuple(self._commits_before(value, value.of(point.moment, "int")) for point in points)
                     found.append(Commit(txn.name, args, level, moments))
         return found
 
 
-def state_either(test: Term, then: State, other: State) -> State:
+def state_either(test: Term, then: SymbolicState, other: SymbolicState) -> SymbolicState:
     """Return ``then`` where ``test`` holds, else ``other``."""
     return tuple(
-        tuple(either(test, a, b) for a, b in zip(slots, others, strict=True))
+        tuple(slot_either(test, a, b) for a, b in zip(slots, others, strict=True))
         for slots, others in zip(then, other, strict=True)
     )
 
 
-def same_state(left: State, right: State) -> Term:
+def same_state(left: SymbolicState, right: SymbolicState) -> Term:
     """Return the condition that two states are equal slot by slot. An INSERT uses the same slot in any serial order."""
     parts = []
     for slots, others in zip(left, right, strict=True):
@@ -504,7 +506,7 @@ def same_state(left: State, right: State) -> Term:
     return and_(*parts)
 
 
-def either(test: Term, then: Slot, other: Slot) -> Slot:
+def slot_either(test: Term, then: Slot, other: Slot) -> Slot:
     """Return slot ``then`` where ``test`` holds, else ``other``."""
     if then is other:
         return then
@@ -542,15 +544,15 @@ class ModelValues:
 Room = dict[str, int]  # table -> number of slots
 
 
-def inserts(body: tuple[ir.Stmt, ...], room: Room) -> Room:
+def slots_needed(body: tuple[ir.Stmt, ...], room: Room) -> Room:
     """Return how many new slots a transaction needs per table if the tables have ``room`` slots when it begins.
 
     Both branches of an ``If`` are executed, each with its own slots. A loop runs once per slot of its table.
     """
-    return _Count(room).block(body)
+    return _SlotCounter(room).block(body)
 
 
-class _Count:
+class _SlotCounter:
     def __init__(self, room: Room) -> None:
         self.room = dict(room)
         self.sets: dict[str, int] = {}
@@ -587,16 +589,16 @@ class SlotLayout:
     sizes: list[int]
 
 
-def layout(
+def slot_layout(
     program: ir.Application, txn: ir.TransactionProgram, bodies: list[tuple[ir.Stmt, ...]], rows: int, steps: int
 ) -> SlotLayout:
     """Return the slots for a search with ``rows`` initial rows and ``steps`` commits of any of ``bodies``."""
     room: Room = {table.name: rows for table in program.tables}
     found = []
     for _ in range(steps):
-        needed = [inserts(body, room) for body in bodies]
+        needed = [slots_needed(body, room) for body in bodies]
         found.append(_take(program, room, {t: max(n.get(t, 0) for n in needed) for t in room}))
-    own = _take(program, room, inserts(txn.body, room))
+    own = _take(program, room, slots_needed(txn.body, room))
     return SlotLayout(found, own, [room[table.name] for table in program.tables])
 
 

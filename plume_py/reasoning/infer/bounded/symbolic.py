@@ -25,7 +25,7 @@ class Slot:
     columns: tuple[Term, ...]
 
 
-State = tuple[tuple[Slot, ...], ...]
+SymbolicState = tuple[tuple[Slot, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class SymbolicRow:
 
 
 @dataclass(frozen=True)
-class Set:
+class SymbolicRowSet:
     """A set of rows that a statement read: for each slot the condition of membership, and its columns."""
 
     members: tuple[tuple[Term, SymbolicRow], ...]
@@ -52,7 +52,7 @@ class Evaluator:
     def __init__(self, shape: TableShape, texts: Texts) -> None:
         self.shape, self.texts = shape, texts
 
-    def __call__(self, expr: ir.Expr, view: State, frame: Frame) -> Term:
+    def __call__(self, expr: ir.Expr, view: SymbolicState, frame: Frame) -> Term:
         """Return the value of an expression in a view of the database."""
         if isinstance(expr, ir.Const):
             return self.texts.number(expr.value) if isinstance(expr.value, str) else expr.value
@@ -67,16 +67,16 @@ class Evaluator:
         assert isinstance(expr, ir.Operation)
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
-    def rows(self, query: ir.Query, view: State, frame: Frame) -> Iterator[tuple[Term, Frame]]:
+    def rows(self, query: ir.Query, view: SymbolicState, frame: Frame) -> Iterator[tuple[Term, Frame]]:
         """Yield each row that may satisfy the query's condition: the condition, and the frame with the row bound."""
-        members = frame[query.source].members if query.is_local else everything(view[self.shape.index[query.source]])
+        members = frame[query.source].members if query.is_local else all_rows(view[self.shape.index[query.source]])
         for there, bound in members:
             inner = {**frame, query.var: bound}
             counts = and_(there, self(query.where, view, inner)) if there is not False else False
             if counts is not False:
                 yield counts, inner
 
-    def _query(self, query: ir.Query, view: State, frame: Frame) -> Term:
+    def _query(self, query: ir.Query, view: SymbolicState, frame: Frame) -> Term:
         rows = list(self.rows(query, view, frame))
         if query.kind == "exists":
             return or_(*(counts for counts, _ in rows))
@@ -97,23 +97,23 @@ class Evaluator:
         return best
 
 
-def everything(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
+def all_rows(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
     """Return all slots of a table as row variables with their presence."""
     return tuple((slot.present, SymbolicRow(number, slot.columns)) for number, slot in enumerate(slots))
 
 
 @dataclass(frozen=True)
-class Write:
+class SymbolicWrite:
     """A slot as the transaction left it, and the condition that the transaction wrote it."""
 
     happened: Term
     after: Slot
 
 
-Writes = dict[tuple[int, int], Write]
+SymbolicWrites = dict[tuple[int, int], SymbolicWrite]
 
 
-def overlay(base: State, writes: Writes) -> State:
+def overlay(base: SymbolicState, writes: SymbolicWrites) -> SymbolicState:
     """Return the state with the writes applied."""
     if not writes:
         return base
@@ -128,7 +128,7 @@ def overlay(base: State, writes: Writes) -> State:
 
 
 @dataclass
-class Point:
+class SymbolicStatement:
     """An executed statement: path condition, number of commits before it, and the slots that it read and wrote."""
 
     stmt: ir.Stmt
@@ -140,7 +140,7 @@ class Point:
 
 # Chooses the state on which a statement is evaluated. Arguments: whether it writes, its path condition, and whether it
 # reads the newest state at every level. Result: the state, and the number of commits before the statement.
-Base = Callable[[bool, Term, bool], tuple[State, Term]]
+ChooseState = Callable[[bool, Term, bool], tuple[SymbolicState, Term]]
 
 
 class Snapshot:
@@ -150,7 +150,7 @@ class Snapshot:
         self.moment, self._add = unknown, add
         self.taken: Term = False
 
-    def look(self, now: Term, guard: Term) -> Term:
+    def moment_seen(self, now: Term, guard: Term) -> Term:
         """Return the moment that a SELECT sees if it is executed at ``now``."""
         if self.taken is False and guard is True:
             self.moment = now
@@ -171,7 +171,7 @@ class Execution:
         self,
         evaluate: Evaluator,
         frame: Frame,
-        base: Base,
+        base: ChooseState,
         slots: dict[int, list[int]],
         level: LevelModel,
     ) -> None:
@@ -183,10 +183,10 @@ class Execution:
         self.one_record = level.late_snapshot
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
-        self.writes: Writes = {}
+        self.writes: SymbolicWrites = {}
         self.inserted: dict[tuple[int, int], Term] = {}
-        self.before: dict[tuple[int, int], Writes] = {}  # the writes that preceded the insertion into a slot
-        self.points: list[Point] = []
+        self.before: dict[tuple[int, int], SymbolicWrites] = {}  # the writes that preceded the insertion into a slot
+        self.points: list[SymbolicStatement] = []
         self.is_short = False  # whether a new row found no slot
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
@@ -197,15 +197,17 @@ class Execution:
                 return
             _HANDLERS[type(stmt)](self, stmt, runs)
 
-    def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
+    def add_statement(
+        self, stmt: ir.Stmt, guard: Term, writing: bool = False
+    ) -> tuple[SymbolicState, SymbolicStatement]:
         """Add a point to the schedule; return the view that the statement sees, and the point."""
         state, moment = self.base(writing, guard, getattr(stmt, "newest", False))
-        point = Point(stmt, guard, moment)
+        point = SymbolicStatement(stmt, guard, moment)
         self.points.append(point)
         view = overlay(state, self.writes)
         return (self._records(view) if self.one_record and not writing else view), point
 
-    def _records(self, view: State) -> State:
+    def _records(self, view: SymbolicState) -> SymbolicState:
         """Return the view without older rows whose keys the transaction has written."""
         tables = [list(slots) for slots in view]
         for (table, number), write in self.writes.items():
@@ -225,13 +227,13 @@ class Execution:
         asked = [query for expr in exprs for query in ir.queries(expr)]
         if not asked:
             return [self.evaluate(expr, (), self.frame) for expr in exprs]
-        view, point = self.look(stmt, guard)
+        view, point = self.add_statement(stmt, guard)
         if self.tracks_reads:
             for query in asked:
                 self._track(query, view, point)
         return [self.evaluate(expr, view, self.frame) for expr in exprs]
 
-    def _track(self, query: ir.Query, view: State, point: Point) -> None:
+    def _track(self, query: ir.Query, view: SymbolicState, point: SymbolicStatement) -> None:
         table = self.evaluate.shape.index[query.source]
         for number, slot in enumerate(view[table]):
             try:
@@ -240,7 +242,9 @@ class Execution:
                 match = True
             point.reads[table, number] = or_(point.reads.get((table, number), False), and_(slot.present, match))
 
-    def write(self, point: Point, table: int, number: int, happened: Term, after: Slot, changed: Term = True) -> None:
+    def write(
+        self, point: SymbolicStatement, table: int, number: int, happened: Term, after: Slot, changed: Term = True
+    ) -> None:
         """Record a write. Where ``changed`` is false, the row keeps its version and is only locked."""
         if happened is False:
             return
@@ -248,11 +252,11 @@ class Execution:
         happened = and_(happened, changed)
         old = self.writes.get((table, number))
         if old is None:
-            self.writes[table, number] = Write(happened, after)
+            self.writes[table, number] = SymbolicWrite(happened, after)
             return
         columns = tuple(ite(happened, new, was) for new, was in zip(after.columns, old.after.columns, strict=True))
         present = ite(happened, after.present, old.after.present)
-        self.writes[table, number] = Write(or_(old.happened, happened), Slot(present, columns))
+        self.writes[table, number] = SymbolicWrite(or_(old.happened, happened), Slot(present, columns))
 
     def slot(self, table: int) -> int | None:
         """Return an unused slot for a new row, or None."""
@@ -265,10 +269,10 @@ class Execution:
 
 
 def _matches(
-    run: Execution, stmt: Any, var: str, table: int, view: State, guard: Term
+    run: Execution, stmt: Any, var: str, table: int, view: SymbolicState, guard: Term
 ) -> list[tuple[Term, SymbolicRow]]:
     found = []
-    for there, bound in everything(view[table]):
+    for there, bound in all_rows(view[table]):
         match = and_(there, run.evaluate(stmt.where, view, {**run.frame, var: bound})) if there is not False else False
         if match is not False:
             found.append((match, bound))
@@ -277,7 +281,7 @@ def _matches(
 
 def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=stmt.lock)
+    view, point = run.add_statement(stmt, guard, writing=stmt.lock)
     found = _restricted(run, stmt.within, _matches(run, stmt, stmt.row, table, view, guard))
     run.live = and_(run.live, or_(not_(guard), or_(*(match for match, _ in found))))
     if not found:
@@ -298,10 +302,10 @@ def _select_one(run: Execution, stmt: ir.SelectOne, guard: Term) -> None:
 
 def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=stmt.lock)
+    view, point = run.add_statement(stmt, guard, writing=stmt.lock)
     found = _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard))
     point.reads.update({(table, bound.slot): match for match, bound in found})
-    run.frame[stmt.rows] = Set(tuple(found))
+    run.frame[stmt.rows] = SymbolicRowSet(tuple(found))
 
 
 def _let(run: Execution, stmt: ir.Let, guard: Term) -> None:
@@ -322,12 +326,14 @@ def _if(run: Execution, stmt: ir.If, guard: Term) -> None:
 
 def _for_each(run: Execution, stmt: ir.ForEach, guard: Term) -> None:
     members = run.frame[stmt.source].members
-    for member, bound in _turned(members, run.frame[stmt.backwards]) if stmt.backwards else members:
+    for member, bound in _maybe_reversed(members, run.frame[stmt.backwards]) if stmt.backwards else members:
         run.frame[stmt.var] = bound
         run.block(stmt.body, and_(guard, member))
 
 
-def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> Iterator[tuple[Term, SymbolicRow]]:
+def _maybe_reversed(
+    members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term
+) -> Iterator[tuple[Term, SymbolicRow]]:
     """Yield the rows of a set in order, or in reverse where ``backwards`` holds."""
     for (there, row), (other_there, other) in zip(members, reversed(members), strict=True):
         columns = tuple(ite(backwards, b, a) for a, b in zip(row.columns, other.columns, strict=True))
@@ -336,7 +342,7 @@ def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> I
 
 def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=True)
+    view, point = run.add_statement(stmt, guard, writing=True)
     row = tuple(run.evaluate(value, view, run.frame) for value in stmt.values)
     if run.program.tables[table].key:
         # An old snapshot may show deleted rows, so conflicts with other transactions' keys are checked at commit.
@@ -357,7 +363,7 @@ def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
 def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
     declared = run.program.tables[table]
-    view, point = run.look(stmt, guard, writing=True)
+    view, point = run.add_statement(stmt, guard, writing=True)
     for match, bound in _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard)):
         columns = list(bound.columns)
         for column, value in stmt.sets:
@@ -368,7 +374,7 @@ def _update(run: Execution, stmt: ir.Update, guard: Term) -> None:
 
 def _delete(run: Execution, stmt: ir.Delete, guard: Term) -> None:
     table = run.evaluate.shape.index[stmt.table]
-    view, point = run.look(stmt, guard, writing=True)
+    view, point = run.add_statement(stmt, guard, writing=True)
     for match, bound in _restricted(run, stmt.within, _matches(run, stmt, stmt.var, table, view, guard)):
         run.write(point, table, bound.slot, and_(guard, match), Slot(False, bound.columns))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from plume_py.reasoning.infer.execution.evaluate import TableShape, compiled
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.statement_models import LevelModel, under
+from plume_py.reasoning.infer.statement_models import LevelModel, as_executed
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Code:
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
-        as_run = under(txn, level, program)
+        as_run = as_executed(txn, level, program)
         self.shape = TableShape(program).of_transaction(as_run)
         self.instructions: list[Instruction] = []
         self._block(as_run.body)

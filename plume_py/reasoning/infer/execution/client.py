@@ -17,7 +17,7 @@ from plume_py.reasoning.infer.execution.domains import Domains
 from plume_py.reasoning.infer.execution.evaluate import Frame, TableShape
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.to_sql import values_in
+from plume_py.reasoning.infer.program.to_sql import sql_with_values
 from plume_py.reasoning.infer.statement_models import STORES
 
 
@@ -140,7 +140,7 @@ def execute(machine: Machine, cursor: Any) -> Executed:
 def _execute(machine: Machine, stmt: ir.Stmt, cursor: Any) -> Any:
     """Return the server's answer, and store it in the frame for later statements."""
     frame, shape = machine.frame, machine.code.shape
-    render = values_in(shape, frame, server=True)
+    render = sql_with_values(shape, frame, server=True)
     if isinstance(stmt, ir.If | ir.Require):
         cursor.execute(f"SELECT {render.expr(stmt.condition, {})}")
         return bool(cursor.fetchone()[0])

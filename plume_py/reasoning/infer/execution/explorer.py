@@ -17,8 +17,8 @@ from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSign
 from plume_py.reasoning.infer.execution.schedule import (
     CLAUSE,
     Commit,
+    CommitEffect,
     Counterexample,
-    Effect,
     ScheduleRules,
     first_snapshot,
     is_serial,
@@ -69,7 +69,7 @@ class Explorer:
         everything = (stmt for txn in program.transactions for stmt in ir.statements(txn.body))
         self.has_locks = any(getattr(stmt, "lock", False) for stmt in everything)
         self._states: list[State] | None = None
-        self._others: dict[tuple[State, int], list[tuple[Commit, Effect]]] = {}
+        self._others: dict[tuple[State, int], list[tuple[Commit, CommitEffect]]] = {}
         self._broken: dict[State, list[str]] = {}
 
     @property
@@ -79,12 +79,12 @@ class Explorer:
             self._states = self.domains.some(self.domains.states(), MOST_STATES)
         return self._states
 
-    def others(self, state: State, number: int) -> list[tuple[Commit, Effect]]:
+    def others(self, state: State, number: int) -> list[tuple[Commit, CommitEffect]]:
         """Return one commit per distinct effect that some other transaction has in this state."""
         known = self._others.get((state, number))
         if known is not None:
             return known
-        found: dict[Any, tuple[Commit, Effect]] = {}
+        found: dict[Any, tuple[Commit, CommitEffect]] = {}
         for code, args in self.calls:
             result = serially(self.rules, code, args, state, number)
             if result is not None and result.writes:

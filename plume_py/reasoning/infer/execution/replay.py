@@ -12,8 +12,8 @@ from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSign
 from plume_py.reasoning.infer.execution.schedule import (
     CLAUSE,
     Commit,
+    CommitEffect,
     Counterexample,
-    Effect,
     Moment,
     ReplayError,
     ScheduleRules,
@@ -110,7 +110,7 @@ def _committed(
 
 def _other(
     rules: ScheduleRules, code: Code, event: Commit, now: State, number: int, machine: Machine
-) -> tuple[Effect, Moment]:
+) -> tuple[CommitEffect, Moment]:
     """Run another transaction alone; return its effect and its lines."""
     args, inner = dict(event.args), []
     if not all(condition((), args) for condition in code.assume):
@@ -125,7 +125,7 @@ def _other(
         raise ReplayError(f"{event.transaction} cannot commit")
     if not may_commit_between(machine, writes, other.locked):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
-    effect = Effect(after, writes, other.locked, other.deleted())
+    effect = CommitEffect(after, writes, other.locked, other.deleted())
     return effect, Moment(None, None, {}, code.shape, event, inner)
 
 
@@ -134,10 +134,10 @@ class _Past:
     """The states so far and the effect of each commit."""
 
     states: list[State]
-    effects: list[Effect]
+    effects: list[CommitEffect]
     events: list[Commit]
 
-    def note(self, effect: Effect, event: Commit) -> None:
+    def note(self, effect: CommitEffect, event: Commit) -> None:
         """Append a commit."""
         self.states.append(effect.after)
         self.effects.append(effect)
@@ -148,7 +148,7 @@ def _watched(event: Commit | None) -> bool:
     return event is not None and event.level is not None and event.level.among_themselves
 
 
-def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) -> tuple[Effect, Moment]:
+def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) -> tuple[CommitEffect, Moment]:
     """Run a partner at its own level: each statement reads the state of its moment, and now the partner commits."""
     assert event.level is not None
     code = Code(rules.program, rules.program.transaction(event.transaction), event.level)
@@ -187,5 +187,5 @@ def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) ->
         raise ReplayError(f"{event.transaction} cannot commit")
     if not may_commit_between(machine, writes, other.locked):
         raise ReplayError(f"{event.transaction} would have to wait for a lock")
-    effect = Effect(after, writes, other.locked, other.deleted())
+    effect = CommitEffect(after, writes, other.locked, other.deleted())
     return effect, Moment(None, None, {}, code.shape, event, inner)

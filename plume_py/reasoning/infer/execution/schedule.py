@@ -101,7 +101,7 @@ Places = frozenset[tuple[int, Any]]
 
 
 @dataclass(frozen=True)
-class Effect:
+class CommitEffect:
     """The effect of a commit: the state after it, its writes, and the rows that it locked and deleted."""
 
     after: State
@@ -110,7 +110,7 @@ class Effect:
     deleted: Places
 
 
-def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number: int) -> Effect | None:
+def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number: int) -> CommitEffect | None:
     """Run a transaction alone; return its effect, or None if it rolls back."""
     try:
         machine = Machine(code, args)
@@ -119,7 +119,7 @@ def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number
     except RollbackSignal:
         return None
     after, writes = installed(rules.program, state, machine.writes, number)
-    return None if rules.refused(after) else Effect(after, writes, machine.locked, machine.deleted())
+    return None if rules.refused(after) else CommitEffect(after, writes, machine.locked, machine.deleted())
 
 
 def first_snapshot(level: LevelModel, initial: State) -> State | None:

@@ -159,7 +159,7 @@ class SqlServer:
 
     @contextmanager
     def _clients(self, levels: dict[str, LevelModel], load: Load) -> Iterator[tuple[list[Client], Any]]:
-        spelled = {name: self.store.says[level.name] for name, level in levels.items()}
+        spelled = {name: self.store.setting_names[level.name] for name, level in levels.items()}
         with ExitStack() as opened:
             connection = self.adapter.connect()
             opened.callback(connection.close)
@@ -248,7 +248,9 @@ def vectors(
 def standing(store: StoreModel, levels: dict[str, LevelModel], answers: Answers) -> str:
     """Return the expectation for these levels. In a mix, SERIALIZABLE may provide only a weaker level."""
     all_serial = all(level.is_serial for level in levels.values())
-    found = {answers[name][level.name if all_serial else store.worth(level)] for name, level in levels.items()}
+    found = {
+        answers[name][level.name if all_serial else store.name_beside_weaker(level)] for name, level in levels.items()
+    }
     return UNSAFE if VIOLATED in found else OPEN if UNDECIDED in found else SAFE
 
 

@@ -19,17 +19,17 @@ def row_of(stmt: Locking) -> str:
     return stmt.row if isinstance(stmt, ir.SelectOne) else stmt.var
 
 
-def locking(txn: ir.TransactionProgram) -> list[Locking]:
+def locking_statements(txn: ir.TransactionProgram) -> list[Locking]:
     """Return all statements of a transaction that lock rows."""
     return [stmt for stmt in ir.statements(txn.body) if isinstance(stmt, Locking) and locks_rows(stmt)]
 
 
-def takes_rows_at_once(txn: ir.TransactionProgram, program: ir.Application) -> bool:
+def locks_atomically(txn: ir.TransactionProgram, program: ir.Application) -> bool:
     """Return whether each locking statement is equivalent to one that takes all its rows at one moment."""
-    return all(is_one_look(program, stmt) for stmt in locking(txn))
+    return all(locks_at_one_moment(program, stmt) for stmt in locking_statements(txn))
 
 
-def replaced(program: ir.Application, table: str) -> bool:
+def reuses_keys(program: ir.Application, table: str) -> bool:
     """Return whether rows of this table are both deleted and inserted, so that a key may return as another row."""
     changes = [stmt for txn in program.transactions for stmt in ir.statements(txn.body)]
     return any(isinstance(stmt, ir.Delete) and stmt.table == table for stmt in changes) and any(
@@ -37,14 +37,14 @@ def replaced(program: ir.Application, table: str) -> bool:
     )
 
 
-def is_one_look(program: ir.Application, stmt: Locking) -> bool:
+def locks_at_one_moment(program: ir.Application, stmt: Locking) -> bool:
     """Return whether taking rows one after the other is equivalent to taking all of them at the last moment.
 
     A row by its primary key is one row. In a scan, a row that was taken is locked. A row that did not match would still
     not match later, if no transaction changes the columns that decide about the match.
     """
     table = program.table(stmt.table)
-    if ir.pinned(stmt.where, row_of(stmt), table):
+    if ir.fixes_key(stmt.where, row_of(stmt), table):
         return True
     decides = {table.name: set[str]()}
     for node in ir.walk(stmt.where):
@@ -52,10 +52,12 @@ def is_one_look(program: ir.Application, stmt: Locking) -> bool:
             decides[node.source] = set(program.table(node.source).names)
         elif isinstance(node, ir.Field) and node.row == row_of(stmt):
             decides[table.name].add(node.column)
-    return not any(_touches(change, decides) for txn in program.transactions for change in ir.statements(txn.body))
+    return not any(
+        _may_change_match(change, decides) for txn in program.transactions for change in ir.statements(txn.body)
+    )
 
 
-def _touches(change: ir.Stmt, decides: dict[str, set[str]]) -> bool:
+def _may_change_match(change: ir.Stmt, decides: dict[str, set[str]]) -> bool:
     if isinstance(change, ir.Insert | ir.Delete):
         return change.table in decides
     return isinstance(change, ir.Update) and not decides.get(change.table, set()).isdisjoint(

@@ -13,13 +13,13 @@ from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
 
 if TYPE_CHECKING:
-    from plume_py.reasoning.infer.program.from_sql import Body
+    from plume_py.reasoning.infer.program.from_sql import TransactionTranslator
 
 
-class Inserting:
+class InsertTranslator:
     """Translates one INSERT statement."""
 
-    def __init__(self, body: "Body", stmt: sql.Insert, count: str = "") -> None:
+    def __init__(self, body: "TransactionTranslator", stmt: sql.Insert, count: str = "") -> None:
         self.body, self.stmt, self.line, self.count = body, stmt, stmt.line, count
         self.table = body.table(stmt.table, stmt.line)
         self.columns = stmt.columns or self.table.names
@@ -33,12 +33,12 @@ class Inserting:
         found: list[ir.Stmt] = []
         for row in self.stmt.rows:
             if row:
-                self.fits(row)
+                self.require_width(row)
             values = self.values(dict(zip(self.columns, row, strict=False)))
             found += self.row(values)
         return found
 
-    def fits(self, row: Sequence[Any]) -> None:
+    def require_width(self, row: Sequence[Any]) -> None:
         """Raise InputError unless the row has as many values as there are columns."""
         if len(row) != len(self.columns):
             said = f"INSERT has {len(row)} values for {len(self.columns)} columns"  # noqa: S608 - no SQL
@@ -52,12 +52,12 @@ class Inserting:
             if isinstance(node, engine().exp.Var) and node.name.upper() == "DEFAULT":
                 node = None
             if isinstance(node, engine().exp.Null) or (node is None and column.default is None and column.nullable):
-                found[column.name] = self.body.no_value(self.table, column, self.line)
+                found[column.name] = self.body.null_value(self.table, column, self.line)
             elif node is not None:
                 found[column.name] = self.body.at(self.line, self.scopes).expr(node)
             elif column.generated:
                 sort: ir.Sort = "text" if column.type == "text" else "id"
-                found[column.name] = self.body.unknown(f"new_{column.name}", sort, self.line)
+                found[column.name] = self.body.generated_value(f"new_{column.name}", sort, self.line)
             elif column.default is not None:
                 found[column.name] = self.body.at(self.line).expr(column.default)
             else:
@@ -69,14 +69,14 @@ class Inserting:
         insert = ir.Insert(self.line, self.table.name, tuple(values[name] for name in self.table.names))
         conflict = self.stmt.conflict
         if conflict is None:
-            return [*self.returned(values), insert, *self.counted(1)]
+            return [*self.returned(values), insert, *self.store_count(1)]
         if conflict.spelled == "INSERT IGNORE":
             raise wrong("INSERT IGNORE is not supported", self.line, "write INSERT … ON DUPLICATE KEY UPDATE")
         if self.stmt.returning:
             raise wrong("ON CONFLICT with RETURNING is not supported", self.line, "read the row afterwards")
         if any(ir.queries(value) for value in values.values()):
             raise wrong("ON CONFLICT with a subquery is not supported", self.line, "read the value before")
-        return self.unless_there(insert, values, conflict)
+        return self.on_conflict(insert, values, conflict)
 
     def returned(self, values: dict[str, Expr]) -> list[ir.Stmt]:
         """Return the statements for RETURNING column INTO variable. The values are known before the INSERT."""
@@ -90,10 +90,10 @@ class Inserting:
             if ir.queries(values[name]):
                 raise wrong("RETURNING of a subquery's value is not supported", self.line, "read the value before")
             found.append(values[name])
-        self.body.learn(self.stmt.into, self.line)
+        self.body.define(self.stmt.into, self.line)
         return [ir.Let(self.line, self.stmt.into, tuple(found))]
 
-    def unless_there(self, insert: ir.Insert, values: dict[str, Expr], conflict: sql.Conflict) -> list[ir.Stmt]:
+    def on_conflict(self, insert: ir.Insert, values: dict[str, Expr], conflict: sql.Conflict) -> list[ir.Stmt]:
         """Return the statements for ON CONFLICT: look for the row, then insert or change it.
 
         If the look-up runs before another transaction inserts the row, the INSERT meets the primary key and rolls back.
@@ -103,18 +103,21 @@ class Inserting:
         """
         at = self.body.at(self.line)
         var, rows = at.fresh(self.table.name[:1]), at.fresh("rows")
-        where = self.same_key(values, conflict, var)
+        where = self.conflict_condition(values, conflict, var)
         lock = bool(conflict.sets)
         look = ir.SelectAll(self.line, rows, self.table.name, var, where, lock, newest=True)
         none = Operation("=", (ir.Query("count", rows, at.fresh("row"), ir.TRUE, is_local=True), Const(0)))
-        done = (insert, *self.counted(1))
-        return [look, ir.If(self.line, none, done, (*self.instead(values, conflict, where, var), *self.counted(0)))]
+        done = (insert, *self.store_count(1))
+        return [
+            look,
+            ir.If(self.line, none, done, (*self.do_update(values, conflict, where, var), *self.store_count(0))),
+        ]
 
-    def counted(self, number: int) -> tuple[ir.Stmt, ...]:
+    def store_count(self, number: int) -> tuple[ir.Stmt, ...]:
         """Return the statement that stores the number of inserted rows, if the next statement uses it."""
         return (ir.Let(self.line, (self.count,), (Const(number),)),) if self.count else ()
 
-    def same_key(self, values: dict[str, Expr], conflict: sql.Conflict, var: str) -> Expr:
+    def conflict_condition(self, values: dict[str, Expr], conflict: sql.Conflict, var: str) -> Expr:
         """Return the condition on rows in conflict: equal in the named columns, or in the columns of any unique key."""
         keys = [key for key in (self.table.primary_key, *self.table.unique) if key]
         if conflict.target:
@@ -126,7 +129,7 @@ class Inserting:
         ways = [ir.conjunction([Operation("=", (Field(var, c), values[c])) for c in key]) for key in keys]
         return ways[0] if len(ways) == 1 else Operation("or", tuple(ways))
 
-    def instead(self, values: dict[str, Expr], conflict: sql.Conflict, same: Expr, var: str) -> tuple[ir.Stmt, ...]:
+    def do_update(self, values: dict[str, Expr], conflict: sql.Conflict, same: Expr, var: str) -> tuple[ir.Stmt, ...]:
         """Return the UPDATE of DO UPDATE SET. EXCLUDED, in MySQL VALUES(…), is the row that was not inserted."""
         if not conflict.sets:
             return ()

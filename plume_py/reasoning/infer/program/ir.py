@@ -334,12 +334,12 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield from statements(stmt.body)
 
 
-def pinned(where: Expr, var: str, table: Table) -> bool:
+def fixes_key(where: Expr, var: str, table: Table) -> bool:
     """Return whether ``where`` fixes the whole primary key, so that at most one row matches."""
-    return bool(table.key) and fixed(where, var).keys() >= set(table.key)
+    return bool(table.key) and fixed_columns(where, var).keys() >= set(table.key)
 
 
-def fixed(where: Expr, var: str) -> dict[str, Expr]:
+def fixed_columns(where: Expr, var: str) -> dict[str, Expr]:
     """Return the columns that a condition fixes in a row, with their values."""
     parts = where.args if isinstance(where, Operation) and where.op == "and" else (where,)
     found: dict[str, Expr] = {}

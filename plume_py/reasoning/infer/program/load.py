@@ -114,7 +114,7 @@ def validate(program: ir.Application) -> ir.Application:
     for clause in (*program.invariant, *program.enforced):
         _Sorts(program, clause.line).need(clause.condition, "bool", f"the invariant {clause.name}")
     for txn in program.transactions:
-        _Checker(program, txn).run()
+        _StatementChecker(program, txn).run()
     return program
 
 
@@ -142,8 +142,8 @@ class _Sorts:
     def need(self, expr: ir.Expr, sort: str, what: str) -> None:
         """Raise InputError unless the expression has this sort."""
         found = self.of(expr)
-        if _class(found) != _class(sort):
-            raise _wrong(f"{what} is {_spoken(found)}, but should be {_spoken(sort)}", self.line)
+        if _sort_class(found) != _sort_class(sort):
+            raise _wrong(f"{what} is {_sort_words(found)}, but should be {_sort_words(sort)}", self.line)
 
     def of(self, expr: ir.Expr) -> str:
         """Return the sort of an expression."""
@@ -206,15 +206,15 @@ class _Sorts:
         return "bool" if expr.op in ("<", "<=") else "int"
 
 
-def _class(sort: str) -> str:
+def _sort_class(sort: str) -> str:
     return "int" if sort in _NUMBERS else sort
 
 
-def _spoken(sort: str) -> str:
+def _sort_words(sort: str) -> str:
     return {"int": "a number", "id": "a number", "bool": "a condition", "text": "a text"}[sort]
 
 
-class _Checker(_Sorts):
+class _StatementChecker(_Sorts):
     """Checks the statements of a transaction, in order."""
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram) -> None:

@@ -1,6 +1,6 @@
 """Translate expressions and table constraints of SQL files to the intermediate form.
 
-``from_sql`` uses a ``Translator`` for the expressions of each statement. Expressions arrive as sqlglot trees.
+``from_sql`` uses a ``ExpressionTranslator`` for the expressions of each statement. Expressions arrive as sqlglot trees.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ HINT = "use columns, arguments, numbers, + - *, comparisons, AND OR NOT, EXISTS,
 
 
 @dataclass
-class Aggregates:
+class SelectedRows:
     """The SELECT whose aggregates are being translated: table, row variable and condition."""
 
     table: str
@@ -31,7 +31,7 @@ class Aggregates:
 
 
 @dataclass
-class Translator:
+class ExpressionTranslator:
     """Translates expressions of one statement. ``scopes``: visible rows (alias, table, variable), innermost last."""
 
     file: sql.File
@@ -41,11 +41,11 @@ class Translator:
     known: set[str] = field(default_factory=set)
     loops: dict[str, tuple[str, sql.SqlTable]] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    aggregates: Aggregates | None = None
+    aggregates: SelectedRows | None = None
     placeholders: frozenset[str] = frozenset()
     count: str | None = None  # the variable with the row count of the previous statement
     excluded: dict[str, Expr] | None = None  # in ON CONFLICT: the row that could not be inserted
-    unknown: Callable[[str, ir.Sort, int], Expr] | None = None  # makes a value that the database generates
+    generated_value: Callable[[str, ir.Sort, int], Expr] | None = None  # makes a value that the database generates
     choose: Callable[[Any, int], tuple[Expr, Expr]] | None = None  # reads a subquery of one row: (exists, value)
 
     def unsupported(self, node: Any) -> Any:
@@ -77,7 +77,7 @@ class Translator:
             parts = tuple(self.expr(part) for part in node.flatten())
             return Operation("and" if isinstance(node, exp.And) else "or", parts)
         if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
-            return self._later(node)
+            return self._time_offset(node)
         if type(node) in simple:
             return Operation(simple[type(node)], (self.expr(node.this), self.expr(node.expression)))
         if isinstance(node, exp.GT | exp.GTE):
@@ -93,7 +93,7 @@ class Translator:
             return self._column(node)
         if isinstance(node, exp.Placeholder | exp.Parameter):
             return self._variable(str(node.name).lower(), node)
-        return self._larger(node)
+        return self._other_expression(node)
 
     def where(self, node: Any) -> Expr:
         """Return a condition on rows. SQL drops a row whose condition is NULL, so such a conjunct is false."""
@@ -104,7 +104,7 @@ class Translator:
         exp = engine().exp
         if not isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE):
             return self.expr(node)
-        sides = [self._or_nothing(side) for side in (node.this, node.expression)]
+        sides = [self._nullable(side) for side in (node.this, node.expression)]
         if all(some is None for some, _ in sides):
             return self.expr(node)
         (some, left), (other, right) = sides
@@ -113,7 +113,7 @@ class Translator:
         compared = Operation(op, (right, left) if turned else (left, right))
         return ir.conjunction([*(part for part in (some, other) if part is not None), compared])
 
-    def _or_nothing(self, node: Any) -> tuple[Expr | None, Expr]:
+    def _nullable(self, node: Any) -> tuple[Expr | None, Expr]:
         """Return a value, and the condition that it is not NULL if it is a subquery that may have no row."""
         exp = engine().exp
         select = node.this if isinstance(node, exp.Subquery) else None
@@ -125,11 +125,11 @@ class Translator:
                 below.aggregates = again
                 some = ir.Query("exists", rows.table, rows.var, rows.where)
                 return some, below._aggregate(value, Const(0))
-            if takes_one(select) and not is_aggregate(select) and self.choose is not None:
+            if has_limit_one(select) and not is_aggregate(select) and self.choose is not None:
                 return self.choose(select, self.line)
         return None, self.expr(node)
 
-    def _larger(self, node: Any) -> Expr:
+    def _other_expression(self, node: Any) -> Expr:
         exp = engine().exp
         if isinstance(node, exp.Cast) and node.to.sql(dialect="").upper() in _SAME_VALUE:
             return self.expr(node.this)  # ``load.validate`` checks that the sort fits
@@ -152,7 +152,7 @@ class Translator:
         if isinstance(node, exp.Count | exp.Sum | exp.Min | exp.Max):
             return self._aggregate(node, None)
         if isinstance(node, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp | exp.Rand):
-            return self._made_up("now", node)
+            return self._generated("now", node)
         if isinstance(node, exp.Anonymous) and node.name.upper() == "ROW_COUNT" and self.count:
             return ir.Local(self.count)
         if isinstance(node, exp.Anonymous) and node.name.upper() == "VALUES" and self.excluded is not None:
@@ -209,25 +209,25 @@ class Translator:
             raise wrong(f"{table.name} has no column {name}", self.line, f"it has {', '.join(table.names)}")
         return Field(var, name)
 
-    def _later(self, node: Any) -> Expr:
+    def _time_offset(self, node: Any) -> Expr:
         """Return an argument for a time before or after now; the time itself is unknown too."""
         exp = engine().exp
         if isinstance(node.this, exp.CurrentTimestamp | exp.CurrentDate | exp.Localtimestamp):
-            return self._made_up("then", node)
+            return self._generated("then", node)
         self.unsupported(node)
         raise AssertionError
 
-    def _made_up(self, stem: str, node: Any) -> Expr:
-        if self.unknown is None:
+    def _generated(self, stem: str, node: Any) -> Expr:
+        if self.generated_value is None:
             self.unsupported(node)
-        assert self.unknown is not None
-        return self.unknown(stem, "int", self.line)
+        assert self.generated_value is not None
+        return self.generated_value(stem, "int", self.line)
 
     def ir_table(self, table: sql.SqlTable) -> ir.Table:
-        """Return the table with its primary key only, as ``ir.pinned`` needs it."""
+        """Return the table with its primary key only, as ``ir.fixes_key`` needs it."""
         return ir.Table(table.name, (), table.primary_key)
 
-    def of_the_row(self, node: Any, rows: str, var: str) -> Expr:
+    def value_of_only_row(self, node: Any, rows: str, var: str) -> Expr:
         """Return a value of the only row of a set. If the set is empty the value is 0, and is not used."""
         return ir.Query("max", rows, var, ir.TRUE, self.expr(node), Const(0), is_local=True)
 
@@ -241,7 +241,7 @@ class Translator:
         columns = "; ".join(f"{table.name} has {', '.join(table.names)}" for _, table, _ in self.scopes)
         raise wrong(f"{name} is neither a column nor a variable with a value here", self.line, columns)
 
-    def inner(self, select: Any) -> tuple["Translator", Aggregates]:
+    def inner(self, select: Any) -> tuple["ExpressionTranslator", SelectedRows]:
         """Return the translator for the inside of a SELECT, and the SELECT's table, row and condition."""
         exp = engine().exp
         if not isinstance(select, exp.Select):
@@ -263,7 +263,7 @@ class Translator:
         below = replace(self, scopes=[*self.scopes, scope], aggregates=None)
         where = select.args.get("where")
         condition = below.where(where.this) if where else ir.TRUE
-        return below, Aggregates(name, var, condition)
+        return below, SelectedRows(name, var, condition)
 
     def _exists(self, select: Any) -> Expr:
         exp = engine().exp
@@ -337,7 +337,7 @@ class Translator:
         return result
 
 
-def takes_one(select: Any) -> bool:
+def has_limit_one(select: Any) -> bool:
     """Return whether a SELECT has LIMIT 1."""
     limit = select.args.get("limit") if isinstance(select, engine().exp.Select) else None
     number = getattr(limit, "expression", None)
@@ -384,7 +384,7 @@ def enforced(table: sql.SqlTable, file: sql.File, notes: list[str]) -> list[ir.C
         ddl = ((table.name, f"FOREIGN KEY ({', '.join(key.columns)}) REFERENCES {parent.name} ({', '.join(to)})"),)
         found.append(ir.Clause(name, ir.Query("forall", table.name, "c", ir.TRUE, there), key.line, ddl=ddl))
     for number, check in enumerate(table.checks, 1):
-        translator = Translator(file, check.line, [("", table, "r")])
+        translator = ExpressionTranslator(file, check.line, [("", table, "r")])
         try:
             condition = ir.Query("forall", table.name, "r", ir.TRUE, translator.expr(check.tree))
         except InputError:  # fewer constraints allow more executions, never fewer

@@ -37,7 +37,7 @@ class Sql:
         if isinstance(expr, ir.Field) and expr.row in alias:
             return f"{alias[expr.row]}{expr.column}"
         if isinstance(expr, ir.Arg | ir.Local | ir.Field):
-            return self.value(expr) or _spelled(expr)
+            return self.value(expr) or _name_text(expr)
         if isinstance(expr, ir.Same):
             return self._same(expr) if self.server else f"{expr.left} IS {expr.right}"
         if isinstance(expr, ir.Query):
@@ -159,7 +159,7 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _spelled(expr: ir.Expr) -> str:
+def _name_text(expr: ir.Expr) -> str:
     if isinstance(expr, ir.Arg):
         return f":{expr.name}"
     if isinstance(expr, ir.Local):
@@ -168,7 +168,7 @@ def _spelled(expr: ir.Expr) -> str:
     return f"{expr.row}.{expr.column}"
 
 
-def values_in(shape: TableShape, frame: Frame, server: bool = False) -> Sql:
+def sql_with_values(shape: TableShape, frame: Frame, server: bool = False) -> Sql:
     """Return a renderer that replaces arguments, locals and columns of earlier rows by their values in ``frame``."""
 
     def value(expr: ir.Expr) -> str | None:

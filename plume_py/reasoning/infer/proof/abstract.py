@@ -1,7 +1,7 @@
 """Abstract database states for proofs: tables of any size, as uninterpreted z3 functions of row identities.
 
-A row's identity is its primary key, or its hidden row number. A state is a ``Base``, of which only assumptions are
-known, or a state with one write applied (``Overlaid``). Aggregates over a base are uninterpreted functions of the
+A row's identity is its primary key, or its hidden row number. A state is a ``BaseState``, of which only assumptions are
+known, or a state with one write applied (``OverlaidState``). Aggregates over a base are uninterpreted functions of the
 query's free variables. A write to a single row changes sums and counts by the contribution of that row.
 """
 
@@ -17,7 +17,7 @@ from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.program import ir
 
-Id = tuple[Term, ...]
+RowId = tuple[Term, ...]
 _numbers = count()
 
 
@@ -27,7 +27,7 @@ def fresh(stem: str, sort: str) -> Any:
     return z3.Bool(name) if sort == "bool" else z3.Int(name)
 
 
-def same(left: Id, right: Id) -> Term:
+def same(left: RowId, right: RowId) -> Term:
     """Return the condition that two identities are equal."""
     return and_(*(equal(a, b) for a, b in zip(left, right, strict=True)))
 
@@ -47,7 +47,7 @@ def applied(function: Any, params: list[Term]) -> Term:
 class AbstractRow:
     """The value of a row variable: an identity, and the columns as the statement saw them."""
 
-    id: Id
+    id: RowId
     columns: dict[str, Term]
 
 
@@ -57,24 +57,24 @@ class AbstractState:
     def __init__(self, program: ir.Application) -> None:
         self.program = program
 
-    def present(self, table: ir.Table, row: Id) -> Term:
+    def present(self, table: ir.Table, row: RowId) -> Term:
         """Return the condition that the table has this row."""
         raise NotImplementedError
 
-    def column(self, table: ir.Table, row: Id, name: str) -> Term:
+    def column(self, table: ir.Table, row: RowId, name: str) -> Term:
         """Return the value of a column of the row."""
         raise NotImplementedError
 
-    def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+    def aggregate(self, query: ir.Query, outer: "AggregateContext") -> Term:
         """Return the value of a sum, count, min or max."""
         raise NotImplementedError
 
-    def bound(self, table: ir.Table, row: Id) -> AbstractRow:
+    def bound(self, table: ir.Table, row: RowId) -> AbstractRow:
         """Return a row variable's value for this row."""
         return AbstractRow(row, {name: self.column(table, row, name) for name in table.names})
 
 
-class Base(AbstractState):
+class BaseState(AbstractState):
     """A state of which only assumptions are known. ``axioms`` holds the facts about its counts."""
 
     def __init__(self, program: ir.Application, name: str) -> None:
@@ -90,17 +90,17 @@ class Base(AbstractState):
         self.axioms: list[Any] = []
 
     @override
-    def present(self, table: ir.Table, row: Id) -> Term:
+    def present(self, table: ir.Table, row: RowId) -> Term:
         return self._present[table.name](*row)
 
     @override
-    def column(self, table: ir.Table, row: Id, name: str) -> Term:
+    def column(self, table: ir.Table, row: RowId, name: str) -> Term:
         if name in table.key:
             return row[table.key.index(name)]
         return self._columns[table.name, name](*row)
 
     @override
-    def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+    def aggregate(self, query: ir.Query, outer: "AggregateContext") -> Term:
         name, params = outer.canonical(query)
         if name not in self._aggregates:
             self._aggregates[name] = new_function(f"{self.name}.{query.kind}", len(params), "int")
@@ -123,17 +123,17 @@ class RowChange:
     """
 
     table: ir.Table
-    hits: Callable[[Id], Term]
-    present: Callable[[Id], Term]
-    columns: dict[str, Callable[[Id], Term]]
-    single: Id | None
+    hits: Callable[[RowId], Term]
+    present: Callable[[RowId], Term]
+    columns: dict[str, Callable[[RowId], Term]]
+    single: RowId | None
     guard: Term
     affects: frozenset[str] | None
     times: Term = None  # for INSERT in a loop: the number of new rows, which all have the values ``alike``
     alike: dict[str, Term] = field(default_factory=dict)
 
 
-class Overlaid(AbstractState):
+class OverlaidState(AbstractState):
     """A state with one write applied."""
 
     def __init__(self, below: AbstractState, change: RowChange) -> None:
@@ -142,21 +142,21 @@ class Overlaid(AbstractState):
         self._unknown: dict[str, Any] = {}
 
     @override
-    def present(self, table: ir.Table, row: Id) -> Term:
+    def present(self, table: ir.Table, row: RowId) -> Term:
         before = self.below.present(table, row)
         if table.name != self.change.table.name:
             return before
         return ite(self.change.hits(row), self.change.present(row), before)
 
     @override
-    def column(self, table: ir.Table, row: Id, name: str) -> Term:
+    def column(self, table: ir.Table, row: RowId, name: str) -> Term:
         before = self.below.column(table, row, name)
         if table.name != self.change.table.name or name not in self.change.columns or name in table.key:
             return before
         return ite(self.change.hits(row), self.change.columns[name](row), before)
 
     @override
-    def aggregate(self, query: ir.Query, outer: "Outer") -> Term:
+    def aggregate(self, query: ir.Query, outer: "AggregateContext") -> Term:
         change = self.change
         before = self.below.aggregate(query, outer)
         if not _depends(query, change):
@@ -196,7 +196,7 @@ def is_plain(query: ir.Query) -> bool:
 
 
 @dataclass
-class Outer:
+class AggregateContext:
     """The context of an aggregate: an evaluator and a frame. The aggregate's free names are its parameters."""
 
     evaluate: "AbstractEvaluator"
@@ -270,7 +270,7 @@ class Outer:
         fact = z3.And(total >= 0, z3.Implies(total >= 1, some))
         return z3.ForAll(places, fact, patterns=[total]) if places else fact
 
-    def contribution(self, query: ir.Query, view: AbstractState, row: Id) -> Term:
+    def contribution(self, query: ir.Query, view: AbstractState, row: RowId) -> Term:
         """Return the amount that one row adds to a sum or count."""
         table = view.program.table(query.source)
         inner = {**self.frame, query.var: view.bound(table, row)}
@@ -314,7 +314,7 @@ class AbstractEvaluator:
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
     def member(
-        self, query: ir.Query, view: AbstractState | None, frame: dict[str, Any], row: Id
+        self, query: ir.Query, view: AbstractState | None, frame: dict[str, Any], row: RowId
     ) -> tuple[Term, dict[str, Any]]:
         """Return the condition that the query ranges over this row, and the frame with the row bound."""
         if query.is_local:
@@ -334,12 +334,12 @@ class AbstractEvaluator:
         if query.is_local and not isinstance(frame[query.source], RowSet):
             if query.kind == "count" and query.where == ir.TRUE:
                 return frame[query.source].count  # the size of a list argument
-            return Outer(self, frame).unknown(query)
+            return AggregateContext(self, frame).unknown(query)
         if query.kind not in ("exists", "forall"):
             if query.is_local:
-                return Outer(self, frame).unknown(query)
+                return AggregateContext(self, frame).unknown(query)
             assert view is not None
-            return view.aggregate(query, Outer(self, frame))
+            return view.aggregate(query, AggregateContext(self, frame))
         table = frame[query.source].table if query.is_local else self.shape.program.table(query.source)
         row = tuple(fresh(query.var, "int") for _ in range(arity(table)))
         counts, inner = self.member(query, view, frame, row)

@@ -14,10 +14,16 @@ import z3
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.bounded.terms import Term, not_, or_, solve
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locking, locks_rows, replaced, takes_rows_at_once
-from plume_py.reasoning.infer.proof.abstract import AbstractState, Base, arity, formula, fresh
-from plume_py.reasoning.infer.proof.effects import Effects, Element, Lock, New, OutOfReach
-from plume_py.reasoning.infer.statement_models import LevelModel, under
+from plume_py.reasoning.infer.program.conflicts import (
+    Locking,
+    locking_statements,
+    locks_atomically,
+    locks_rows,
+    reuses_keys,
+)
+from plume_py.reasoning.infer.proof.abstract import AbstractState, BaseState, arity, formula, fresh
+from plume_py.reasoning.infer.proof.effects import AbstractList, NewRow, OutOfReach, RowLock, TransactionEffects
+from plume_py.reasoning.infer.statement_models import LevelModel, as_executed
 
 
 @dataclass
@@ -42,7 +48,7 @@ def prove(
     limits = limits or Limits()
     if not _sees_one_moment(program, program.transaction(name), level):
         return InvariantProof((), tuple(clause.name for clause in program.invariant))
-    prover = _Prover(program, under(program.transaction(name), level, program), level)
+    prover = _Prover(program, as_executed(program.transaction(name), level, program), level)
     proved, left = list[str](), list[str]()
     try:
         prover.run()
@@ -60,11 +66,11 @@ def _sees_one_moment(program: ir.Application, txn: ir.TransactionProgram, level:
     A scan that finds rows first, or that locks one row after the other, may see several moments. It also misses a row
     that was deleted and inserted again with the same key.
     """
-    if level.find_then_lock and any(replaced(program, stmt.table) for stmt in locking(txn)):
+    if level.find_then_lock and any(reuses_keys(program, stmt.table) for stmt in locking_statements(txn)):
         return False
     if (level.write == "snapshot" or level.late_snapshot) and _sees_old_rows(program, level, txn.body, set()):
         return False
-    return not (level.find_then_lock or level.row_by_row) or takes_rows_at_once(txn, program)
+    return not (level.find_then_lock or level.row_by_row) or locks_atomically(txn, program)
 
 
 def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.Stmt, ...], written: set[str]) -> bool:
@@ -86,7 +92,7 @@ def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.St
             for _ in range(2)  # a second round sees the writes of the first
         ):
             return True
-        looked_at = {query.source for query in _asked(stmt)}
+        looked_at = {query.source for query in _own_queries(stmt)}
         if isinstance(stmt, Locking) and not (level.late_snapshot and locks_rows(stmt)):
             looked_at.add(stmt.table)
         if looked_at & written:
@@ -94,24 +100,24 @@ def _sees_old_rows(program: ir.Application, level: LevelModel, body: tuple[ir.St
         if isinstance(stmt, ir.Update) and level.late_snapshot:
             written.add(stmt.table)
         elif isinstance(stmt, ir.Insert) and not level.late_snapshot:
-            written |= {stmt.table} if program.table(stmt.table).key and replaced(program, stmt.table) else set()
+            written |= {stmt.table} if program.table(stmt.table).key and reuses_keys(program, stmt.table) else set()
     return False
 
 
-def _asked(stmt: ir.Stmt) -> list[ir.Query]:
+def _own_queries(stmt: ir.Stmt) -> list[ir.Query]:
     """Return the queries of a statement, without the queries of statements inside it."""
     inner = {id(node) for part in ir.statements((stmt,)) if part is not stmt for node in ir.walk(part)}
     return [node for node in ir.walk(stmt) if isinstance(node, ir.Query) and id(node) not in inner]
 
 
-class _Prover(Effects):
+class _Prover(TransactionEffects):
     """The verification conditions of one transaction at one level."""
 
     def run(self) -> None:
         """Execute the transaction, then relate its states to each other."""
         for param in self.txn.params:
             size = fresh(f"size of {param.name}", "int")
-            self.frame[param.name] = Element(size) if param.fields else fresh(param.name, param.sort)
+            self.frame[param.name] = AbstractList(size) if param.fields else fresh(param.name, param.sort)
             self.add(size >= 0)
         for condition in self.txn.assume:
             self.add(self.evaluate(condition, None, self.frame))
@@ -133,14 +139,14 @@ class _Prover(Effects):
         for clause in self.program.enforced:
             self.add(self._clause(clause, self.final))
 
-    def _absent(self, new: New, view: AbstractState) -> None:
+    def _absent(self, new: NewRow, view: AbstractState) -> None:
         absent = or_(not_(new.guard), not_(view.present(new.table, new.row)))
         self.add(z3.ForAll(list(new.row), absent) if new.is_many else absent)
 
-    def _interference(self, earlier: Base, later: Base) -> None:
+    def _interference(self, earlier: BaseState, later: BaseState) -> None:
         """Assume that other transactions change the state only within the frame of the program."""
         for table in self.program.tables:
-            frame = frames(self.program)[table.name]
+            frame = table_frames(self.program)[table.name]
             row = tuple(fresh("r", "int") for _ in range(arity(table)))
             was, now = earlier.present(table, row), later.present(table, row)
             if not frame.deletes:
@@ -166,7 +172,7 @@ class _Prover(Effects):
             for j in range(begin, len(self.states) - 1):
                 self._unchanged(lock, self.states[j], self.states[j + 1])
 
-    def _unchanged(self, lock: Lock, earlier: Base, later: Base) -> None:
+    def _unchanged(self, lock: RowLock, earlier: BaseState, later: BaseState) -> None:
         table = lock.table
         row = tuple(fresh("r", "int") for _ in range(arity(table)))
         equal = [earlier.present(table, row) == later.present(table, row)]
@@ -210,7 +216,7 @@ class TableFrame:
         return not (self.inserts and self.deletes)
 
 
-def frames(program: ir.Application) -> dict[str, TableFrame]:
+def table_frames(program: ir.Application) -> dict[str, TableFrame]:
     """Return the frame of each table."""
     return {table.name: _frame(program, table) for table in program.tables}
 
