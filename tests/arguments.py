@@ -2,7 +2,7 @@
 
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.explain.counterexample import explain
-from plume_py.checking.strong.solver.answer import Core, Decision
+from plume_py.checking.strong.solver.engine import Core, Decision
 
 
 def explained(history, level):

@@ -117,7 +117,7 @@ def test_session_order_is_asked_in_one_place():
     """Of ``session_kernels`` by kernels, of ``Analysis`` by everybody else who checks."""
     checking = [(name, path) for name, path in modules() if package(name) == "checking"]
     found = {name for name, path in checking if any(map(compares_sessions, ast.walk(parsed(path))))}
-    found -= {"plume_py.checking.evidence.overlap"}  # it asks who is the same client, and for no order
+    found -= {"plume_py.checking.evidence.evidence"}  # it asks who is the same client, and for no order
     assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
 
 

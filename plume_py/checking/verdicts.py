@@ -154,7 +154,7 @@ def _add_strong(
 ) -> None:
     """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
     from plume_py.checking.strong.verdicts import further_violations, strong_verdicts
-    from plume_py.checking.weak.consistent_part import healthy_part
+    from plume_py.checking.strong.further_violations import healthy_part
 
     if verdicts[base].ok:
         _add(strong_verdicts(weak.analysis, strong, request.limits, request.examples), verdicts, request)
@@ -203,7 +203,7 @@ def _declared_verdict(
     if declared.common:
         return verdicts[declared.common]
     from plume_py.checking.strong.verdicts import declared_verdict, further_violations
-    from plume_py.checking.weak.consistent_part import healthy_part
+    from plume_py.checking.strong.further_violations import healthy_part
 
     base, limits = verdicts[declared.strongest_weak_level_below], (request.limits, request.examples)
     if base.ok is False:

@@ -14,12 +14,12 @@ from typing import Any
 import msgspec
 
 from plume_py.base.atomic_files import write_atomically
+from plume_py.base.bits import bits, members
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import Limits
 from plume_py.base.version import TOOL
 from plume_py.checking.declared import DECLARED, LevelMap, missing_levels, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.minimal.visibility import visibility
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.weak.decide import WeakLevels
@@ -27,6 +27,7 @@ from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST
 from plume_py.levels.orders import DEFAULT_ORDER, LevelRequest, level_requests
+from plume_py.levels.visibility import seen
 
 # The levels that are defined by a commit order; cut isolation is a property of single transactions.
 ORDERED = (*RUNNABLE, DECLARED)
@@ -110,3 +111,27 @@ def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | Non
     if decision is None or decision.order is None:
         raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
     return decision.order
+
+# From visibility.py: Whom each transaction sees in a commit order: the least that all levels ask for together.
+def visibility(layout: SolverColumns, order: Int32s) -> list[list[int]]:
+    """For each place of ``order``: the places that the transaction there sees, ascending (for small histories)."""
+    place = {t: at for at, t in enumerate(order.tolist())}
+    sees: list[int] = []
+    start, key, _ = layout.writes
+    past: dict[int, int] = {}  # of each session so far, as places
+    rivals: dict[int, int] = {}  # of each key: its writers, as places
+    for x in range(layout.keys):
+        writers = layout.key_writers[layout.key_start[x] : layout.key_start[x + 1]]
+        rivals[x] = bits(place[t] for t in writers.tolist())
+    for at, t in enumerate(order.tolist()):
+        session = int(layout.history.txn_session[t])
+        span = slice(layout.reads.read_start[t], layout.reads.read_start[t + 1])
+        direct = past.get(session, 0) | bits(place[s] for s in layout.read_source[span].tolist() if s >= 0)
+        if layout.analysis.real_time is not None:
+            direct |= bits(place[s] for s in layout.analysis.real_time.before(t).tolist())
+        others = 0
+        for x in key[start[t] : start[t + 1]].tolist():
+            others |= rivals[x]
+        sees.append(seen(int(layout.sees[t]), direct, others, (1 << at) - 1, sees, placed=True))
+        past[session] = past.get(session, 0) | 1 << at
+    return [members(places) for places in sees]

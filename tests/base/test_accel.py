@@ -19,7 +19,7 @@ from plume_py.base import limits
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.kernels import cache, dispatch
 from plume_py.base.kernels import folder as kernel_folder
-from plume_py.checking.graph import clock_kernels, order_kernels, row_kernels, session_kernels
+from plume_py.checking.graph import clock_kernels, order_kernels, session_kernels
 from plume_py.checking.strong.solver import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
@@ -298,7 +298,7 @@ def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) ->
         order_kernels,
         session_kernels,
         edge_kernels,
-        row_kernels,
+        session_kernels,
     ]
     for other in used:
         assert kernel_folder.folder_of(tcc_kernels, other) != alone

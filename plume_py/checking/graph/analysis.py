@@ -8,8 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from plume_py.base.kernels import dispatch
-from plume_py.checking.graph import clock_kernels, reads_kernels
-from plume_py.checking.graph.causal import ClockKind, Extra, Ordering, order_of, vector_blocks, whole_clocks
+from plume_py.checking.graph import clock_kernels, order_kernels, reads_kernels
+from plume_py.checking.graph.causal import (
+    ClockKind,
+    Extra,
+    Ordering,
+    order_of,
+    predecessors,
+    vector_blocks,
+    whole_clocks,
+)
 from plume_py.checking.graph.reads import Reads, key_writers, resolve_reads
 from plume_py.checking.graph.realtime import RealTime, with_moments, without_sessions
 from plume_py.checking.graph.records import Clocks, Columns, KeyGroups, Spans, Writers
@@ -207,3 +215,31 @@ def _as_ordered(history: History, order: str, real_time: RealTime | None) -> His
     if real_time is not None:
         return with_moments(history, real_time.moments.count)
     return without_sessions(history) if order == NONE else history
+
+# From paths.py: Shortest paths, for counterexamples.
+def causal_path(analysis: Analysis, begin: int, end: int) -> list[int]:
+    """A shortest path begin -> … -> end of causal edges; begin must be causally before end."""
+    causal = analysis.causal
+    # Nothing placed before begin can lie on the way; on cycles the places mean nothing.
+    after_begin = (causal.position >= causal.position[begin]) | (causal.component >= 0)
+    return _path(analysis, analysis.time_predecessors, begin, end, after_begin)
+
+
+def cycle_path(analysis: Analysis, extra: Extra, ordering: Ordering, begin: int, end: int) -> list[int]:
+    """A shortest path begin -> … -> end inside the cycle on which both lie; begin may equal end."""
+    return _path(analysis, extra, begin, end, ordering.component == ordering.component[end])
+
+
+def _path(analysis: Analysis, extra: Extra, begin: int, end: int, allowed: Bools) -> list[int]:
+    history = analysis.history
+    dispatch.prepare(2 * history.transactions, order_kernels)
+    parent = np.full(history.transactions, -1, np.int32)
+    queue = np.empty(2 * history.transactions + 2, np.int32)
+    graph = predecessors(history, analysis.reads, extra)
+    moments = analysis.given.transactions
+    found = order_kernels.shortest_path(begin, end, allowed, moments, graph, parent, queue)
+    assert found, "no path between transactions that precede each other"
+    path = [begin, int(parent[begin])]
+    while path[-1] != end:
+        path.append(int(parent[path[-1]]))
+    return path

@@ -170,3 +170,28 @@ def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | N
         0, history.sessions, history.txn_session, history.session_start, clock,
         log_start, log, learner_start, learnt, learner,
     )  # fmt: skip
+
+# From commit_order.py: What a commit order must obey besides SO and WR, and the order or the cycles that follow.
+@dataclass(frozen=True)
+class Forced:
+    """Edges that are forced: rows (t2, t1, read, list), one of the last two being the reason and the other -1.
+
+    ``stale`` tells how often the initial state was read too late.
+    """
+
+    edges: Int32s
+    stale: int
+
+
+@dataclass(frozen=True)
+class CommitOrder:
+    """The commit order that the causal order and the forced edges allow, or their cycles."""
+
+    forced: Forced
+    extra: Extra
+    ordering: Ordering
+
+    @property
+    def exists(self) -> bool:
+        """Is there a commit order at all?"""
+        return bool(self.forced.stale == 0 and self.ordering.acyclic)

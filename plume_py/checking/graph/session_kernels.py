@@ -2,6 +2,9 @@
 
 # mypy: allow-untyped-defs
 
+# mypy: allow-untyped-defs
+import numpy as np
+
 from plume_py.history.times import NO_TIME
 
 
@@ -18,3 +21,14 @@ def previous(txn_session, t):
 def ended_before(begin, end, a, b):
     """Does real time count, and is a known to have ended before b began?"""
     return len(end) > 0 and NO_TIME < end[a] < begin[b]
+
+# From row_kernels.py: The kernel that makes room in growing arrays of rows.
+def with_room(rows, count):
+    """``rows``, of which ``count`` are used, enlarged if there is no room for one more."""
+    if count < rows.shape[0]:
+        return rows
+    larger = np.empty((2 * count, rows.shape[1]), rows.dtype)
+    for i in range(count):  # copying a slice at once takes the compiler seconds longer
+        for j in range(rows.shape[1]):
+            larger[i, j] = rows[i, j]
+    return larger

@@ -6,21 +6,25 @@ reached.
 """
 
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+
+import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.without import SubHistory
+from plume_py.checking.graph.subhistory import SubHistory
 from plume_py.checking.result import Violation
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.explain.counterexample import Explained, explain
-from plume_py.checking.strong.rest import Rest
 from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.violation import complete
-from plume_py.history.model import Int8s
-from plume_py.levels import STRONG, weaker_levels
+from plume_py.checking.weak.classify import PatternCounts, name_patterns
+from plume_py.checking.weak.decide import WeakLevels
+from plume_py.history.model import READ_LIST, Bools, History, Int8s
+from plume_py.levels import STRONG, STRONGEST, weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
 
 # Where weak levels are broken: the rest of the history in which they are not, if there is one.
@@ -137,3 +141,87 @@ def _turns(levels: tuple[str, ...] | Int8s) -> "deque[str | Int8s]":
     turns = [level for level in STRONG if level in asked]
     # Mostly there is one violation, and without it the strongest level holds: so that one is asked twice.
     return deque([turns[0], *turns])
+
+# From rest.py: What is left of a history when reads are left out: to see what else is wrong with it. Reads are what constrains a history: with fewer of them there are only more commit orders. So what the rest contradicts, the whole history contradicts, whatever was left out.
+class Rest:
+    """A history without some reads."""
+
+    def __init__(self, part: SubHistory) -> None:
+        self.part = part
+
+    @property
+    def analysis(self) -> Analysis:
+        """Of what is left."""
+        return self.part.analysis
+
+    @property
+    def history(self) -> History:
+        """What is left."""
+        return self.analysis.history
+
+    def leave_out(self, gone: Bools) -> None:
+        """Leave out these operations, which must be reads."""
+        self.part = self.part.without(gone)
+
+    def leave_out_reads(self, violations: Iterable[tuple[Collection[int], Collection[int]]]) -> None:
+        """Leave out what the transactions of each violation read of its keys."""
+        history = self.history
+        gone = np.zeros(history.operations, np.bool_)
+        for transactions, keys in violations:
+            for t in transactions:
+                ops = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
+                gone[ops] |= (history.op_kind[ops] & 1 == 0) & np.isin(history.op_key[ops], list(keys))
+        self.leave_out(gone)
+
+    def leave_out_contested(self) -> None:
+        """Leave out reads of versions that several of their readers overwrite: every one is a lost update."""
+        layout = SolverColumns(self.analysis, STRONGEST)
+        updates = np.flatnonzero(layout.first_read & (layout.also_writes == 1))
+        readers = np.bincount(layout.read_version[updates], minlength=len(layout.versions))
+        contested = readers[layout.read_version] > 1
+        gone = np.zeros(self.history.operations, np.bool_)
+        gone[self.analysis.reads.read_op[contested & (layout.also_writes == 1)]] = True
+        if np.any(gone):
+            self.leave_out(gone)
+
+# From consistent_part.py: What is left of a history that breaks a weak level, when the reads that break it are left out.
+# Steps of work (see ``Limits``) that a round counts for, by operation.
+STEPS_PER_OPERATION = 200
+
+
+def healthy_part(weak: WeakLevels, level: str, named: PatternCounts, limits: Limits) -> SubHistory | None:
+    """The history without what breaks ``level`` (RC, RA or TCC), for a start what was ``named``; None: no such part."""
+    part = SubHistory(weak.analysis)
+    while not weak.holds(level):
+        limits.check()
+        limits.spend(STEPS_PER_OPERATION * part.analysis.history.operations)
+        gone = _wrong_reads(part.analysis, named)
+        if not np.any(gone):
+            return None
+        part = part.without(gone)
+        weak = WeakLevels(part.analysis)
+        named = name_patterns(weak, level)
+    return part
+
+
+def _wrong_reads(analysis: Analysis, named: PatternCounts) -> Bools:
+    """The reads that weak patterns are about. A list that is wrong speaks against all lists of its key."""
+    history, reads = analysis.history, analysis.reads
+    wrong = np.zeros(history.operations, np.bool_)
+    for pattern, operations in reads.examples.items():
+        if pattern != "j":  # which is k or l, too
+            wrong[operations] = True
+    wrong[reads.read_op[[triple.r for triples in named.triples.values() for triple in triples]]] = True
+    wrong[reads.read_op[analysis.reads_on_cycles]] = True
+    is_list = history.op_kind == READ_LIST
+    keys = [*history.op_key[wrong & is_list].tolist(), *_keys_on_cycles(analysis)]
+    wrong |= is_list & np.isin(history.op_key, keys)
+    return wrong
+
+
+def _keys_on_cycles(analysis: Analysis) -> Iterator[int]:
+    """What those write whom version orders put on a cycle."""
+    history, ordering = analysis.history, analysis.version_ordering
+    if not ordering.acyclic and analysis.causal.acyclic:
+        inside = np.repeat(ordering.component >= 0, np.diff(history.txn_start))
+        yield from history.op_key[inside & ((history.op_kind & 1) == 1)].tolist()

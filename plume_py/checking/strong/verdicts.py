@@ -9,7 +9,7 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Violation
 from plume_py.checking.strong.explain.counterexample import Explained, explain
 from plume_py.checking.strong.further_violations import Besides, HealthyPart
-from plume_py.checking.strong.solver.answer import Decision
+from plume_py.checking.strong.solver.engine import Decision
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.history.model import Int8s
 from plume_py.levels import STRONG, weaker_levels

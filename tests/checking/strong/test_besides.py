@@ -11,7 +11,7 @@ from confirming import ALL, problems
 from small_histories import build
 
 from plume_py import HistoryBuilder, check
-from plume_py.checking.graph.without import without_operations
+from plume_py.checking.graph.subhistory import without_operations
 from plume_py.checking.strong import further_violations
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject

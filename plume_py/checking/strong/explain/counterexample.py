@@ -13,7 +13,7 @@ from plume_py.checking.strong.explain.proof_steps import ProofWriter, chain
 from plume_py.checking.strong.minimal.facts import Facts
 from plume_py.checking.strong.minimal.forbidden_cycles import Proof
 from plume_py.checking.strong.minimal.proof_tree import Levels, ProofFinder
-from plume_py.checking.strong.solver.answer import Core, Decision
+from plume_py.checking.strong.solver.engine import Core, Decision
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import INITIAL, Int8s
 from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels, session_kernels
+from plume_py.checking.graph import session_kernels
 from plume_py.checking.graph.records import Predecessors, Spans
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
@@ -138,7 +138,7 @@ def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Sp
 
 def add(rows, count, t1, t2, t3, r):
     """``rows`` with one more, enlarged if need be."""
-    rows = row_kernels.with_room(rows, count)
+    rows = session_kernels.with_room(rows, count)
     rows[count, 0] = t1
     rows[count, 1] = t2
     rows[count, 2] = t3

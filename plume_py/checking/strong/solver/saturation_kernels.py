@@ -9,14 +9,14 @@ levels.table.
 
 import numpy as np
 
-from plume_py.checking.graph import row_kernels, session_kernels
+from plume_py.checking.graph import session_kernels
 from plume_py.checking.strong.solver import node_kernels
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
 def add(rows, count, a, b, relation, key, read):
     """``rows`` with one more, enlarged if need be."""
-    rows = row_kernels.with_room(rows, count)
+    rows = session_kernels.with_room(rows, count)
     rows[count, 0] = a
     rows[count, 1] = b
     rows[count, 2] = relation
