@@ -1,7 +1,7 @@
 """A strong violation explained from nothing but the fact that there is one."""
 
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.explain.counterexample import explain
+from plume_py.checking.strong.counterexample import explain
 from plume_py.checking.strong.solver.engine import Core, Decision
 
 

@@ -118,7 +118,7 @@ def test_session_order_is_asked_in_one_place():
     checking = [(name, path) for name, path in modules() if package(name) == "checking"]
     found = {name for name, path in checking if any(map(compares_sessions, ast.walk(parsed(path))))}
     found -= {"plume_py.checking.evidence.evidence"}  # it asks who is the same client, and for no order
-    assert found == {"plume_py.checking.graph.session_kernels", "plume_py.checking.graph.analysis"}
+    assert found == {"plume_py.checking.graph.shared_kernels", "plume_py.checking.graph.analysis"}
 
 
 @pytest.mark.parametrize("name", sorted({package(name) for name in NAMES} - {""}))

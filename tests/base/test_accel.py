@@ -19,8 +19,8 @@ from plume_py.base import limits
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.kernels import cache, dispatch
 from plume_py.base.kernels import folder as kernel_folder
-from plume_py.checking.graph import clock_kernels, order_kernels, session_kernels
-from plume_py.checking.strong.solver import node_kernels
+from plume_py.checking.graph import clock_kernels, order_kernels, shared_kernels
+from plume_py.checking.strong.solver import saturation_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels
 from plume_py.history import assemble_kernels
 from plume_py.history.builder import HistoryBuilder
@@ -296,9 +296,9 @@ def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) ->
     assert used == [
         clock_kernels,
         order_kernels,
-        session_kernels,
+        shared_kernels,
         edge_kernels,
-        session_kernels,
+        shared_kernels,
     ]
     for other in used:
         assert kernel_folder.folder_of(tcc_kernels, other) != alone
@@ -307,9 +307,9 @@ def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) ->
 def test_a_changed_table_of_levels_leaves_the_cache_of_the_kernels_that_ask_it(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = kernel_folder.folder_of(node_kernels)
-    monkeypatch.setattr(node_kernels, "PREFIX", 2 * node_kernels.PREFIX)
-    assert kernel_folder.folder_of(node_kernels) != before
+    before = kernel_folder.folder_of(saturation_kernels)
+    monkeypatch.setattr(saturation_kernels, "PREFIX", 2 * saturation_kernels.PREFIX)
+    assert kernel_folder.folder_of(saturation_kernels) != before
 
 
 def test_a_record_with_its_fields_in_another_order_leaves_the_cache_of_the_kernels_that_take_it(

@@ -9,7 +9,7 @@ component (of a causal cycle) come together and share one row.
 
 import numpy as np
 
-from plume_py.checking.graph import order_kernels, session_kernels
+from plume_py.checking.graph import order_kernels, shared_kernels
 from plume_py.checking.graph.records import Clocks, Predecessors
 
 
@@ -51,7 +51,7 @@ def row_of(clocks: Clocks, t, first, row):
     """The counts of t by session; for each t in turn, ``row`` being the last answer unless t is the ``first``."""
     if clocks.clock.shape[1] > 0:
         return clocks.clock[t]
-    own, previous = clocks.txn_session[t], session_kernels.previous(clocks.txn_session, t)
+    own, previous = clocks.txn_session[t], shared_kernels.previous(clocks.txn_session, t)
     begin = t
     if first or previous < 0:
         for j in range(len(row)):
@@ -114,7 +114,7 @@ def vector_clocks(order, component, session_start, graph: Predecessors, low, clo
 
 def start_row(clock, low, t, txn_session, session_start):
     """A row begins as its session left off."""
-    p = session_kernels.previous(txn_session, t)
+    p = shared_kernels.previous(txn_session, t)
     if p >= 0:
         copy_row(clock, p, t)
         count_up_to(clock[t], low, p, txn_session[p], session_start)

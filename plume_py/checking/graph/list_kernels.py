@@ -10,7 +10,7 @@ does not stand in it comes after it.
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, Findings, ListColumns, References
 
 # Rows of ``counts``, ``examples`` and ``fault``; the same order as ``lists.PATTERNS``.
@@ -221,7 +221,7 @@ def note(counts, examples, pattern, i):
 
 def add(edges, count, a, b, i):
     """``edges`` with one more row (a, b, -1, i), enlarged if need be."""
-    edges = session_kernels.with_room(edges, count)
+    edges = shared_kernels.with_room(edges, count)
     edges[count, 0] = a
     edges[count, 1] = b
     edges[count, 2] = -1

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Predecessors
 
 
@@ -79,7 +79,7 @@ def topological_order(session_start, graph: Predecessors, order):
 def predecessor(graph: Predecessors, t, i):
     """The i-th predecessor of t; -1 if that place is empty, -2 if there are no more."""
     if i == 0:
-        return session_kernels.previous(graph.txn_session, t)
+        return shared_kernels.previous(graph.txn_session, t)
     i -= 1
     reads = graph.read_start[t + 1] - graph.read_start[t]
     if i < reads:

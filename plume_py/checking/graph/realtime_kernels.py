@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import ExternalReads, KeyGroups, Spans, Writers
 from plume_py.history.times import NO_TIME
 
@@ -30,7 +30,7 @@ def nearest_by_key(start, by_begin, by_end, begin, end):
             while first < done and end[by_end[first]] < latest:
                 first += 1
             for k in range(first, done):
-                edges = session_kernels.with_room(edges, count)
+                edges = shared_kernels.with_room(edges, count)
                 edges[count, 0] = by_end[k]
                 edges[count, 1] = b
                 count += 1
@@ -70,8 +70,8 @@ def forced_edges(reads: ExternalReads, writers: Writers, groups: KeyGroups, txn_
                 t2 = visible[g]
                 if t2 < 0 or t2 == t1:
                     continue
-                if t1 < 0 or not session_kernels.precedes(txn_session, t2, t1):
-                    edges = session_kernels.with_room(edges, count)
+                if t1 < 0 or not shared_kernels.precedes(txn_session, t2, t1):
+                    edges = shared_kernels.with_room(edges, count)
                     edges[count, 0] = t2
                     edges[count, 1] = t1
                     edges[count, 2] = r

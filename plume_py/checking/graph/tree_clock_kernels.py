@@ -14,7 +14,7 @@ table, one value for each pair of them; beyond that a hashed one, of rows (pair,
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, ExternalReads, Logs
 
 # A whole table has at most so many entries (64 MB): a hashed one is several times slower where sessions know much.
@@ -159,7 +159,7 @@ def learn(table, nodes, logs: Logs, p, own):
 
 def know_own_past(table, sizes, t, txn_session, sessions):
     """Session order needs no nodes; returns the table."""
-    p = session_kernels.previous(txn_session, t)
+    p = shared_kernels.previous(txn_session, t)
     if p >= 0:
         key = pair(txn_session[t], txn_session[t], sessions)
         if known(table, key) < p:
@@ -212,7 +212,7 @@ def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: Exte
     cycle = component[members[0]]
     begin = sizes[1]
     for t in members:
-        p = session_kernels.previous(txn_session, t)
+        p = shared_kernels.previous(txn_session, t)
         if p >= 0 and component[p] != cycle:
             table, nodes = learn(table, nodes, logs, p, extra)
         for r in range(reads.start[t], reads.start[t + 1]):
@@ -226,7 +226,7 @@ def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: Exte
     end = sizes[1]
     for t in members:
         logs.start[t] = sizes[1]
-        p = session_kernels.previous(txn_session, t)
+        p = shared_kernels.previous(txn_session, t)
         if p < 0 or component[p] != cycle:
             table = know_own_past(table, sizes, t, txn_session, len(session_start) - 1)
             table = table_with_room(table, sizes, min(end - begin, len(session_start) - 1))

@@ -17,7 +17,7 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.subhistory import SubHistory
 from plume_py.checking.result import Violation
 from plume_py.checking.steps import StepWriter
-from plume_py.checking.strong.explain.counterexample import Explained, explain
+from plume_py.checking.strong.counterexample import Explained, explain
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.violation import complete

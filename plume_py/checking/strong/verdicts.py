@@ -7,7 +7,7 @@ from plume_py.base.limits import Limits
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Violation
-from plume_py.checking.strong.explain.counterexample import Explained, explain
+from plume_py.checking.strong.counterexample import Explained, explain
 from plume_py.checking.strong.further_violations import Besides, HealthyPart
 from plume_py.checking.strong.solver.engine import Decision
 from plume_py.checking.strong.solver.engine import StrongEngine

@@ -8,7 +8,7 @@ session or in real time.
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, ExternalReads, Spans
 from plume_py.checking.weak import edge_kernels
 
@@ -41,8 +41,8 @@ def backward_edges(order, atomic, columns: Columns, live, reads: ExternalReads, 
                 while at >= 0 and owner[at] != t1:
                     t2 = owner[at]
                     given = atomic and (
-                        session_kernels.precedes(txn_session, t2, t3)
-                        or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+                        shared_kernels.precedes(txn_session, t2, t3)
+                        or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
                     )
                     if given or reader[t2] == t3:
                         edges = edge_kernels.add(edges, count, t2, t1, r)

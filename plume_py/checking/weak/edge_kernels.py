@@ -7,12 +7,12 @@ Kernels return the edges, and how often the level forbids a read of the initial 
 
 # mypy: allow-untyped-defs
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 
 
 def add(edges, count, t2, t1, r):
     """``edges`` with one more row, enlarged if need be."""
-    edges = session_kernels.with_room(edges, count)
+    edges = shared_kernels.with_room(edges, count)
     edges[count, 0] = t2
     edges[count, 1] = t1
     edges[count, 2] = r

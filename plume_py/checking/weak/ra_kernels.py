@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, ExternalReads, Writers
 from plume_py.checking.weak import edge_kernels
 
@@ -28,7 +28,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
     done = np.full(len(txn_session), -1, np.int32)
     head = low  # the first transaction of the session at hand
     for t3 in range(low, high):
-        if session_kernels.previous(txn_session, t3) < 0:
+        if shared_kernels.previous(txn_session, t3) < 0:
             head = t3
         begin, end = read_start[t3], read_start[t3 + 1]
         for r in range(begin, end):
@@ -45,7 +45,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
             if t2 >= head:  # before t3 in its session
                 if t1 < 0:
                     stale += 1
-                elif t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
+                elif t1 != t2 and not shared_kernels.precedes(txn_session, t2, t1):
                     edges = edge_kernels.add(edges, count, t2, t1, r)
                     count += 1
         for r in range(begin, end):
@@ -64,7 +64,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
                     continue
                 stale += initial[x] == t3
                 t1 = read_source[chain[x]]
-                if t1 >= 0 and t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
+                if t1 >= 0 and t1 != t2 and not shared_kernels.precedes(txn_session, t2, t1):
                     edges = edge_kernels.add(edges, count, t2, t1, chain[x])
                     count += 1
         if live[t3]:
@@ -77,7 +77,7 @@ def forced_edges(low, high, columns: Columns, reads: ExternalReads, writers: Wri
 def both_ways(edges, count, txn_session, read_source, one, other):
     """What two reads of x in one transaction force, from different sources: each of these before the other."""
     for r, earlier in ((one, other), (other, one)):
-        if not session_kernels.precedes(txn_session, read_source[earlier], read_source[r]):
+        if not shared_kernels.precedes(txn_session, read_source[earlier], read_source[r]):
             edges = edge_kernels.add(edges, count, read_source[earlier], read_source[r], r)
             count += 1
     return edges, count

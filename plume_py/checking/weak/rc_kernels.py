@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Columns, ExternalReads, Writers
 from plume_py.checking.weak import edge_kernels
 
@@ -62,7 +62,7 @@ def to_source(edges, count, txn_session, read_source, t2, r):
     """What is forced if t2 was read from before read r, if there is one: t2 before its source."""
     if r >= 0:
         t1 = read_source[r]
-        if t1 != t2 and not session_kernels.precedes(txn_session, t2, t1):
+        if t1 != t2 and not shared_kernels.precedes(txn_session, t2, t1):
             edges = edge_kernels.add(edges, count, t2, t1, r)
             count += 1
     return edges, count

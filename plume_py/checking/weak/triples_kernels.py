@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import clock_kernels, session_kernels
+from plume_py.checking.graph import clock_kernels, shared_kernels
 from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Spans, Triples, Writers
 from plume_py.checking.weak import edge_kernels
 
@@ -85,8 +85,8 @@ def name_triples(
                         levels > 1
                         and (
                             reads_t2
-                            or session_kernels.precedes(txn_session, t2, t3)
-                            or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+                            or shared_kernels.precedes(txn_session, t2, t3)
+                            or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
                         )
                         and (t1 < 0 or same_cycle(ra, t1, t2))
                     ):

@@ -11,7 +11,7 @@ from small_histories import all_histories, build, close, crowded, random_lists
 from plume_py import HistoryBuilder, check, load
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels, saturation_kernels
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.engine import Core
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.history.generate import generate
@@ -22,7 +22,7 @@ from plume_py.verify import verify_entry, verify_witness
 from plume_py.verify.claims import WitnessClaim, read_claim
 
 STRONG = ("PC", "PSI", "SI", "SER")
-KERNELS = (node_kernels, saturation_kernels, greedy_order_kernels)
+KERNELS = (saturation_kernels, saturation_kernels, greedy_order_kernels)
 
 
 def decided(sessions, initial=0):

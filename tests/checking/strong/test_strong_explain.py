@@ -15,7 +15,7 @@ from small_histories import build, history
 import plume_py
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Result
-from plume_py.checking.strong.explain.counterexample import DECLARED, explain
+from plume_py.checking.strong.counterexample import DECLARED, explain
 from plume_py.checking.strong.minimal import proof_tree
 from plume_py.checking.strong.solver.engine import Core, Decision
 from plume_py.checking.strong.solver.engine import StrongEngine

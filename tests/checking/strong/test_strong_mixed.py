@@ -16,7 +16,7 @@ from plume_py.base.kernels import dispatch
 from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.witness import visibility
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels, saturation_kernels
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
@@ -84,7 +84,7 @@ def test_compiled_kernels_agree_with_the_oracle(monkeypatch):
     try:
         compare(3, 300)
     finally:
-        dispatch.release(node_kernels, saturation_kernels, greedy_order_kernels)
+        dispatch.release(saturation_kernels, saturation_kernels, greedy_order_kernels)
 
 
 @pytest.mark.parametrize("level", oracle_mixed.LEVELS)

@@ -7,7 +7,7 @@ import numpy as np
 
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import order_kernels
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.strong.solver.saturation import RW, WW, CommitGraph, node_edges
 from plume_py.history.model import Int32s
@@ -52,7 +52,7 @@ class CandidateOrder:
     def guess(self) -> Int32s | None:
         """A commit order of the transactions that count that extends the graph; None if it has a cycle."""
         layout, graph = self.layout, self.graph
-        dispatch.prepare(8 * (graph.nodes + len(graph.target)), node_kernels, greedy_order_kernels, order_kernels)
+        dispatch.prepare(8 * (graph.nodes + len(graph.target)), saturation_kernels, greedy_order_kernels, order_kernels)
         order = np.empty(graph.nodes, np.int32)
         placed = greedy_order_kernels.guess(
             graph.nodes, graph.start, graph.edges, graph.target, layout.sees, layout.reads.live, layout.view,
@@ -79,7 +79,7 @@ class CandidateOrder:
         touched, deque = np.empty(graph.nodes, np.int32), np.empty(2 * len(graph.source) + 4, np.int32)
         for edge in candidates.tolist():
             begin, end = int(graph.target[edge]), int(graph.source[edge])
-            found = node_kernels.cheapest_path(
+            found = saturation_kernels.cheapest_path(
                 begin, end, component, graph.start, graph.edges, graph.target, weight, LONGEST, distance, parent,
                 touched, deque,
             )  # fmt: skip

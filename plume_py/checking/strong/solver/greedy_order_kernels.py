@@ -4,7 +4,7 @@
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.checking.graph.records import Predecessors, Spans
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
@@ -34,7 +34,7 @@ def judge(
     last = -1
     for t in range(transactions):
         if live[t]:
-            previous[t] = last if last >= 0 and session_kernels.precedes(txn_session, last, t) else -1
+            previous[t] = last if last >= 0 and shared_kernels.precedes(txn_session, last, t) else -1
             last = t
     latest = np.full(keys, -1, np.int32)  # by key: its last write so far; ``before`` leads to the one before
     before = np.empty(len(write_key), np.int32)
@@ -119,8 +119,8 @@ def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Sp
     bits = sees[t3]
     if not bits & TRANSITIVE:
         if bits & AT_COMMIT and (
-            session_kernels.precedes(txn_session, t2, t3)
-            or session_kernels.ended_before(spans.begin, spans.end, t2, t3)
+            shared_kernels.precedes(txn_session, t2, t3)
+            or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
         ):
             return True
         end = read_start[t3 + 1] if bits & AT_COMMIT else r
@@ -138,7 +138,7 @@ def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Sp
 
 def add(rows, count, t1, t2, t3, r):
     """``rows`` with one more, enlarged if need be."""
-    rows = session_kernels.with_room(rows, count)
+    rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = t1
     rows[count, 1] = t2
     rows[count, 2] = t3

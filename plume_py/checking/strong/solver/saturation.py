@@ -17,7 +17,7 @@ from plume_py.base.limits import Limits
 from plume_py.base.sorted_sets import isin_sorted
 from plume_py.checking.graph import order_kernels, realtime_kernels
 from plume_py.checking.graph.causal import CLOCK_BYTES
-from plume_py.checking.strong.solver import node_kernels, saturation_kernels
+from plume_py.checking.strong.solver import saturation_kernels
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, TRANSITIVE, WRITERS
@@ -43,13 +43,13 @@ class CommitGraph:
     def of(nodes: int, source: Int32s, target: Int32s, row: Int32s) -> "CommitGraph":
         """Group edges by their source."""
         start, edges = np.zeros(nodes + 1, np.int64), np.empty(len(source), np.int32)
-        node_kernels.successors(nodes, source, target, start, edges)
+        saturation_kernels.successors(nodes, source, target, start, edges)
         return CommitGraph(nodes, source, target, row, start, edges)
 
     def order(self) -> Int32s:
         """The nodes in a topological order, as far as there is one."""
         order = np.empty(self.nodes, np.int32)
-        count = node_kernels.topological(self.nodes, self.start, self.edges, self.target, order)
+        count = saturation_kernels.topological(self.nodes, self.start, self.edges, self.target, order)
         return order[:count]
 
     def components(self) -> Int32s:
@@ -63,7 +63,7 @@ def node_edges(layout: SolverColumns, rows: Int32s) -> tuple[Int32s, Int32s, Int
     """The edges between nodes that rows stand for: sources, targets and rows."""
     size = 2 * len(rows) if layout.views else len(rows)
     source, target, row = (np.empty(size, np.int32) for _ in range(3))
-    count = node_kernels.node_edges(
+    count = saturation_kernels.node_edges(
         rows[:, 0], rows[:, 1], rows[:, 2], layout.sees, layout.view, layout.views, source, target, row
     )
     return source[:count], target[:count], row[:count]
@@ -128,7 +128,7 @@ class Inference:
         layout, known = self.layout, self.known
         steps, wide = 40, min(layout.history.sessions, 20)  # steps: of some rounds, per session
         work = steps * (wide * (len(layout.read_key) + len(layout.key_writers)) + 8 * layout.nodes)
-        dispatch.prepare(work, node_kernels, saturation_kernels, order_kernels)
+        dispatch.prepare(work, saturation_kernels, saturation_kernels, order_kernels)
         base = self._base_rows()
         kept, passing = base, np.empty((0, 5), np.int32)
         known.rounds.append(base)
@@ -277,7 +277,7 @@ class Inference:
 
     def _fill(self, graph: CommitGraph, order: Int32s, low: int, clock: Int32s) -> None:
         history = self.layout.history
-        node_kernels.reach_clocks(
+        saturation_kernels.reach_clocks(
             order, graph.start, graph.edges, graph.target, self.layout.transactions,
             history.txn_session, history.session_start, low, clock,
         )  # fmt: skip

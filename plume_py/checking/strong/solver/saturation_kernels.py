@@ -9,14 +9,18 @@ levels.table.
 
 import numpy as np
 
-from plume_py.checking.graph import session_kernels
-from plume_py.checking.strong.solver import node_kernels
+from plume_py.checking.graph import shared_kernels
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
+
+# mypy: allow-untyped-defs
+
+
+
 
 
 def add(rows, count, a, b, relation, key, read):
     """``rows`` with one more, enlarged if need be."""
-    rows = session_kernels.with_room(rows, count)
+    rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = a
     rows[count, 1] = b
     rows[count, 2] = relation
@@ -72,7 +76,7 @@ def seen_writers(
                 t2 = writers[at - 1]
                 if t2 == t1 or (t1 >= 0 and t2 < first + clock[t1, j]):
                     continue
-                rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                rows = add(rows, count, t2, t1, WW, x, r)
                 count += 1
     return rows[:count]
 
@@ -105,7 +109,7 @@ def earlier_writers(
             a = key_writers[at - 1]
             known = clock[view[b], j] if sees[b] & PREFIX else seen[b, j]
             if a >= first + known:
-                rows = add(rows, count, a, b, node_kernels.WW, x, -1)
+                rows = add(rows, count, a, b, WW, x, -1)
                 count += 1
     return rows[:count]
 
@@ -208,9 +212,9 @@ def overwriters(
                 # t3 itself may be before t2 because of this very row
                 if t3 == t2 or not sees[t3] & TRANSITIVE or (behind >= 0 and behind != t3):
                     continue
-                relation = node_kernels.RW
+                relation = RW
                 if read_also_writes[r] and sees[t3] & (WRITERS | EVERYTHING) == WRITERS:
-                    relation = node_kernels.WW
+                    relation = WW
                     s = txn_session[t3] - low
                     if 0 <= s < width and t3 - session_start[s + low] < clock[t2, s]:
                         continue  # known already
@@ -236,8 +240,8 @@ def static_rows(
                 x, t1 = read_key[r], read_source[r]
                 if at_commit and last_writer[x] >= 0:
                     t2 = last_writer[x]
-                    if t2 != t1 and session_kernels.precedes(txn_session, t2, t3):
-                        rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                    if t2 != t1 and shared_kernels.precedes(txn_session, t2, t3):
+                        rows = add(rows, count, t2, t1, WW, x, r)
                         count += 1
                 end = read_start[t3 + 1] if at_commit else r
                 for k in range(read_start[t3], end):
@@ -246,7 +250,7 @@ def static_rows(
                         continue
                     at = last_below(key_writers, key_start[x], key_start[x + 1], t2)
                     if at < key_start[x + 1] and key_writers[at] == t2:
-                        rows = add(rows, count, t2, t1, node_kernels.WW, x, r)
+                        rows = add(rows, count, t2, t1, WW, x, r)
                         count += 1
         if live[t3]:
             for o in range(txn_start[t3], txn_start[t3 + 1]):
@@ -270,3 +274,134 @@ def count_open(writers, writer_key, txn_session, session_start, key_group, group
             after = first_after(t, s, before, group_start[g + 1], session_start[s], writers, clock)
             count += after - before
     return count
+
+# From node_kernels.py: Kernels for graphs of nodes: the commit of transaction t is node t, what it can see (its view) is node ``view[t]``. The view of a SER transaction is its commit: there ``view[t]`` is t. Edges between transactions (rows) become edges between nodes here. No kernel knows a level by its name; ``sees[t]`` are the bits of levels.table: - SO, WR, a -> b: b commits after a. The view of b contains a, and with it all that committed before a if b sees a PREFIX, or else all that a's own view contains. - WW, a -> b: b commits after a, and sees it if it sees all WRITERS of its keys. - RW, a -> b: a does not see b, so b commits after whatever prefix a sees.
+SO, WR, WW, RW = 0, 1, 2, 3
+
+
+def node_edges(source, target, relation, sees, view, views, out_from, out_to, out_row):
+    """The node edges of rows; ``views``: do views of levels without prefixes matter? Returns how many edges."""
+    count = 0
+    for i in range(len(source)):
+        a, b = source[i], target[i]
+        kind = relation[i]
+        if kind == RW:
+            if sees[a] & PREFIX or (views and sees[a] & TRANSITIVE):
+                out_from[count] = view[a]
+                out_to[count] = b
+                out_row[count] = i
+                count += 1
+            continue
+        brings = kind != WW or sees[b] & WRITERS != 0  # does it make a visible to b?
+        if brings and sees[b] & (PREFIX | EVERYTHING) == PREFIX:
+            out_from[count] = a
+            out_to[count] = view[b]
+            out_row[count] = i
+            count += 1
+            continue
+        out_from[count] = a
+        out_to[count] = b
+        out_row[count] = i
+        count += 1
+        if views and brings and not sees[b] & PREFIX:
+            out_from[count] = view[a]
+            out_to[count] = view[b]
+            out_row[count] = i
+            count += 1
+    return count
+
+
+def successors(nodes, source, target, start, order):
+    """Group edges by source: those of v are order[start[v]:start[v + 1]]. ``start`` is 0 everywhere before."""
+    for i in range(len(source)):
+        start[source[i] + 1] += 1
+    for v in range(nodes):
+        start[v + 1] += start[v]
+    at = start.copy()
+    for i in range(len(source)):
+        order[at[source[i]]] = i
+        at[source[i]] += 1
+
+
+def topological(nodes, start, edges, target, order):
+    """Kahn's algorithm, first come first served; returns how many nodes found a place."""
+    degree = np.zeros(nodes, np.int32)
+    for i in range(len(target)):
+        degree[target[i]] += 1
+    count = 0
+    for v in range(nodes):
+        if degree[v] == 0:
+            order[count] = v
+            count += 1
+    at = 0
+    while at < count:
+        v = order[at]
+        at += 1
+        for i in range(start[v], start[v + 1]):
+            w = target[edges[i]]
+            degree[w] -= 1
+            if degree[w] == 0:
+                order[count] = w
+                count += 1
+    return count
+
+
+def reach_clocks(order, start, edges, target, transactions, txn_session, session_start, low, clock):
+    """clock[v][s - low] := how many transactions of session s commit at v or before it. ``clock`` is 0 before."""
+    width = clock.shape[1]
+    for v in order:
+        if v < transactions:
+            s = txn_session[v]
+            if low <= s < low + width:
+                count = v - session_start[s] + 1
+                if clock[v, s - low] < count:
+                    clock[v, s - low] = count
+        for i in range(start[v], start[v + 1]):
+            w = target[edges[i]]
+            for j in range(width):
+                if clock[w, j] < clock[v, j]:
+                    clock[w, j] = clock[v, j]
+
+
+def cheapest_path(begin, end, component, start, edges, target, weight, limit, distance, parent, touched, deque):
+    """A path begin -> end inside one component with least weight (0 or 1 per edge), at most ``limit``.
+
+    ``parent[v]`` becomes the edge by which v was reached (``distance`` is -1 before, and is so again afterwards).
+    ``deque`` has room for twice as many entries as there are edges, and two. Returns the weight, or -1.
+    """
+    middle = len(deque) // 2
+    head = tail = middle
+    deque[tail] = begin
+    tail += 1
+    distance[begin] = 0
+    touched[0] = begin
+    count = 1
+    found = -1
+    while head < tail:
+        v = deque[head]
+        head += 1
+        if v == end:
+            found = distance[v]
+            break
+        for i in range(start[v], start[v + 1]):
+            e = edges[i]
+            w = target[e]
+            if component[w] != component[end]:
+                continue
+            d = distance[v] + weight[e]
+            if d > limit or (distance[w] >= 0 and distance[w] <= d):
+                continue
+            if distance[w] < 0:
+                touched[count] = w
+                count += 1
+            distance[w] = d
+            parent[w] = e
+            if weight[e] == 0:
+                head -= 1
+                deque[head] = w
+            else:
+                deque[tail] = w
+                tail += 1
+    for i in range(count):
+        distance[touched[i]] = -1
+    return found

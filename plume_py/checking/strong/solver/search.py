@@ -15,7 +15,7 @@ from plume_py.base.kernels import dispatch
 from plume_py.base.limits import Limits
 from plume_py.base.logic.sat import Solver
 from plume_py.checking.graph.causal import predecessors
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.candidate_order import CandidateOrder, CommitCycle
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.strong.solver.candidate_order import WriterPairs
@@ -77,7 +77,7 @@ class Search:
         """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
         layout, history, analysis = self.layout, self.layout.history, self.layout.analysis
         graph = predecessors(history, layout.reads, analysis.time_predecessors)
-        dispatch.prepare(8 * (len(order) + len(layout.read_key)), node_kernels, greedy_order_kernels)
+        dispatch.prepare(8 * (len(order) + len(layout.read_key)), saturation_kernels, greedy_order_kernels)
         shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
         self.limits.reserve(4 * shape[0] * shape[1], self.progress)
         start, key, _ = layout.writes

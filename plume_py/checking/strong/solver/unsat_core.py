@@ -8,7 +8,7 @@ import numpy as np
 
 from plume_py.base.kernels import dispatch
 from plume_py.base.limits import Limits
-from plume_py.checking.strong.solver import node_kernels
+from plume_py.checking.strong.solver import saturation_kernels
 from plume_py.checking.strong.solver.candidate_order import CommitCycle
 from plume_py.checking.strong.solver.engine import Core
 from plume_py.checking.strong.solver.layout import SolverColumns
@@ -200,7 +200,7 @@ class Paths:
 
     def __init__(self, layout: SolverColumns, graph: CommitGraph) -> None:
         self.graph = graph
-        dispatch.prepare(graph.nodes + len(graph.target), node_kernels)
+        dispatch.prepare(graph.nodes + len(graph.target), saturation_kernels)
         moments = layout.analysis.given.transactions
         costs_nothing = (graph.target >= moments) & (graph.target < layout.transactions)
         self._weight = np.where(costs_nothing, 0, 1).astype(np.uint8)
@@ -231,7 +231,7 @@ class Paths:
     def edges(self, begin: int, end: int, component: Int32s, longest: int) -> list[int] | None:
         """The edges of a shortest path inside the component of its end; None if there is none up to ``longest``."""
         graph = self.graph
-        found = node_kernels.cheapest_path(
+        found = saturation_kernels.cheapest_path(
             begin, end, component, graph.start, graph.edges, graph.target, self._weight, longest, self._distance,
             self._parent, self._touched, self._deque,
         )  # fmt: skip
