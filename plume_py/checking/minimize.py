@@ -17,7 +17,14 @@ from plume_py.checking.check import check, verdict
 from plume_py.checking.declared import DECLARED, LevelMap, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.reads import resolve_reads
-from plume_py.checking.graph.subhistory import SubHistory, build, list_writers, without_values, written_by_others
+from plume_py.checking.graph.subhistory import (
+    KeptTransaction,
+    SubHistory,
+    build,
+    list_writers,
+    without_values,
+    written_by_others,
+)
 from plume_py.checking.result import LevelVerdict, Violation
 from plume_py.checking.strong.verdicts import first_violation
 from plume_py.checking.weak.decide import WeakLevels
@@ -37,8 +44,8 @@ class Minimal:
     complete: bool = True
 
 
-_Smaller = Callable[[list[SubHistory]], Iterator[list[SubHistory]]]
-_Still = Callable[[list[SubHistory]], bool]
+_Smaller = Callable[[SubHistory], Iterator[SubHistory]]
+_Still = Callable[[SubHistory], bool]
 
 
 def minimize(
@@ -98,37 +105,37 @@ class _Ways:
             [self.same_name, self.same_level] if self.violation.tap in STRONG else [self.same_pattern, self.with_echoes]
         )
 
-    def broken(self, parts: list[SubHistory]) -> bool:
+    def broken(self, parts: SubHistory) -> bool:
         """Is the level broken at all?"""
         return self._verdict(parts).ok is False
 
-    def same_pattern(self, parts: list[SubHistory]) -> bool:
+    def same_pattern(self, parts: SubHistory) -> bool:
         """Is the pattern there, and no other one that was not there before?"""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= set(self.taps)
 
-    def with_echoes(self, parts: list[SubHistory]) -> bool:
+    def with_echoes(self, parts: SubHistory) -> bool:
         """The same, where what only echoed another read may count by itself, as that one is gone."""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= {*self.taps, "i", "l", "n"}
 
-    def same_name(self, parts: list[SubHistory]) -> bool:
+    def same_name(self, parts: SubHistory) -> bool:
         """As ``same_level``, by the same name; whatever had none may get one: its readers write nothing any more."""
         found = self._strong(parts)
         return self._is_same_level(found) and self.violation.tap in (CYCLE, found and found.tap)
 
-    def same_level(self, parts: list[SubHistory]) -> bool:
+    def same_level(self, parts: SubHistory) -> bool:
         """Is the weakest level that breaks the same?"""
         return self._is_same_level(self._strong(parts))
 
     def _is_same_level(self, violation: Violation | None) -> bool:
         return violation is not None and violation.level == self.violation.level
 
-    def _verdict(self, parts: list[SubHistory]) -> LevelVerdict:
+    def _verdict(self, parts: SubHistory) -> LevelVerdict:
         made = build(self.history, parts)
         return verdict(made, self.level, order=self.order, limits=self.limits)
 
-    def _strong(self, parts: list[SubHistory]) -> Violation | None:
+    def _strong(self, parts: SubHistory) -> Violation | None:
         analysis, base = (
             Analysis(build(self.history, parts), order=self.order),
             strongest_weak_level_below([self.level]),
@@ -136,9 +143,7 @@ class _Ways:
         return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds(base) else None
 
 
-def _start(
-    history: History, violation: Violation, levels: Int8s | None, ways: _Ways
-) -> tuple[_Still, list[SubHistory]]:
+def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, SubHistory]:
     """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
     numbers = _participants(history, violation)
     # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.
@@ -183,7 +188,7 @@ def _parts(
     levels: Int8s | None,
     violation: Violation | None = None,
     also: Mapping[int, set[Op]] | None = None,
-) -> list[SubHistory]:
+) -> SubHistory:
     """These transactions (and an explicit initial one), with their operations on the keys of ``violation``.
 
     Some keep other operations ``also``; those that do not take part in the violation keep only these.
@@ -200,13 +205,13 @@ def _parts(
             txn = txn._replace(ops=tuple(without_values(ops, written_by_others(history, t, present))))
         if levels is not None and levels[t]:
             txn = txn._replace(level=NAMES[int(levels[t]) - 1])
-        parts.append(SubHistory(int(history.txn_session[t]), txn))
+        parts.append(KeptTransaction(int(history.txn_session[t]), txn))
     return parts
 
 
 def _shrink(
-    parts: list[SubHistory], smaller: _Smaller, still: Callable[[list[SubHistory]], bool], limits: Limits
-) -> tuple[list[SubHistory], bool]:
+    parts: SubHistory, smaller: _Smaller, still: Callable[[SubHistory], bool], limits: Limits
+) -> tuple[SubHistory, bool]:
     """Leave out one thing after the other; return what remains, and whether nothing more can go."""
     try:
         while not limits.reached():
@@ -219,7 +224,7 @@ def _shrink(
     return parts, False
 
 
-def _without_many(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
+def _without_many(parts: SubHistory) -> Iterator[SubHistory]:
     """Without half of the transactions, a quarter, and so on."""
     size = len(parts) // 2
     while size > 1:
@@ -229,20 +234,20 @@ def _without_many(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
         size //= 2
 
 
-def _without_a_transaction(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
+def _without_a_transaction(parts: SubHistory) -> Iterator[SubHistory]:
     for i in range(len(parts)):
         rest = parts[:i] + parts[i + 1 :]
         yield _without_reads_of(rest, [op for op in parts[i].txn.ops if op.kind != "r"])
 
 
-def _without_an_operation(parts: list[SubHistory]) -> Iterator[list[SubHistory]]:
+def _without_an_operation(parts: SubHistory) -> Iterator[SubHistory]:
     for i, part in enumerate(parts):
         for at, op in enumerate(part.txn.ops):
             rest = [*parts[:i], part.without(at), *parts[i + 1 :]]
             yield rest if op.kind == "r" else _without_reads_of(rest, [op])
 
 
-def _without_reads_of(parts: list[SubHistory], writes: list[Op]) -> list[SubHistory]:
+def _without_reads_of(parts: SubHistory, writes: list[Op]) -> SubHistory:
     left = {(op.key, op.value) for part in parts for op in part.txn.ops if op.kind != "r"}
     gone = {(op.key, op.value) for op in writes} - left
     return [replace(part, txn=part.txn._replace(ops=tuple(without_values(part.txn.ops, gone)))) for part in parts]

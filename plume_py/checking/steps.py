@@ -6,9 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from plume_py.base.text import display, key_text, txn_text
-from plume_py.checking.graph.analysis import Analysis
+from plume_py.checking.graph.analysis import Analysis, causal_path
 from plume_py.checking.graph.causal import CommitOrder
-from plume_py.checking.graph.analysis import causal_path
 from plume_py.checking.result import Id, Step
 from plume_py.history.model import INITIAL, INITIAL_ID, Int32s
 from plume_py.history.value_codes import Atom

@@ -153,8 +153,8 @@ def _add_strong(
     request: _Request,
 ) -> None:
     """The verdicts on strong levels, given that on ``base`` below them; who asks for weak ones does not import this."""
+    from plume_py.checking.strong.further_violations import consistent_part
     from plume_py.checking.strong.verdicts import further_violations, strong_verdicts
-    from plume_py.checking.strong.further_violations import healthy_part
 
     if verdicts[base].ok:
         _add(strong_verdicts(weak.analysis, strong, request.limits, request.examples), verdicts, request)
@@ -162,8 +162,8 @@ def _add_strong(
     verdicts |= dict.fromkeys(strong, verdicts[base])
     if verdicts[base].ok is False:
         broken = {level: verdicts[level] for level in strong}
-        healthy = partial(healthy_part, weak, base, named)
-        more = further_violations(weak.analysis, broken, tuple(strong), healthy, request.limits, request.examples)
+        part = partial(consistent_part, weak, base, named)
+        more = further_violations(weak.analysis, broken, tuple(strong), part, request.limits, request.examples)
         _add(more, verdicts, request)
 
 
@@ -202,13 +202,13 @@ def _declared_verdict(
         return LevelVerdict(None, reason=declared.missing)
     if declared.common:
         return verdicts[declared.common]
+    from plume_py.checking.strong.further_violations import consistent_part
     from plume_py.checking.strong.verdicts import declared_verdict, further_violations
-    from plume_py.checking.strong.further_violations import healthy_part
 
     base, limits = verdicts[declared.strongest_weak_level_below], (request.limits, request.examples)
     if base.ok is False:
-        healthy = partial(healthy_part, weak, declared.strongest_weak_level_below, named)
-        _add(further_violations(weak.analysis, {DECLARED: base}, declared.codes, healthy, *limits), verdicts, request)
+        part = partial(consistent_part, weak, declared.strongest_weak_level_below, named)
+        _add(further_violations(weak.analysis, {DECLARED: base}, declared.codes, part, *limits), verdicts, request)
     elif base.ok:
         _add(declared_verdict(weak.analysis, declared.codes, *limits), verdicts, request)
     return verdicts.get(DECLARED, base)

@@ -144,6 +144,7 @@ def _excerpt(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) 
         nth=t - int(history.session_start[int(history.txn_session[t])]),
     )
 
+
 # From headline.py: A violation in one sentence about this history: who read what, and what is wrong with that.
 def headline(pattern: Pattern, steps: Sequence[Step], words: str) -> str:
     """``words`` is the argument in a sentence, where it has one of its own."""

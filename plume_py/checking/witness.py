@@ -112,6 +112,7 @@ def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | Non
         raise IsocheckError(f"{name} does not hold, so there is no commit order to write")
     return decision.order
 
+
 # From visibility.py: Whom each transaction sees in a commit order: the least that all levels ask for together.
 def visibility(layout: SolverColumns, order: Int32s) -> list[list[int]]:
     """For each place of ``order``: the places that the transaction there sees, ascending (for small histories)."""

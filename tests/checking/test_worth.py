@@ -12,8 +12,7 @@ from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
 from plume_py.checking.evidence import evidence_of
 from plume_py.checking.evidence.evidence import conflicts
-from plume_py.checking.evidence.stale_read_mutants import levels_detecting, stale_reads
-from plume_py.checking.evidence.stale_read_mutants import Versions
+from plume_py.checking.evidence.stale_read_mutants import Versions, levels_detecting, stale_reads
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.cli.main import cli

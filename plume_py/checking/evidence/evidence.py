@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from plume_py.base.limits import Limits
-from plume_py.checking.evidence.stale_read_mutants import levels_detecting, stale_reads
-from plume_py.checking.evidence.stale_read_mutants import Versions
+from plume_py.checking.evidence.stale_read_mutants import Versions, levels_detecting, stale_reads
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Evidence, LevelVerdict
 from plume_py.checking.strong.solver.engine import StrongEngine
@@ -107,6 +106,7 @@ def _most_keys(history: History, owner: Int64s, chosen: np.ndarray) -> int:
     """To how many keys does a transaction do this at most?"""
     pair = np.unique(owner[chosen] * len(history.key_code) + history.op_key[chosen])
     return int(np.bincount(pair // len(history.key_code)).max()) if len(pair) else 0
+
 
 # From overlap.py: Pairs of transactions that ran at the same time and touched the same key: without them nothing can go wrong.
 # Accesses that are looked at, and pairs: beyond that "at least".

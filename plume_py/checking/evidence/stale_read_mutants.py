@@ -16,7 +16,7 @@ import numpy as np
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.subhistory import SubHistory, build, without_values, written_by_others
+from plume_py.checking.graph.subhistory import KeptTransaction, build, without_values, written_by_others
 from plume_py.checking.strong.solver.engine import StrongEngine
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
@@ -106,7 +106,7 @@ def _window(versions: Versions, stale: Stale) -> History:
             at = stale.op - int(history.txn_start[t])
             ops[at] = Op("r", ops[at].key, stale.value)  # type: ignore[arg-type]
         kept = without_values(tuple(ops), written_by_others(history, t, present))
-        parts.append(SubHistory(int(history.txn_session[t]), txn._replace(ops=tuple(kept))))
+        parts.append(KeptTransaction(int(history.txn_session[t]), txn._replace(ops=tuple(kept))))
     return as_ordinary(build(history, parts))
 
 
@@ -150,6 +150,7 @@ def _holds(weak: WeakLevels, level: str, limits: Limits) -> bool:
     if decision.ok is None:
         raise LimitError(decision.reason or "stopped")
     return decision.ok
+
 
 # From version_order.py: Versions of each key in a commit order, and who depends on whom through them.
 @dataclass(frozen=True, eq=False)

@@ -171,6 +171,7 @@ def tree_clocks(history: History, reads: Reads, causal: Ordering, limit: int | N
         log_start, log, learner_start, learnt, learner,
     )  # fmt: skip
 
+
 # From commit_order.py: What a commit order must obey besides SO and WR, and the order or the cycles that follow.
 @dataclass(frozen=True)
 class Forced:

@@ -148,6 +148,7 @@ def _lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> List
         return ListFindings(np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty(0, np.int32), {}, {})
     return read_lists(history, live, judged, source)
 
+
 # From lists.py: List reads: what each shows of others, which order of the writers they fix together, and what is wrong with them.
 # What can be wrong with a list, in the order of the kernels.
 PATTERNS = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)

@@ -22,6 +22,7 @@ def ended_before(begin, end, a, b):
     """Does real time count, and is a known to have ended before b began?"""
     return len(end) > 0 and NO_TIME < end[a] < begin[b]
 
+
 # From row_kernels.py: The kernel that makes room in growing arrays of rows.
 def with_room(rows, count):
     """``rows``, of which ``count`` are used, enlarged if there is no room for one more."""

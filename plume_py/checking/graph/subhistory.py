@@ -1,4 +1,12 @@
-"""A part of a history: some of its transactions, some of their operations, as a history of its own."""
+"""Sub-histories: a history without some reads, or with only some transactions and operations.
+
+Fewer reads constrain commit orders less, so every violation of a sub-history is also a violation of the whole history.
+
+- ``ReducedHistory`` removes reads from the columns, and keeps all numbers but those of operations. The strong levels
+  search it for further violations.
+- ``SubHistory`` lists transactions with the operations that they keep, and ``build`` makes a history of it. The
+  minimizer and the stale-read mutants use it.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -11,16 +19,63 @@ from plume_py.history.model import NOBODY, Bools, History, Int64s, ListReads, Op
 
 
 @dataclass(frozen=True)
-class SubHistory:
+class ReducedHistory:
+    """What is left of a history. Transactions, sessions, keys and versions keep their numbers; operations do not."""
+
+    analysis: Analysis
+    origins: Int64s | None = None  # what its operations are in the whole; None: the same
+
+    def without(self, gone: Bools) -> "ReducedHistory":
+        """Leave out these operations, which must be reads."""
+        origins = np.flatnonzero(~gone) if self.origins is None else self.origins[~gone]
+        return ReducedHistory(self.analysis.of(without_operations(self.analysis.given, gone)), origins)
+
+    def number_in_whole(self, o: int) -> int:
+        """Which operation of the whole history operation ``o`` of what is left is."""
+        return o if self.origins is None else int(self.origins[o])
+
+
+def without_operations(history: History, gone: Bools) -> History:
+    """The same history without these operations."""
+    keep = ~gone
+    before = np.zeros(len(keep) + 1, np.int64)
+    np.cumsum(keep, out=before[1:])
+    lists = None if history.lists is None else _without(history.lists, keep, before)
+    return replace(
+        history,
+        op_kind=history.op_kind[keep],
+        op_key=history.op_key[keep],
+        op_version=history.op_version[keep],
+        txn_start=before[history.txn_start],
+        lists=lists,
+    )
+
+
+def _without(lists: ListReads, keep: Bools, before: Int64s) -> ListReads:
+    stays = keep[lists.ops]
+    sizes = np.diff(lists.starts)
+    starts = np.zeros(int(np.count_nonzero(stays)) + 1, np.int64)
+    np.cumsum(sizes[stays], out=starts[1:])
+    return ListReads(before[lists.ops[stays]], starts, lists.items[np.repeat(stays, sizes)])
+
+
+# Transactions with the operations that they keep
+
+
+@dataclass(frozen=True)
+class KeptTransaction:
     """A transaction with the operations still in it, and the number of its session."""
 
     session: int
     txn: Transaction
 
-    def without(self, at: int) -> "SubHistory":
+    def without(self, at: int) -> "KeptTransaction":
         """Leave out one of its operations."""
         ops = self.txn.ops[:at] + self.txn.ops[at + 1 :]
         return replace(self, txn=self.txn._replace(ops=ops))
+
+
+SubHistory = list[KeptTransaction]
 
 
 def list_writers(history: History, t: int) -> set[int]:
@@ -59,7 +114,7 @@ def without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]])
             yield op
 
 
-def build(history: History, parts: list[SubHistory]) -> History:
+def build(history: History, parts: SubHistory) -> History:
     """The part as a history, with the clock and the initial state of the whole."""
     explicit = history.init_txn != NOBODY
     clock = None if history.times is None else history.times.per_second
@@ -76,44 +131,3 @@ def build(history: History, parts: list[SubHistory]) -> History:
         name = txn.id if txn.id != -1 else None  # Plume text calls every aborted transaction -1
         builder.add(part.session, txn.ops, status=txn.status, level=txn.level, id=name, begin=txn.begin, end=txn.end)
     return replace(builder.build(init_txn="auto" if explicit else "none"), init_guessed=history.init_guessed)
-
-# From without.py: A history without some of its operations. Transactions, sessions, keys and versions keep their numbers.
-@dataclass(frozen=True)
-class SubHistory:
-    """What is left of a history. Transactions, sessions, keys and versions keep their numbers; operations do not."""
-
-    analysis: Analysis
-    origins: Int64s | None = None  # what its operations are in the whole; None: the same
-
-    def without(self, gone: Bools) -> "SubHistory":
-        """Leave out these operations, which must be reads."""
-        origins = np.flatnonzero(~gone) if self.origins is None else self.origins[~gone]
-        return SubHistory(self.analysis.of(without_operations(self.analysis.given, gone)), origins)
-
-    def number_in_whole(self, o: int) -> int:
-        """Which operation of the whole history operation ``o`` of what is left is."""
-        return o if self.origins is None else int(self.origins[o])
-
-
-def without_operations(history: History, gone: Bools) -> History:
-    """The same history without these operations."""
-    keep = ~gone
-    before = np.zeros(len(keep) + 1, np.int64)
-    np.cumsum(keep, out=before[1:])
-    lists = None if history.lists is None else _without(history.lists, keep, before)
-    return replace(
-        history,
-        op_kind=history.op_kind[keep],
-        op_key=history.op_key[keep],
-        op_version=history.op_version[keep],
-        txn_start=before[history.txn_start],
-        lists=lists,
-    )
-
-
-def _without(lists: ListReads, keep: Bools, before: Int64s) -> ListReads:
-    stays = keep[lists.ops]
-    sizes = np.diff(lists.starts)
-    starts = np.zeros(int(np.count_nonzero(stays)) + 1, np.int64)
-    np.cumsum(sizes[stays], out=starts[1:])
-    return ListReads(before[lists.ops[stays]], starts, lists.items[np.repeat(stays, sizes)])

@@ -9,10 +9,10 @@ from plume_py.base.text import key_text, txn_text
 from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step, Violation
-from plume_py.checking.strong.proof_steps import ProofWriter, chain
 from plume_py.checking.strong.minimal.facts import Facts
 from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof, Reason
 from plume_py.checking.strong.minimal.proof_tree import Levels, ProofFinder
+from plume_py.checking.strong.proof_steps import ProofWriter, chain
 from plume_py.checking.strong.solver.engine import Core, Decision
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import INITIAL, Int8s
@@ -26,6 +26,9 @@ RULES = {name: level.rule for name, level in LEVELS.items()} | {DECLARED: "each 
 # So many violations are told of one decision; further ones only from cores with at most so many transactions.
 AT_ONCE = 4
 SMALL = 12
+
+Cycle = tuple[Link, ...]
+Order = tuple[str, int, int, int]  # relation, key, earlier, later
 
 
 @dataclass(frozen=True)
@@ -143,55 +146,7 @@ def _turned(proof: Proof) -> Proof:
     return Proof(min(turns, key=lambda turn: (turn[-1].relation != "RW", turn[0].relation == "RW", turn[0].source)))
 
 
-# In words
-
-
-def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof, writer: ProofWriter) -> str:
-    """What happened, in a sentence."""
-    names = [txn_text(writer.name(facts.number[link.source])) for link in proof.cycle]
-    if pattern == LOST_UPDATE:
-        return _lost_update(steps, facts, proof, names, writer)
-    if pattern == WRITE_SKEW:
-        missed = [f"{txn_text(s.source)} read {key_text(s.key)}, which {txn_text(s.target)} overwrote" for s in steps]
-        who, others = ("neither", "the other") if len(missed) == 2 else ("none", "the next one")
-        return f"{', and '.join(missed)}: {who} saw what {others} wrote, so {who} can come first"
-    if pattern == LONG_FORK:
-        return f"{', but '.join(_views(steps))}"
-    if pattern == READ_ONLY_ANOMALY:
-        readers = [n for n, link in zip(names, proof.cycle, strict=True) if not facts.writes[link.source]]
-        return f"{readers[0]} only reads, and yet what it saw closes a cycle, {chain(steps)}"
-    return f"there would be a cycle, {chain(steps)}"
-
-
-def _lost_update(steps: tuple[Step, ...], facts: Facts, proof: Proof, names: list[str], writer: ProofWriter) -> str:
-    x = proof.cycle[0].key
-    number = key_text(steps[0].key)
-    a, b = (link.source for link in proof.cycle)
-    sources = [{t1 for y, t1 in facts.reads[t] if y == x} for t in (a, b)]
-    both = sources[0] & sources[1]
-    if both:
-        t1 = min(both)
-        whom = "the initial state" if t1 == INITIAL else txn_text(writer.name(facts.number[t1]))
-        first, second = sorted(zip((a, b), names, strict=True))
-        return (
-            f"{first[1]} and {second[1]} both read {number} from {whom} and both overwrote it, "
-            "so whichever came second lost the other's update"
-        )
-    late = next(step for step in steps if step.relation == "RW")
-    return f"{txn_text(late.source)} overwrote {number} without having seen {txn_text(late.target)}'s earlier write"
-
-
-def _views(steps: tuple[Step, ...]) -> Iterator[str]:
-    """Who saw what and missed what: for each RW, what leads to it."""
-    seen = txn_text(steps[0].source)
-    for step in steps:
-        if step.relation == "RW":
-            yield f"{txn_text(step.source)} saw {seen} and not {txn_text(step.target)}"
-            seen = txn_text(step.target)
-
-# From classify.py: What an argument is called, and which level it breaks: by the cycles in it that take the strongest level to forbid. An argument is a tree of cycles. Some of them are there only to settle an order, and weaker levels forbid those, too; what sets the level apart are the others. After these it is named, and one of them is told first.
-Cycle = tuple[Link, ...]
-Order = tuple[str, int, int, int]  # relation, key, earlier, later
+# Pattern and level of a proof
 
 
 @dataclass(frozen=True)
@@ -276,7 +231,7 @@ def _is_lost_update(cycle: Cycle) -> bool:
 def _beginning_with(proof: Proof, rank: int) -> Proof:
     """A proves that B is impossible, and B that A is: either may come first. A nearest cycle of ``rank`` does."""
     while _rank(proof.cycle) != rank:
-        proof = _turned(proof, _first_link_to(proof, rank))
+        proof = _turned_inside_out(proof, _first_link_to(proof, rank))
     return proof
 
 
@@ -296,7 +251,7 @@ def _proved(proof: Proof) -> Iterator[Link]:
         yield from (inner for inner in (link, link.newer) if inner is not None and isinstance(inner.reason, Proof))
 
 
-def _turned(proof: Proof, link: Link) -> Proof:
+def _turned_inside_out(proof: Proof, link: Link) -> Proof:
     """What ``link`` rests on comes first: what was supposed there is proved by what follows here from the opposite."""
     assert isinstance(link.reason, Proof)
     here = _with_reason(proof, (link.relation, link.key, link.source, link.target), None)
@@ -320,3 +275,50 @@ def _with_reason(proof: Proof, order: Order, reason: Reason) -> Proof:
         return made[id(old)]
 
     return proof_of(proof)
+
+
+# In words
+
+
+def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof, writer: ProofWriter) -> str:
+    """What happened, in a sentence."""
+    names = [txn_text(writer.name(facts.number[link.source])) for link in proof.cycle]
+    if pattern == LOST_UPDATE:
+        return _lost_update(steps, facts, proof, names, writer)
+    if pattern == WRITE_SKEW:
+        missed = [f"{txn_text(s.source)} read {key_text(s.key)}, which {txn_text(s.target)} overwrote" for s in steps]
+        who, others = ("neither", "the other") if len(missed) == 2 else ("none", "the next one")
+        return f"{', and '.join(missed)}: {who} saw what {others} wrote, so {who} can come first"
+    if pattern == LONG_FORK:
+        return f"{', but '.join(_views(steps))}"
+    if pattern == READ_ONLY_ANOMALY:
+        readers = [n for n, link in zip(names, proof.cycle, strict=True) if not facts.writes[link.source]]
+        return f"{readers[0]} only reads, and yet what it saw closes a cycle, {chain(steps)}"
+    return f"there would be a cycle, {chain(steps)}"
+
+
+def _lost_update(steps: tuple[Step, ...], facts: Facts, proof: Proof, names: list[str], writer: ProofWriter) -> str:
+    x = proof.cycle[0].key
+    number = key_text(steps[0].key)
+    a, b = (link.source for link in proof.cycle)
+    sources = [{t1 for y, t1 in facts.reads[t] if y == x} for t in (a, b)]
+    both = sources[0] & sources[1]
+    if both:
+        t1 = min(both)
+        whom = "the initial state" if t1 == INITIAL else txn_text(writer.name(facts.number[t1]))
+        first, second = sorted(zip((a, b), names, strict=True))
+        return (
+            f"{first[1]} and {second[1]} both read {number} from {whom} and both overwrote it, "
+            "so whichever came second lost the other's update"
+        )
+    late = next(step for step in steps if step.relation == "RW")
+    return f"{txn_text(late.source)} overwrote {number} without having seen {txn_text(late.target)}'s earlier write"
+
+
+def _views(steps: tuple[Step, ...]) -> Iterator[str]:
+    """Who saw what and missed what: for each RW, what leads to it."""
+    seen = txn_text(steps[0].source)
+    for step in steps:
+        if step.relation == "RW":
+            yield f"{txn_text(step.source)} saw {seen} and not {txn_text(step.target)}"
+            seen = txn_text(step.target)

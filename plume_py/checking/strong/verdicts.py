@@ -8,9 +8,8 @@ from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import NOT_EXPLAINED, LevelVerdict, Violation
 from plume_py.checking.strong.counterexample import Explained, explain
-from plume_py.checking.strong.further_violations import Besides, HealthyPart
-from plume_py.checking.strong.solver.engine import Decision
-from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.further_violations import ConsistentPart, FurtherViolations
+from plume_py.checking.strong.solver.engine import Decision, StrongEngine
 from plume_py.history.model import Int8s
 from plume_py.levels import STRONG, weaker_levels
 
@@ -68,15 +67,15 @@ def further_violations(
     analysis: Analysis,
     verdicts: dict[str, LevelVerdict],
     levels: tuple[str, ...] | Int8s,
-    healthy: HealthyPart,
+    consistent_part: ConsistentPart,
     limits: Limits,
     examples: int,
 ) -> StrongVerdicts:
     """``verdicts`` say "violated" since a weak level is broken: what strong patterns has the ``healthy`` part?"""
-    more = Besides(analysis, levels, examples)
+    more = FurtherViolations(analysis, levels, examples)
     if examples:
         with analysis.timed("besides"):
-            more.search([], limits, healthy)
+            more.search([], limits, consistent_part)
     told = {
         level: LevelVerdict(False, (*verdict.taps, *_taps(level, more.violations)), verdict.reason)
         for level, verdict in verdicts.items()
@@ -97,9 +96,9 @@ def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> tu
 
 def _with_more(
     analysis: Analysis, levels: tuple[str, ...] | Int8s, explained: list[Explained], limits: Limits, examples: int
-) -> Besides:
+) -> FurtherViolations:
     """What was found, and what else there is."""
-    more = Besides(analysis, levels, examples)
+    more = FurtherViolations(analysis, levels, examples)
     for each in explained:
         more.add(each)
     if explained and examples:
@@ -108,7 +107,7 @@ def _with_more(
     return more
 
 
-def _verdicts(decisions: dict[str, Decision], explained: list[Explained], more: Besides) -> StrongVerdicts:
+def _verdicts(decisions: dict[str, Decision], explained: list[Explained], more: FurtherViolations) -> StrongVerdicts:
     violations = [*(each.violation for each in explained), *more.violations]
     verdicts = {}
     for level, decision in decisions.items():

@@ -14,8 +14,7 @@ import numpy as np
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import realtime_kernels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.causal import Ordering, order_of
-from plume_py.checking.graph.causal import CommitOrder, Forced
+from plume_py.checking.graph.causal import CommitOrder, Forced, Ordering, order_of
 from plume_py.checking.graph.records import Slots
 from plume_py.checking.weak import direct_kernels, ra_kernels, rc_kernels, tcc_kernels
 from plume_py.history.model import Int32s

@@ -131,6 +131,7 @@ def _two_sources(analysis: Analysis, writer: StepWriter, t: int, o: int) -> Argu
     both = [of_key[0], second]
     return Argument([writer.read_step(r) for r in both], culprits=[int(reads.read_op[r]) for r in both])
 
+
 # From list_examples.py: What is wrong with a list that somebody read, in a sentence, and with a step where another transaction matters.
 def list_argument(writer: StepWriter, pattern: str, o: int) -> Argument:
     """What is wrong with the list that operation ``o`` read."""

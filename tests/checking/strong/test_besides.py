@@ -85,14 +85,16 @@ def test_declared_levels_are_looked_at_besides():
 
 
 def test_healthy_histories_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr(further_violations.Besides, "search", lambda *_: pytest.fail("nothing is broken"))
+    monkeypatch.setattr(further_violations.FurtherViolations, "search", lambda *_: pytest.fail("nothing is broken"))
     history = planted({})
     assert check(history, ALL).ok
     assert check(planted({"write-skew": 1}), ["PC", "PSI", "SI"]).ok
 
 
 def test_without_examples_only_the_levels_are_decided(monkeypatch):
-    monkeypatch.setattr(further_violations.Besides, "search", lambda *_: pytest.fail("no examples are wanted"))
+    monkeypatch.setattr(
+        further_violations.FurtherViolations, "search", lambda *_: pytest.fail("no examples are wanted")
+    )
     result = check(planted({"a": 1, "lost-update": 1}), ALL, max_examples=0)
     assert result.levels["SER"].taps == ("a",)
     assert check(planted({"lost-update": 1}), "SER", max_examples=0).levels["SER"].taps == ("lost-update",)

@@ -15,9 +15,9 @@ from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.witness import visibility
 from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.witness import visibility
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES

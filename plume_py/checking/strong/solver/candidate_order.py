@@ -100,6 +100,7 @@ class CandidateOrder:
         commits = self.graph.components()[: self.layout.transactions]
         return int(np.bincount(commits).max(initial=0))
 
+
 # From pairs.py: Pairs of writers whose order is open, as variables: each side of a choice brings its edges.
 class WriterPairs:
     """Variable v stands for "a commits before b" of ``pair[v]``, v counting from 1; -v is the opposite."""

@@ -130,6 +130,7 @@ def _with_prefix(level: str) -> str | None:
         return None
     return next(name for name in reversed(STRONG) if sees(name) & PREFIX and level in weaker_levels(name))
 
+
 # From answer.py: What the strong engine answers, as plain data.
 @dataclass(frozen=True)
 class Core:

@@ -119,8 +119,7 @@ def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Sp
     bits = sees[t3]
     if not bits & TRANSITIVE:
         if bits & AT_COMMIT and (
-            shared_kernels.precedes(txn_session, t2, t3)
-            or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
+            shared_kernels.precedes(txn_session, t2, t3) or shared_kernels.ended_before(spans.begin, spans.end, t2, t3)
         ):
             return True
         end = read_start[t3 + 1] if bits & AT_COMMIT else r

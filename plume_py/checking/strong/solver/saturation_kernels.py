@@ -12,10 +12,10 @@ import numpy as np
 from plume_py.checking.graph import shared_kernels
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
-# mypy: allow-untyped-defs
+SO, WR, WW, RW = 0, 1, 2, 3
 
 
-
+# Inference: rows
 
 
 def add(rows, count, a, b, relation, key, read):
@@ -275,8 +275,8 @@ def count_open(writers, writer_key, txn_session, session_start, key_group, group
             count += after - before
     return count
 
-# From node_kernels.py: Kernels for graphs of nodes: the commit of transaction t is node t, what it can see (its view) is node ``view[t]``. The view of a SER transaction is its commit: there ``view[t]`` is t. Edges between transactions (rows) become edges between nodes here. No kernel knows a level by its name; ``sees[t]`` are the bits of levels.table: - SO, WR, a -> b: b commits after a. The view of b contains a, and with it all that committed before a if b sees a PREFIX, or else all that a's own view contains. - WW, a -> b: b commits after a, and sees it if it sees all WRITERS of its keys. - RW, a -> b: a does not see b, so b commits after whatever prefix a sees.
-SO, WR, WW, RW = 0, 1, 2, 3
+
+# Graphs of nodes
 
 
 def node_edges(source, target, relation, sees, view, views, out_from, out_to, out_row):

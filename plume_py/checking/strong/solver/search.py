@@ -16,9 +16,8 @@ from plume_py.base.limits import Limits
 from plume_py.base.logic.sat import Solver
 from plume_py.checking.graph.causal import predecessors
 from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
-from plume_py.checking.strong.solver.candidate_order import CandidateOrder, CommitCycle
+from plume_py.checking.strong.solver.candidate_order import CandidateOrder, CommitCycle, WriterPairs
 from plume_py.checking.strong.solver.layout import SolverColumns
-from plume_py.checking.strong.solver.candidate_order import WriterPairs
 from plume_py.checking.strong.solver.saturation import RW, SO, WR, WW, Inference
 from plume_py.history.model import Int32s
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
@@ -193,6 +192,7 @@ class Search:
         if self._solver is not None:
             self._solver.close()
             self._solver = None
+
 
 # From visibility_chain.py: Why a transaction sees another one in a given commit order: the chain that leads from one to the other.
 class ChainLink(NamedTuple):

@@ -9,10 +9,9 @@ import numpy as np
 from plume_py.base.kernels import dispatch
 from plume_py.base.limits import Limits
 from plume_py.checking.strong.solver import saturation_kernels
-from plume_py.checking.strong.solver.candidate_order import CommitCycle
+from plume_py.checking.strong.solver.candidate_order import CommitCycle, WriterPairs
 from plume_py.checking.strong.solver.engine import Core
 from plume_py.checking.strong.solver.layout import SolverColumns
-from plume_py.checking.strong.solver.candidate_order import WriterPairs
 from plume_py.checking.strong.solver.saturation import (
     RW,
     SO,
@@ -187,6 +186,7 @@ def core_of_search(
     for cycle in cycles:
         reasons.use(cycle.rows, [*sides, *((b, a) for a, b in sides)])
     return reasons.core()
+
 
 # From paths.py: Short paths and cycles in commit graphs, for explanations: the shorter they are, the less there is to be told.
 # Edges of each kind through which a shortest cycle is looked for.
