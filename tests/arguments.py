@@ -2,7 +2,8 @@
 
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.counterexample import explain
-from plume_py.checking.strong.solver.engine import Core, Decision
+from plume_py.checking.strong.solver.engine import Decision
+from plume_py.checking.strong.solver.unsat_core import Core
 
 
 def explained(history, level):

@@ -145,7 +145,9 @@ def _excerpt(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) 
     )
 
 
-# From headline.py: A violation in one sentence about this history: who read what, and what is wrong with that.
+# Headlines
+
+
 def headline(pattern: Pattern, steps: Sequence[Step], words: str) -> str:
     """``words`` is the argument in a sentence, where it has one of its own."""
     if pattern.kind is Kind.TRIPLE:

@@ -113,7 +113,9 @@ def _order(weak: WeakLevels, name: str, level: str | Int8s, limits: Limits | Non
     return decision.order
 
 
-# From visibility.py: Whom each transaction sees in a commit order: the least that all levels ask for together.
+# Visibility
+
+
 def visibility(layout: SolverColumns, order: Int32s) -> list[list[int]]:
     """For each place of ``order``: the places that the transaction there sees, ascending (for small histories)."""
     place = {t: at for at, t in enumerate(order.tolist())}

@@ -20,6 +20,33 @@ from plume_py.levels.orders import DEFAULT_ORDER
 # Reads that are changed: between the two, one for each of so many operations.
 FEWEST, SAMPLES, EACH = 20, 100, 500
 
+# Accesses that are looked at, and pairs: beyond that "at least".
+ACCESSES = 200_000
+PAIRS = 200_000
+
+# What two of them did to each other: the first read a key that the second wrote; the other way round; both wrote one
+# key; both read and wrote one key.
+READ_WRITTEN, WRITTEN_READ, BOTH_WROTE, BOTH_UPDATED = 1, 2, 4, 8
+
+
+@dataclass
+class Conflicts:
+    """The pairs (t, u), t < u, with what they did to each other as bits; is that all of them?"""
+
+    pairs: dict[tuple[int, int], int] = field(default_factory=dict)
+    is_all: bool = True
+
+    @property
+    def updates(self) -> bool:
+        """Did two read and overwrite one key? Else no update can be lost."""
+        return any(bits & BOTH_UPDATED for bits in self.pairs.values())
+
+    @property
+    def skews(self) -> bool:
+        """Did each of two read what the other wrote, and no key was written by both? Else no write skew can be."""
+        both = READ_WRITTEN | WRITTEN_READ
+        return any(bits & both == both and not bits & BOTH_WROTE for bits in self.pairs.values())
+
 
 def evidence_of(
     history: History,
@@ -108,33 +135,7 @@ def _most_keys(history: History, owner: Int64s, chosen: np.ndarray) -> int:
     return int(np.bincount(pair // len(history.key_code)).max()) if len(pair) else 0
 
 
-# From overlap.py: Pairs of transactions that ran at the same time and touched the same key: without them nothing can go wrong.
-# Accesses that are looked at, and pairs: beyond that "at least".
-ACCESSES = 200_000
-PAIRS = 200_000
-
-# What two of them did to each other: the first read a key that the second wrote; the other way round; both wrote one
-# key; both read and wrote one key.
-READ_WRITTEN, WRITTEN_READ, BOTH_WROTE, BOTH_UPDATED = 1, 2, 4, 8
-
-
-@dataclass
-class Conflicts:
-    """The pairs (t, u), t < u, with what they did to each other as bits; is that all of them?"""
-
-    pairs: dict[tuple[int, int], int] = field(default_factory=dict)
-    is_all: bool = True
-
-    @property
-    def updates(self) -> bool:
-        """Did two read and overwrite one key? Else no update can be lost."""
-        return any(bits & BOTH_UPDATED for bits in self.pairs.values())
-
-    @property
-    def skews(self) -> bool:
-        """Did each of two read what the other wrote, and no key was written by both? Else no write skew can be."""
-        both = READ_WRITTEN | WRITTEN_READ
-        return any(bits & both == both and not bits & BOTH_WROTE for bits in self.pairs.values())
+# Conflicts
 
 
 def conflicts(history: History) -> Conflicts | None:

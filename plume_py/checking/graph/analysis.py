@@ -217,7 +217,9 @@ def _as_ordered(history: History, order: str, real_time: RealTime | None) -> His
     return without_sessions(history) if order == NONE else history
 
 
-# From paths.py: Shortest paths, for counterexamples.
+# Shortest paths, for counterexamples
+
+
 def causal_path(analysis: Analysis, begin: int, end: int) -> list[int]:
     """A shortest path begin -> … -> end of causal edges; begin must be causally before end."""
     causal = analysis.causal

@@ -16,7 +16,10 @@ from plume_py.history.model import History, Int32s, Int64s
 # A block of clock rows takes at most this many bytes.
 CLOCK_BYTES = 1 << 30
 
-# From so many sessions on tree clocks are tried first, and given up after one step for so many entries of the vectors:
+
+# Forced edges and commit orders
+
+
 # then sessions know too much of each other, and vectors are several times faster.
 MANY_SESSIONS = 1000
 ENTRIES_PER_STEP = 500

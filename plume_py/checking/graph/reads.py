@@ -23,6 +23,11 @@ from plume_py.history.model import (
 )
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 
+# What can be wrong with a list, in the order of the kernels.
+PATTERNS = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)
+
+# How many reads are remembered per pattern, as candidates for an example.
+EXAMPLES = 1000
 LETTERS = "abcdefj"
 
 
@@ -59,6 +64,17 @@ class Reads:
             return int(history.op_version[o])
         last = int(self.list_last[np.searchsorted(history.lists.ops, o)])
         return None if last < 0 else last
+
+
+@dataclass(frozen=True)
+class ListFindings:
+    """What the lists of a history tell."""
+
+    last: Int32s  # by list: the last element that it shows of others, or -1
+    order: Int32s  # rows (t1, t2, -1, i): list i fixes that t1's version comes before t2's
+    reference: Int32s  # by key: the longest list that is right by itself, or -1
+    counts: dict[str, int]  # pattern -> how many lists show it
+    examples: dict[str, list[int]]  # pattern -> operations that show it
 
 
 def resolve_reads(history: History) -> Reads:
@@ -149,23 +165,7 @@ def _lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> List
     return read_lists(history, live, judged, source)
 
 
-# From lists.py: List reads: what each shows of others, which order of the writers they fix together, and what is wrong with them.
-# What can be wrong with a list, in the order of the kernels.
-PATTERNS = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)
-
-# How many reads are remembered per pattern, as candidates for an example.
-EXAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class ListFindings:
-    """What the lists of a history tell."""
-
-    last: Int32s  # by list: the last element that it shows of others, or -1
-    order: Int32s  # rows (t1, t2, -1, i): list i fixes that t1's version comes before t2's
-    reference: Int32s  # by key: the longest list that is right by itself, or -1
-    counts: dict[str, int]  # pattern -> how many lists show it
-    examples: dict[str, list[int]]  # pattern -> operations that show it
+# Lists
 
 
 def read_lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> ListFindings:

@@ -23,7 +23,6 @@ def ended_before(begin, end, a, b):
     return len(end) > 0 and NO_TIME < end[a] < begin[b]
 
 
-# From row_kernels.py: The kernel that makes room in growing arrays of rows.
 def with_room(rows, count):
     """``rows``, of which ``count`` are used, enlarged if there is no room for one more."""
     if count < rows.shape[0]:

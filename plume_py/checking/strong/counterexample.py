@@ -13,7 +13,8 @@ from plume_py.checking.strong.minimal.facts import Facts
 from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof, Reason
 from plume_py.checking.strong.minimal.proof_tree import Levels, ProofFinder
 from plume_py.checking.strong.proof_steps import ProofWriter, chain
-from plume_py.checking.strong.solver.engine import Core, Decision
+from plume_py.checking.strong.solver.engine import Decision
+from plume_py.checking.strong.solver.unsat_core import Core
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import INITIAL, Int8s
 from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels

@@ -4,9 +4,9 @@
 not change; the report gains pattern names and counterexamples. Histories without violations never reach this module.
 
 Algorithm: remove the reads that caused the violations found so far, decide the levels again on the reduced history,
-explain the violation of it, and repeat. Fewer reads allow more commit orders, so every violation of a reduced history is
-also a violation of the whole history. If a weak level is violated, ``consistent_part`` first removes the reads that
-violate it.
+explain its violation, and repeat. Fewer reads allow more commit orders, so every violation of a reduced history is also
+a violation of the whole history. If a weak level is violated, ``consistent_part`` first removes the reads that violate
+it.
 
 Rounds, operations and steps of work bound the search, never seconds: its result is the same on every machine.
 """

@@ -16,7 +16,7 @@ from plume_py.checking.graph import realtime_kernels
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.causal import CommitOrder, Forced, Ordering, order_of
 from plume_py.checking.graph.records import Slots
-from plume_py.checking.weak import direct_kernels, ra_kernels, rc_kernels, tcc_kernels
+from plume_py.checking.weak import edge_kernels
 from plume_py.history.model import Int32s
 from plume_py.levels.patterns import BASE
 
@@ -90,12 +90,12 @@ class WeakLevels:
         analysis, history, reads = self.analysis, self.analysis.history, self.analysis.reads
         if level == "TCC":
             return self._forced_by_causality()
-        dispatch.prepare(10 * history.operations, rc_kernels if level == "RC" else ra_kernels)
+        dispatch.prepare(10 * history.operations, edge_kernels)
         arguments = analysis.columns, reads.external, analysis.key_writers
         with analysis.timed("edges"):
             if level == "RC":
-                return _joined(_in_threads(rc_kernels.forced_edges, self._halves(), *arguments))
-            parts = _in_threads(ra_kernels.forced_edges, self._halves(), *arguments, reads.live)
+                return _joined(_in_threads(edge_kernels.read_committed_edges, self._halves(), *arguments))
+            parts = _in_threads(edge_kernels.read_atomic_edges, self._halves(), *arguments, reads.live)
             return _joined([*parts, *self._forced_by_time()])
 
     def _forced_by_time(self) -> list[tuple[Int32s, int]]:
@@ -113,11 +113,11 @@ class WeakLevels:
     def _forced_by_causality(self) -> Forced:
         analysis = self.analysis
         arguments = analysis.reads.external, analysis.key_writers, analysis.groups
-        dispatch.prepare(10 * analysis.history.operations, tcc_kernels)
+        dispatch.prepare(10 * analysis.history.operations, edge_kernels)
         parts = []
         for block in analysis.clocks():
             with analysis.timed("edges"):
-                parts += _in_threads(tcc_kernels.forced_edges, self._halves(), *arguments, block)
+                parts += _in_threads(edge_kernels.causal_edges, self._halves(), *arguments, block)
         return _joined(parts)
 
     def _halves(self) -> list[tuple[int, int]]:
@@ -164,15 +164,17 @@ class WeakLevels:
             clocks = analysis.whole_clocks
             if clocks is None or not clocks.clock.size:  # single questions are dear without vectors
                 return np.empty((0, 4), np.int32), True
-            dispatch.prepare(10 * history.operations, tcc_kernels)
+            dispatch.prepare(10 * history.operations, edge_kernels)
             with analysis.timed("edges"):
                 slot = analysis.version_ordering.position
-                edges, left = tcc_kernels.backward_edges(ordering.order, slot, self._slots, keys, clocks, budget)
+                edges, left = edge_kernels.backward_causal_edges(
+                    ordering.order, slot, self._slots, keys, clocks, budget
+                )
                 return edges, left < 0
-        dispatch.prepare(6 * history.operations, direct_kernels)
+        dispatch.prepare(6 * history.operations, edge_kernels)
         with analysis.timed("edges"):
             what = analysis.columns, reads.live, reads.external
-            edges, left = direct_kernels.backward_edges(
+            edges, left = edge_kernels.backward_direct_edges(
                 ordering.order, level == "RA", *what, keys, analysis.spans, budget
             )
             return edges, left < 0
@@ -185,7 +187,7 @@ class WeakLevels:
         read_key, read_source, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
         write_key = np.empty(int(np.count_nonzero(history.op_kind & 1)), np.int32)
         slots = Slots(read_start, write_start, read_key, read_source, read_number, write_key)
-        tcc_kernels.lay_out(analysis.version_ordering.order, analysis.columns, reads.live, reads.external, slots)
+        edge_kernels.lay_out_slots(analysis.version_ordering.order, analysis.columns, reads.live, reads.external, slots)
         return slots._replace(write_key=write_key[: write_start[-1]])
 
 

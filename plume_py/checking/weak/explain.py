@@ -132,7 +132,9 @@ def _two_sources(analysis: Analysis, writer: StepWriter, t: int, o: int) -> Argu
     return Argument([writer.read_step(r) for r in both], culprits=[int(reads.read_op[r]) for r in both])
 
 
-# From list_examples.py: What is wrong with a list that somebody read, in a sentence, and with a step where another transaction matters.
+# Lists
+
+
 def list_argument(writer: StepWriter, pattern: str, o: int) -> Argument:
     """What is wrong with the list that operation ``o`` read."""
     history = writer.history

@@ -12,7 +12,8 @@ from plume_py import HistoryBuilder, check, load
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
-from plume_py.checking.strong.solver.engine import Core, StrongEngine
+from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.solver.unsat_core import Core
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY

@@ -17,7 +17,8 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Result
 from plume_py.checking.strong.counterexample import DECLARED, explain
 from plume_py.checking.strong.minimal import proof_tree
-from plume_py.checking.strong.solver.engine import Core, Decision, StrongEngine
+from plume_py.checking.strong.solver.engine import Decision, StrongEngine
+from plume_py.checking.strong.solver.unsat_core import Core
 from plume_py.history.generate import generate
 from plume_py.history.model import INITIAL_ID
 from plume_py.levels import weaker_levels

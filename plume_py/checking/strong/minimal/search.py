@@ -258,7 +258,9 @@ class _Search:
         return bool(self.placed >> event & 1)
 
 
-# From psi_version_search.py: The search for PSI: not over commit orders, most of which make no difference there, but over version orders. PSI holds if the writers of each key can be ordered such that session order, reads-from and version order (together: visibility) have no cycle and no reader sees a version that is newer than the one it read. So whoever sees another version puts it before the one it read; where nothing of that kind decides, both orders are tried.
+# PSI
+
+
 # Dead ends after which the search begins anew, with the keys that made trouble first; doubled each time.
 PATIENCE = 8
 

@@ -13,11 +13,31 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.strong.solver.saturation import Inference
 from plume_py.checking.strong.solver.search import OrderOrCycles, Search
-from plume_py.checking.strong.solver.unsat_core import core_of_search, cores_of_known
+from plume_py.checking.strong.solver.unsat_core import Core, core_of_search, cores_of_known
 from plume_py.history.model import Int8s, Int32s
 from plume_py.levels import STRONG, sees, weaker_levels
 from plume_py.levels.patterns import BASE
 from plume_py.levels.table import PREFIX, WRITERS
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the level holds. ``ok`` is None if a limit was reached; ``reason`` says which one and how far it came.
+
+    If ``ok`` is False, ``reason`` is the limit that was reached before any of the ``cores`` was found, or empty.
+    """
+
+    ok: bool | None
+    reason: str = ""
+    order: Int32s | None = None  # the commit order that shows it: the transactions that count, first to last
+    cores: tuple[Core, ...] = ()  # each for itself; the smallest first
+    stats: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def core(self) -> Core | None:
+        """The smallest one."""
+        return self.cores[0] if self.cores else None
+
 
 # A search at a level without prefixes that takes so many rounds is put aside for one with them, of at most so many.
 ROUNDS_BEFORE_PREFIX, ROUNDS_WITH_PREFIX = 20, 400
@@ -129,34 +149,3 @@ def _with_prefix(level: str) -> str | None:
     if sees(level) & (PREFIX | WRITERS) != WRITERS:
         return None
     return next(name for name in reversed(STRONG) if sees(name) & PREFIX and level in weaker_levels(name))
-
-
-# From answer.py: What the strong engine answers, as plain data.
-@dataclass(frozen=True)
-class Core:
-    """Why there is no commit order: transactions that contradict the level by themselves.
-
-    The history cut down to ``transactions`` (their sessions and reads kept; a read from a transaction that is not among
-    them left out) breaks the level, too. It is small, but not the smallest.
-    """
-
-    transactions: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Decision:
-    """Whether the level holds. ``ok`` is None if a limit was reached; ``reason`` says which one and how far it came.
-
-    If ``ok`` is False, ``reason`` is the limit that was reached before any of the ``cores`` was found, or empty.
-    """
-
-    ok: bool | None
-    reason: str = ""
-    order: Int32s | None = None  # the commit order that shows it: the transactions that count, first to last
-    cores: tuple[Core, ...] = ()  # each for itself; the smallest first
-    stats: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def core(self) -> Core | None:
-        """The smallest one."""
-        return self.cores[0] if self.cores else None
