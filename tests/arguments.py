@@ -9,6 +9,6 @@ from plume_py.checking.strong.solver.unsat_core import Core
 def explained(history, level):
     """The violation, found from nothing but the fact that there is one."""
     analysis = Analysis(history)
-    live = tuple(t for t in range(history.transactions) if analysis.reads.live[t])
-    (found,) = explain(analysis, Decision(False, cores=(Core(live),)), level)
+    participates = tuple(t for t in range(history.transactions) if analysis.reads.participates[t])
+    (found,) = explain(analysis, Decision(False, cores=(Core(participates),)), level)
     return found.violation

@@ -11,7 +11,7 @@ from plume_py.base.text import display
 from plume_py.checking.declared import DECLARED, LevelMap
 from plume_py.checking.graph.causal import ClockKind
 from plume_py.checking.result import Lane, LevelVerdict, Result, Violation
-from plume_py.checking.verdicts import CheckOptions, OrderVerdicts, judge
+from plume_py.checking.verdicts import CheckOptions, OrderVerdicts, judge_order
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, STATUS_NAMES, History
 from plume_py.levels import GROUPS, NAMES, levels_that_see
@@ -74,19 +74,19 @@ def check(
     >>> check(builder.build(), "RA").levels["RA"].taps
     ('k',)
     """
-    question = CheckOptions(
+    options = CheckOptions(
         frozenset(taps), max_examples, clock, progress, assume, level_map, limits if limits is not None else Limits()
     )
     wanted = _wanted(levels, order)
     if not history.init_guessed:
-        return _checked(history, wanted, question, name)
-    guessed = _checked(history, wanted, replace(question, max_examples=0), name)
+        return _checked(history, wanted, options, name)
+    guessed = _checked(history, wanted, replace(options, max_examples=0), name)
     if guessed.ok is not False:
         return guessed
     if not taps:
         wanted = [level for level in wanted if guessed.levels[level.name].ok is False]
     ordinary = as_ordinary(history, any(level.name == DECLARED for level in wanted))
-    result = _checked(ordinary, wanted, question, name)
+    result = _checked(ordinary, wanted, options, name)
     label = display(history.txn_label[history.init_txn])
     return replace(
         result,
@@ -96,22 +96,22 @@ def check(
     )
 
 
-def _checked(history: History, wanted: list[LevelRequest], question: CheckOptions, name: str) -> Result:
+def _checked(history: History, wanted: list[LevelRequest], options: CheckOptions, name: str) -> Result:
     """Check a history of which the initial state is certain."""
     start = time.perf_counter()
     found: dict[str, LevelVerdict] = {}
     parts: list[OrderVerdicts] = []
 
     def add(mine: list[LevelRequest], order: str) -> None:
-        judged = _judged(history, [level.level for level in mine], order, question)
+        judged = _judged(history, [level.level for level in mine], order, options)
         parts.append(judged)
-        found.update(judged.verdicts if question.taps else {level.name: judged.verdicts[level.level] for level in mine})
+        found.update(judged.verdicts if options.taps else {level.name: judged.verdicts[level.level] for level in mine})
 
     for each in sorted(ORDERS, key=lambda order: len(WEAKER[order])):  # the weaker first
         mine = [level for level in wanted if level.order == each]
         if mine:
             add(mine, each)
-    if history.times is not None and not question.taps:
+    if history.times is not None and not options.taps:
         in_time = _in_real_time(wanted, found)
         if in_time:
             add(in_time, REALTIME)
@@ -122,7 +122,7 @@ def _checked(history: History, wanted: list[LevelRequest], question: CheckOption
     return replace(
         about,
         notes=(*about.notes, *(f"some explanations and counts are missing: {reason}" for reason in stopped)),
-        levels=found if question.taps else {level.name: found[level.name] for level in wanted},
+        levels=found if options.taps else {level.name: found[level.name] for level in wanted},
         violations=tuple(shown),
         counts=_counts(parts),
         counts_exact=all(part.counts_exact for part in parts),
@@ -135,9 +135,9 @@ def verdict(
     history: History, level: str, *, order: str = DEFAULT_ORDER, assume: str | None = None, limits: Limits | None = None
 ) -> LevelVerdict:
     """Return the verdict on one level and nothing else: faster than ``check``, for searches that ask often."""
-    question = CheckOptions(max_examples=0, assume=assume, limits=limits or Limits(), weaker_orders=False)
+    options = CheckOptions(max_examples=0, assume=assume, limits=limits or Limits(), weaker_orders=False)
     (wanted,) = _wanted(level, order)
-    return _judged(history, [wanted.level], wanted.order, question).verdicts[wanted.level]
+    return _judged(history, [wanted.level], wanted.order, options).verdicts[wanted.level]
 
 
 def described(history: History, name: str = "") -> Result:
@@ -185,42 +185,40 @@ def _in_real_time(wanted: list[LevelRequest], found: dict[str, LevelVerdict]) ->
 # One order
 
 
-def _judged(history: History, levels: list[str], order: str, question: CheckOptions) -> OrderVerdicts:
+def _judged(history: History, levels: list[str], order: str, options: CheckOptions) -> OrderVerdicts:
     if order in (REALTIME, PER_KEY) and history.times is None:
         reason = LevelVerdict(None, reason=NO_TIMES, order=order)
-        names = [TAPS[letter].label for letter in TAPS if letter in question.taps] or levels
+        names = [TAPS[letter].label for letter in TAPS if letter in options.taps] or levels
         return OrderVerdicts(dict.fromkeys(names, reason), [], {}, True, {})
-    if order == NONE and not question.taps:
-        return _without_order(history, levels, question)
-    judged = judge(history, levels, order, question)
-    return judged if question.taps else _with_weaker_orders(history, judged, order, question)
+    if order == NONE and not options.taps:
+        return _without_order(history, levels, options)
+    judged = judge_order(history, levels, order, options)
+    return judged if options.taps else _with_weaker_orders(history, judged, order, options)
 
 
-def _without_order(history: History, levels: list[str], question: CheckOptions) -> OrderVerdicts:
+def _without_order(history: History, levels: list[str], options: CheckOptions) -> OrderVerdicts:
     """What holds with sessions in their order holds without; mostly that is all, and clocks are for few sessions."""
-    first = judge(history, levels, SESSION, replace(question, max_examples=0))
+    first = judge_order(history, levels, SESSION, replace(options, max_examples=0))
     holds = {level: replace(verdict, order=NONE) for level, verdict in first.verdicts.items() if verdict.ok}
     rest = [level for level in levels if level not in holds]
     if not rest:
         return replace(first, verdicts=holds)
-    again = judge(history, rest, NONE, question)
+    again = judge_order(history, rest, NONE, options)
     return replace(again, verdicts={level: (holds | again.verdicts)[level] for level in levels})
 
 
-def _with_weaker_orders(history: History, judged: OrderVerdicts, order: str, question: CheckOptions) -> OrderVerdicts:
+def _with_weaker_orders(history: History, judged: OrderVerdicts, order: str, options: CheckOptions) -> OrderVerdicts:
     """Add to each violated level the weaker order in which it holds, if there is one."""
     broken = [level for level, verdict in judged.verdicts.items() if verdict.ok is False]
     in_doubt = [level for level in broken if _rests_on_order(judged, level)]
-    if not in_doubt or history.transactions > JUDGED_AGAIN or not question.weaker_orders:
+    if not in_doubt or history.transactions > JUDGED_AGAIN or not options.weaker_orders:
         return judged
     verdicts = dict(judged.verdicts)
-    less_asked = replace(
-        question, max_examples=0, progress=None, limits=question.limits.of_work(STEPS_OF_WEAKER_ORDERS)
-    )
+    less_asked = replace(options, max_examples=0, progress=None, limits=options.limits.of_work(STEPS_OF_WEAKER_ORDERS))
     for weaker in WEAKER[order]:
         if not in_doubt:
             break
-        less = judge(history, in_doubt, weaker, less_asked)
+        less = judge_order(history, in_doubt, weaker, less_asked)
         for level in in_doubt:
             if less.verdicts[level].ok:
                 verdicts[level] = replace(verdicts[level], holds_in=weaker)

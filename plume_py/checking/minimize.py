@@ -71,7 +71,7 @@ def minimize(
     smallest = min(result.violations, key=lambda v: (len(v.transactions), sum(len(t.ops) for t in v.transactions)))
     levels = transaction_levels(history, level_map, assume) if level == DECLARED else None
     still, parts = _start(
-        history, smallest, levels, _Ways(history, level, order, smallest, result.levels[level].taps, limits)
+        history, smallest, levels, _SameViolation(history, level, order, smallest, result.levels[level].taps, limits)
     )
     for smaller in (_without_many, _without_a_transaction, _without_an_operation):
         parts, complete = _shrink(parts, smaller, still, limits)
@@ -87,7 +87,7 @@ def _name(small: History, level: str, order: str, violation: Violation) -> str:
 
 
 @dataclass(frozen=True)
-class _Ways:
+class _SameViolation:
     """In which way a part of the history may fail: as the violation does, or nearly so."""
 
     history: History
@@ -143,7 +143,9 @@ class _Ways:
         return first_violation(analysis, self.level, self.limits) if WeakLevels(analysis).holds(base) else None
 
 
-def _start(history: History, violation: Violation, levels: Int8s | None, ways: _Ways) -> tuple[_Still, SubHistory]:
+def _start(
+    history: History, violation: Violation, levels: Int8s | None, ways: _SameViolation
+) -> tuple[_Still, SubHistory]:
     """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
     numbers = _participants(history, violation)
     # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.

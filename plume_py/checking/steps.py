@@ -24,7 +24,7 @@ def list_text(values: Sequence[Atom]) -> str:
     return f"[{' '.join([*cut, *(display(value, 20) for value in values[-QUOTED:])])}]"
 
 
-def whom(name: Id) -> str:
+def writer_phrase(name: Id) -> str:
     """From whom something was read."""
     return "the initial state" if name == INITIAL_ID else txn_text(name)
 
@@ -77,7 +77,7 @@ class StepWriter:
         source, reader = self.name(t1), self.name(self.reads.reader(r))
         key, version = self.key(int(self.history.op_key[o])), self.reads.version(self.history, r)
         value = self.history.initial_value if version is None else self.history.value(version)
-        because = f"{self.read_text(o)} from {whom(source)}"
+        because = f"{self.read_text(o)} from {writer_phrase(source)}"
         return Step(source, reader, "WR", key, because, value, source_op=self.write_op(t1, version), target_op=o)
 
     def read_text(self, o: int) -> str:
@@ -130,13 +130,13 @@ class StepWriter:
         first, reader = txn_text(self.name(t2)), txn_text(self.name(t3))
         source, spelled = self.name(t1), key_text(key)
         saw = " and ".join(step.because for step in evidence)
-        although = f"{reader} read {spelled} from {whom(source)}, although {first} wrote it too"
+        although = f"{reader} read {spelled} from {writer_phrase(source)}, although {first} wrote it too"
         question = replace(self.read_step(r), because=although)
         if source == INITIAL_ID:
             because = f"{reader} read the initial value of {spelled}, but {first} wrote {spelled}, and {saw}"
         else:
             because = (
-                f"{first} must commit before {whom(source)}: {reader} read {spelled} from {whom(source)}, "
+                f"{first} must commit before {writer_phrase(source)}: {reader} read {spelled} from {writer_phrase(source)}, "
                 f"but {first} wrote {spelled} too, and {saw}"
             )
         return Step(

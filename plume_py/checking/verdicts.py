@@ -50,14 +50,14 @@ class OrderVerdicts:
     stopped: str = ""  # the limit of time or memory that ended the explanation, if any
 
 
-def judge(history: History, levels: list[str], order: str, question: CheckOptions) -> OrderVerdicts:
+def judge_order(history: History, levels: list[str], order: str, options: CheckOptions) -> OrderVerdicts:
     """Does ``history`` keep ``levels``, or show patterns instead, when ``order`` counts?"""
-    limits, max_examples = question.limits, question.max_examples
-    request = _Request(levels, limits, max_examples, question.level_map, question.assume)
-    analysis = Analysis(history, question.clock, question.progress, order)
+    limits, max_examples = options.limits, options.max_examples
+    request = _Request(levels, limits, max_examples, options.level_map, options.assume)
+    analysis = Analysis(history, options.clock, options.progress, order)
     weak = WeakLevels(analysis)
-    if question.taps:
-        found, named = _check_patterns(weak, set(question.taps), limits)
+    if options.taps:
+        found, named = _check_patterns(weak, set(options.taps), limits)
     else:
         found, named = _check_levels(weak, request)
     patterns = [letter for letter in TAPS if any(letter in verdict.taps for verdict in found.values())]
@@ -187,10 +187,10 @@ class _Declared:
 
 def _declared_levels(weak: WeakLevels, request: _Request) -> _Declared:
     history = weak.analysis.given
-    live = weak.analysis.reads.live[: history.transactions]
+    participates = weak.analysis.reads.participates[: history.transactions]
     codes = transaction_levels(history, request.level_map, request.assume)
-    present = {NAMES[code - 1] for code in set(codes[live == 1].tolist()) if code}
-    missing = missing_levels(history, codes, live)
+    present = {NAMES[code - 1] for code in set(codes[participates == 1].tolist()) if code}
+    missing = missing_levels(history, codes, participates)
     common = next(iter(present)) if len(present) == 1 and missing is None else ""
     return _Declared(codes, missing, common, strongest_weak_level_below(present & set(RUNNABLE)))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from plume_py.base.text import key_text, txn_text
 from plume_py.checking.result import Ends, ShownTransaction, Step, Violation
-from plume_py.checking.steps import StepWriter, whom
+from plume_py.checking.steps import StepWriter, writer_phrase
 from plume_py.history.model import INITIAL_ID, STATUS_NAMES
 from plume_py.levels.patterns import PATTERNS, VERSION_CYCLE, Kind, Pattern
 
@@ -85,7 +85,7 @@ def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
     if pattern.kind is Kind.ARGUMENT:
         return f"That is, {argument.whole}."
     if pattern.kind is Kind.REREAD:
-        first, second = (whom(step.source) for step in steps)
+        first, second = (writer_phrase(step.source) for step in steps)
         read = f"{txn_text(steps[0].target)} read {key_text(steps[0].key)}"
         return f"Hence {read} first from {first} and then from {second}."
     if ends is Ends.OPEN:

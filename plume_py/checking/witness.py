@@ -74,7 +74,7 @@ def _document(
         places = weak.witness(name)
     elif name == DECLARED:
         codes = transaction_levels(history, level_map, assume)
-        missing = missing_levels(history, codes, weak.analysis.reads.live[: history.transactions])
+        missing = missing_levels(history, codes, weak.analysis.reads.participates[: history.transactions])
         if missing is not None:
             raise IsocheckError(missing)
         places = _order(weak, name, codes, limits)

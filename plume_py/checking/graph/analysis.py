@@ -11,7 +11,7 @@ from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import clock_kernels, order_kernels, reads_kernels
 from plume_py.checking.graph.causal import (
     ClockKind,
-    Extra,
+    ExtraEdges,
     Ordering,
     order_of,
     predecessors,
@@ -95,9 +95,9 @@ class Analysis:
         return np.pad(edges, ((0, 0), (0, 2)), constant_values=-1)
 
     @cached_property
-    def time_predecessors(self) -> Extra:
+    def time_predecessors(self) -> ExtraEdges:
         """The same by who comes later."""
-        return Extra.of(self.time_edges, self.history.transactions)
+        return ExtraEdges.of(self.time_edges, self.history.transactions)
 
     def is_moment(self, t: int) -> bool:
         """Is it no transaction, but a moment of real time?"""
@@ -107,10 +107,10 @@ class Analysis:
         """Does real time count, and had a ended before b began?"""
         return self.real_time is not None and self.real_time.precedes(a, b)
 
-    def edges_into(self, edges: Int32s) -> Extra:
+    def edges_into(self, edges: Int32s) -> ExtraEdges:
         """Rows (from, to, …), and real time, by who comes later."""
         rows = np.concatenate((edges, self.time_edges)) if self.real_time is not None else edges
-        return Extra.of(rows, self.history.transactions)
+        return ExtraEdges.of(rows, self.history.transactions)
 
     def precedes_in_session(self, a: int, b: int) -> bool:
         """Is a before b in session order?"""
@@ -228,12 +228,12 @@ def causal_path(analysis: Analysis, begin: int, end: int) -> list[int]:
     return _path(analysis, analysis.time_predecessors, begin, end, after_begin)
 
 
-def cycle_path(analysis: Analysis, extra: Extra, ordering: Ordering, begin: int, end: int) -> list[int]:
+def cycle_path(analysis: Analysis, extra: ExtraEdges, ordering: Ordering, begin: int, end: int) -> list[int]:
     """A shortest path begin -> … -> end inside the cycle on which both lie; begin may equal end."""
     return _path(analysis, extra, begin, end, ordering.component == ordering.component[end])
 
 
-def _path(analysis: Analysis, extra: Extra, begin: int, end: int, allowed: Bools) -> list[int]:
+def _path(analysis: Analysis, extra: ExtraEdges, begin: int, end: int, allowed: Bools) -> list[int]:
     history = analysis.history
     dispatch.prepare(2 * history.transactions, order_kernels)
     parent = np.full(history.transactions, -1, np.int32)

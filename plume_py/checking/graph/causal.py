@@ -55,7 +55,7 @@ class Ordering:
 
 
 @dataclass(frozen=True)
-class Extra:
+class ExtraEdges:
     """Edges besides SO and WR, grouped by target: sources of t are ``source[start[t]:start[t + 1]]``."""
 
     start: Int64s
@@ -63,20 +63,20 @@ class Extra:
     row: Int64s  # which row of the edge array each came from
 
     @staticmethod
-    def of(edges: Int32s, transactions: int) -> "Extra":
+    def of(edges: Int32s, transactions: int) -> "ExtraEdges":
         """Group rows (from, to, ...) by their target."""
         row = np.argsort(edges[:, 1], kind="stable")
         start = np.zeros(transactions + 1, np.int64)
         np.cumsum(np.bincount(edges[:, 1], minlength=transactions), out=start[1:])
-        return Extra(start, np.ascontiguousarray(edges[row, 0]), row)
+        return ExtraEdges(start, np.ascontiguousarray(edges[row, 0]), row)
 
 
-def predecessors(history: History, reads: Reads, extra: Extra) -> Predecessors:
+def predecessors(history: History, reads: Reads, extra: ExtraEdges) -> Predecessors:
     """SO ∪ WR ∪ ``extra``, for kernels."""
     return Predecessors(history.txn_session, reads.read_start, reads.read_source, extra.start, extra.source)
 
 
-def order_of(history: History, reads: Reads, extra: Extra) -> Ordering:
+def order_of(history: History, reads: Reads, extra: ExtraEdges) -> Ordering:
     """A topological order of SO ∪ WR ∪ ``extra``, and its cycles."""
     transactions = history.transactions
     dispatch.prepare(4 * (transactions + len(reads.read_op) + len(extra.source)), order_kernels)
@@ -109,7 +109,9 @@ def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[I
     return rest[order], component
 
 
-def whole_clocks(history: History, reads: Reads, causal: Ordering, kind: ClockKind, besides: Extra) -> Clocks | None:
+def whole_clocks(
+    history: History, reads: Reads, causal: Ordering, kind: ClockKind, besides: ExtraEdges
+) -> Clocks | None:
     """The clocks of all sessions at once, if ``kind`` and memory allow it; ``besides``: edges besides SO and WR."""
     if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
         limit = None if kind == "tree" else history.transactions * history.sessions // ENTRIES_PER_STEP
@@ -135,7 +137,7 @@ def _count_type(history: History) -> "np.dtype[Any]":
 
 
 def vector_blocks(
-    history: History, reads: Reads, causal: Ordering, besides: Extra, kind: ClockKind = "vector"
+    history: History, reads: Reads, causal: Ordering, besides: ExtraEdges, kind: ClockKind = "vector"
 ) -> Iterator[Clocks]:
     """The clocks of all transactions, a block of sessions at a time; each takes the memory of the one before."""
     width = clock_width(history)
@@ -192,7 +194,7 @@ class CommitOrder:
     """The commit order that the causal order and the forced edges allow, or their cycles."""
 
     forced: Forced
-    extra: Extra
+    extra: ExtraEdges
     ordering: Ordering
 
     @property

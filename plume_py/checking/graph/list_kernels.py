@@ -75,7 +75,7 @@ def extent(c, i):
     return c.starts[i + 1] - c.starts[i] + later
 
 
-def judge(c, i, seen, tick, fault):
+def find_faults(c, i, seen, tick, fault):
     """What is wrong with list i by itself: fault[p] := where pattern p shows last, or -1.
 
     Returns the last element of P, or -1. Rows of ``seen``, by version: a tick, and how often it was seen since;
@@ -156,7 +156,7 @@ def is_clean(fault):
     return True
 
 
-def install(c, i, base, references):
+def set_reference(c, i, base, references):
     """Make list i the reference of its key, from ``base`` on; returns its length.
 
     What the reader appends after all reads may bear a number that another transaction appended, too: hence the owners.
@@ -182,7 +182,7 @@ def install(c, i, base, references):
     return size
 
 
-def agrees(c, i, references):
+def agreed_length(c, i, references):
     """How long P is if list i is a beginning of its reference, followed there by its reader if it shows own appends.
 
     Else -1.
@@ -243,13 +243,13 @@ def find_references(c: ListColumns, keys, seen, at):
     for x in range(keys):
         i = reference[x, 0]
         if i >= 0:
-            judge(c, i, seen, i, fault)
+            find_faults(c, i, seen, i, fault)
             if not is_clean(fault):
                 unclean[x], reference[x, 0], longest[x] = 1, -1, 0
     for i in range(len(c.ops)):
         x = c.op_key[c.ops[i]]
         if unclean[x] and c.judged[i] and extent(c, i) > longest[x]:
-            judge(c, i, seen, len(c.ops) + i, fault)
+            find_faults(c, i, seen, len(c.ops) + i, fault)
             if is_clean(fault):
                 longest[x] = extent(c, i)
                 reference[x, 0] = i
@@ -260,7 +260,7 @@ def find_references(c: ListColumns, keys, seen, at):
         if reference[x, 0] >= 0:
             reference[x, 1] = base
             i = reference[x, 0]
-            size = install(c, i, base, references)
+            size = set_reference(c, i, base, references)
             external = c.starts[i + 1] - c.starts[i] - c.own_count[i]
             reference[x, 2] = size
             reference[x, 3] = external if external and not references.ends[base + external - 1] else size
@@ -281,7 +281,7 @@ def check_lists(c: ListColumns, seen, references: References, last, findings: Fi
             continue
         x = c.op_key[c.ops[i]]
         base = references.rows[x, 1]
-        length = agrees(c, i, references)
+        length = agreed_length(c, i, references)
         if length >= 0:
             last[i] = references.items[base + length - 1] if length else -1
             if length and not references.ends[base + length - 1]:
@@ -289,7 +289,7 @@ def check_lists(c: ListColumns, seen, references: References, last, findings: Fi
             if references.rows[x, 0] != i:
                 continue
         else:
-            last[i] = judge(c, i, seen, 2 * len(c.ops) + i, fault)
+            last[i] = find_faults(c, i, seen, 2 * len(c.ops) + i, fault)
             for p in range(len(fault)):
                 if fault[p] >= 0:
                     note(counts, examples, p, i)
@@ -306,7 +306,7 @@ def check_lists(c: ListColumns, seen, references: References, last, findings: Fi
     return edges[:count]
 
 
-def unseen_appends(columns: Columns, live, references: References, stamp):
+def unseen_appends(columns: Columns, participates, references: References, stamp):
     """Rows (t1, t2, -1, i): t1 is the last writer in the reference of a key, list i, and t2 appends, too, unseen.
 
     ``stamp`` is -1 per key.
@@ -315,7 +315,7 @@ def unseen_appends(columns: Columns, live, references: References, stamp):
     reference, owners, at = references.rows, references.owners, references.at
     edges, count = np.empty((64, 4), np.int32), 0
     for t in range(len(txn_start) - 1):
-        if not live[t]:
+        if not participates[t]:
             continue
         for o in range(txn_start[t], txn_start[t + 1]):
             x = op_key[o]

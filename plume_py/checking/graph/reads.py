@@ -35,7 +35,7 @@ LETTERS = "abcdefj"
 class Reads:
     """External reads, transaction by transaction in program order."""
 
-    live: Int8s  # its writes count: committed, or of unknown outcome but read by a committed transaction
+    participates: Int8s  # its writes count: committed, or of unknown outcome but read by a committed transaction
     judged: Int8s  # its reads count: committed
     read_start: Int64s  # reads of t: read_start[t] .. read_start[t + 1]
     read_op: Int32s  # the operation
@@ -80,12 +80,12 @@ class ListFindings:
 def resolve_reads(history: History) -> Reads:
     """Resolve every read of a committed transaction."""
     dispatch.prepare(8 * history.operations, reads_kernels)
-    live, judged = _roles(history)
+    participates, judged = _roles(history)
     source = version_sources(history)
     columns, keys = Columns.of(history), len(history.key_code)
     final = np.zeros(len(history.version_key), np.uint8)
-    reads_kernels.mark_final_writes(columns, live, _stamps(keys), final)
-    listed = _lists(history, live, judged, source)
+    reads_kernels.mark_final_writes(columns, participates, _stamps(keys), final)
+    listed = _lists(history, participates, judged, source)
     count = int(np.count_nonzero((history.op_kind & 1) == 0))
     reads = ExternalReads(np.zeros(history.transactions + 1, np.int64), *(np.empty(count, np.int32) for _ in range(3)))
     findings = Findings.none(len(LETTERS), EXAMPLES)
@@ -97,7 +97,7 @@ def resolve_reads(history: History) -> Reads:
         found[name] = found.get(name, 0) + n
         shown.setdefault(name, []).extend(listed.examples[name])
     return Reads(
-        live=live,
+        participates=participates,
         judged=judged,
         read_start=reads.start,
         read_op=reads.op[:external],
@@ -121,7 +121,7 @@ def _roles(history: History) -> tuple[Int8s, Int8s]:
     judged = (history.txn_status == COMMITTED).astype(np.uint8)
     if history.init_txn != NOBODY:
         judged[history.init_txn] = 0  # it is the initial state, not a transaction of the graph
-    live = judged.copy()
+    participates = judged.copy()
     if np.any(history.txn_status == UNKNOWN):
         readers = np.repeat(judged, np.diff(history.txn_start)) == 1
         seen = [history.op_version[readers & ((history.op_kind & 1) == 0)]]
@@ -130,8 +130,8 @@ def _roles(history: History) -> tuple[Int8s, Int8s]:
             seen.append(history.lists.items[listed])
         writers = history.version_writer[np.concatenate(seen)]
         read_from = np.unique(writers[writers != NOBODY])
-        live[read_from[history.txn_status[read_from] == UNKNOWN]] = 1
-    return live, judged
+        participates[read_from[history.txn_status[read_from] == UNKNOWN]] = 1
+    return participates, judged
 
 
 def version_sources(history: History) -> Int32s:
@@ -152,23 +152,25 @@ def key_writers(history: History, reads: Reads) -> Writers:
     """The live writers of each key."""
     columns, keys = Columns.of(history), len(history.key_code)
     start = np.zeros(keys + 1, np.int64)
-    reads_kernels.count_key_writers(columns, reads.live, reads.version_final, _stamps(keys), start)
+    reads_kernels.count_key_writers(columns, reads.participates, reads.version_final, _stamps(keys), start)
     start = np.cumsum(start)
     writers = np.empty(int(start[-1]), np.int32)
-    reads_kernels.list_key_writers(columns, reads.live, reads.version_final, _stamps(keys), start[:-1].copy(), writers)
+    reads_kernels.list_key_writers(
+        columns, reads.participates, reads.version_final, _stamps(keys), start[:-1].copy(), writers
+    )
     return Writers(start, writers)
 
 
-def _lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
+def _lists(history: History, participates: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
     if history.lists is None:
         return ListFindings(np.empty(0, np.int32), np.empty((0, 4), np.int32), np.empty(0, np.int32), {}, {})
-    return read_lists(history, live, judged, source)
+    return read_lists(history, participates, judged, source)
 
 
 # Lists
 
 
-def read_lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
+def read_lists(history: History, participates: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
     """Judge all lists; ``source`` is as for the kernels of reads."""
     columns = _columns(history, judged, source)
     keys, versions = len(history.key_code), len(source)
@@ -177,7 +179,7 @@ def read_lists(history: History, live: Int8s, judged: Int8s, source: Int32s) -> 
     last = np.full(len(columns.ops), -1, np.int32)
     findings = Findings.none(len(PATTERNS), EXAMPLES)
     shown = kernels.check_lists(columns, seen, references, last, findings)
-    unseen = kernels.unseen_appends(Columns.of(history), live, references, np.full(keys, -1, np.int32))
+    unseen = kernels.unseen_appends(Columns.of(history), participates, references, np.full(keys, -1, np.int32))
     found, kept = by_pattern(PATTERNS, findings)
     by_op = {pattern: columns.ops[rows].tolist() for pattern, rows in kept.items()}
     order = np.concatenate((shown, unseen))
@@ -195,7 +197,7 @@ def faults(history: History, judged: Int8s, source: Int32s, i: int) -> dict[str,
     """What is wrong with list i by itself: by pattern, where it shows (as a place in all lists' elements)."""
     columns = _columns(history, judged, source)
     fault = np.empty(len(PATTERNS), np.int64)
-    kernels.judge(columns, i, np.full((len(source), 2), -1, np.int32), 0, fault)
+    kernels.find_faults(columns, i, np.full((len(source), 2), -1, np.int32), 0, fault)
     return {pattern: int(place) for pattern, place in zip(PATTERNS, fault, strict=True) if place >= 0}
 
 

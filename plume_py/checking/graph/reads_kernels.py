@@ -16,11 +16,11 @@ THIN_AIR, ABORTED = -2, -3
 A, B, C, D, E, F, J = 0, 1, 2, 3, 4, 5, 6
 
 
-def mark_final_writes(columns: Columns, live, stamp, version_final):
+def mark_final_writes(columns: Columns, participates, stamp, version_final):
     """version_final[v] := 1 for the last write of each key in each live transaction. ``stamp`` is -1 per key."""
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t + 1] - 1, txn_start[t] - 1, -1):
                 if op_kind[o] & 1 and stamp[op_key[o]] != t:
                     stamp[op_key[o]] = t
@@ -98,11 +98,11 @@ def resolve(
     return count
 
 
-def count_key_writers(columns: Columns, live, version_final, last, starts):
+def count_key_writers(columns: Columns, participates, version_final, last, starts):
     """starts[x + 1] := how many live transactions write x. ``last`` is -1 per key."""
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
                 x = op_key[o]
                 if op_kind[o] & 1 and version_final[op_version[o]] and last[x] != t:
@@ -110,11 +110,11 @@ def count_key_writers(columns: Columns, live, version_final, last, starts):
                     starts[x + 1] += 1
 
 
-def list_key_writers(columns: Columns, live, version_final, last, at, writers):
+def list_key_writers(columns: Columns, participates, version_final, last, at, writers):
     """writers of x, ascending, from at[x] on (``at`` is consumed). ``last`` is -1 per key."""
     op_kind, op_key, op_version, txn_start = columns.op_kind, columns.op_key, columns.op_version, columns.txn_start
     for t in range(len(txn_start) - 1):
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
                 x = op_key[o]
                 if op_kind[o] & 1 and version_final[op_version[o]] and last[x] != t:

@@ -10,7 +10,7 @@ from plume_py.checking.declared import DECLARED
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step, Violation
 from plume_py.checking.strong.minimal.facts import Facts
-from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof, Reason
+from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Proof, ProofEdge, Reason
 from plume_py.checking.strong.minimal.proof_tree import Levels, ProofFinder
 from plume_py.checking.strong.proof_steps import ProofWriter, chain
 from plume_py.checking.strong.solver.engine import Decision
@@ -28,7 +28,7 @@ RULES = {name: level.rule for name, level in LEVELS.items()} | {DECLARED: "each 
 AT_ONCE = 4
 SMALL = 12
 
-Cycle = tuple[Link, ...]
+Cycle = tuple[ProofEdge, ...]
 Order = tuple[str, int, int, int]  # relation, key, earlier, later
 
 
@@ -111,7 +111,7 @@ class _Codes(Mapping[int, str]):
 
 def _violation(analysis: Analysis, facts: Facts, proof: Proof, levels: Levels) -> Explained:
     broken = broken_level(proof, levels) if isinstance(levels, str) else DECLARED
-    name = named(facts, proof)
+    name = classify_proof(facts, proof)
     pattern, proof = name.pattern, _turned(name.proof)
     writer = ProofWriter(analysis, facts, broken == DECLARED)
     steps = writer.steps(proof)
@@ -167,7 +167,7 @@ def broken_level(proof: Proof, level: str) -> str:
     return level
 
 
-def named(facts: Facts, proof: Proof) -> NamedProof:
+def classify_proof(facts: Facts, proof: Proof) -> NamedProof:
     """The name of an argument: the one that all its telling cycles have, or none in particular."""
     parts = list(proof.within())
     most = max(_rank(part.cycle) for part in parts)
@@ -236,7 +236,7 @@ def _beginning_with(proof: Proof, rank: int) -> Proof:
     return proof
 
 
-def _first_link_to(proof: Proof, rank: int) -> Link:
+def _first_link_to(proof: Proof, rank: int) -> ProofEdge:
     """By which order of the outermost cycle one comes to a nearest cycle of ``rank``."""
     ways = [(link, link) for link in _proved(proof)]
     for first, link in ways:  # breadth first: it grows as it is looked at
@@ -247,12 +247,12 @@ def _first_link_to(proof: Proof, rank: int) -> Link:
     raise AssertionError("what is within an argument is reached from it")
 
 
-def _proved(proof: Proof) -> Iterator[Link]:
+def _proved(proof: Proof) -> Iterator[ProofEdge]:
     for link in proof.cycle:
         yield from (inner for inner in (link, link.newer) if inner is not None and isinstance(inner.reason, Proof))
 
 
-def _turned_inside_out(proof: Proof, link: Link) -> Proof:
+def _turned_inside_out(proof: Proof, link: ProofEdge) -> Proof:
     """What ``link`` rests on comes first: what was supposed there is proved by what follows here from the opposite."""
     assert isinstance(link.reason, Proof)
     here = _with_reason(proof, (link.relation, link.key, link.source, link.target), None)
@@ -263,7 +263,7 @@ def _with_reason(proof: Proof, order: Order, reason: Reason) -> Proof:
     """The same argument, with another reason for an order wherever it is used."""
     made: dict[int, Proof] = {}
 
-    def link_of(link: Link) -> Link:
+    def link_of(link: ProofEdge) -> ProofEdge:
         if link.newer is not None:
             return link._replace(newer=link_of(link.newer))
         if (link.relation, link.key, link.source, link.target) == order:
@@ -306,10 +306,10 @@ def _lost_update(steps: tuple[Step, ...], facts: Facts, proof: Proof, names: lis
     both = sources[0] & sources[1]
     if both:
         t1 = min(both)
-        whom = "the initial state" if t1 == INITIAL else txn_text(writer.name(facts.number[t1]))
+        shared = "the initial state" if t1 == INITIAL else txn_text(writer.name(facts.number[t1]))
         first, second = sorted(zip((a, b), names, strict=True))
         return (
-            f"{first[1]} and {second[1]} both read {number} from {whom} and both overwrote it, "
+            f"{first[1]} and {second[1]} both read {number} from {shared} and both overwrote it, "
             "so whichever came second lost the other's update"
         )
     late = next(step for step in steps if step.relation == "RW")

@@ -9,7 +9,7 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.minimal.facts import Facts
-from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof
+from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Proof, ProofEdge
 from plume_py.history.model import INITIAL, INITIAL_ID
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
@@ -30,7 +30,7 @@ class ProofWriter(StepWriter):
         clauses = map(self._by_level_prefix, before, links, after)
         return tuple(replace(step, because=step.because + why) for step, why in zip(steps, clauses, strict=True))
 
-    def _step(self, link: Link, earlier: Link | None) -> Step:
+    def _step(self, link: ProofEdge, earlier: ProofEdge | None) -> Step:
         a, b = self.facts.number[link.source], self.facts.number[link.target]
         if link.relation == "SO":
             return self.session_step(a, b)
@@ -49,7 +49,7 @@ class ProofWriter(StepWriter):
                 return r
         raise AssertionError("a read that is not there")
 
-    def _missed(self, link: Link, earlier: Link | None) -> Step:
+    def _missed(self, link: ProofEdge, earlier: ProofEdge | None) -> Step:
         """The source read what the target overwrote."""
         number = self.facts.number
         t, b = number[link.source], number[link.target]
@@ -77,7 +77,7 @@ class ProofWriter(StepWriter):
             needs_proof=newer is not None and (newer.needs_proof or newer.reader is not None),
         )
 
-    def _ordered(self, link: Link) -> Step:
+    def _ordered(self, link: ProofEdge) -> Step:
         """The source's version is older (WW), or it commits first (CM)."""
         a, b = (self.name(self.facts.number[t]) for t in (link.source, link.target))
         key = self.key(self.facts.key_number[link.key]) if link.relation == "WW" else None
@@ -116,7 +116,7 @@ class ProofWriter(StepWriter):
             needs_proof=not by_causality,
         )
 
-    def _written(self, link: Link) -> tuple[int | None, int | None]:
+    def _written(self, link: ProofEdge) -> tuple[int | None, int | None]:
         """The writes of a WW step; a CM step is about transactions as a whole."""
         if link.relation == "CM":
             return None, None
@@ -125,7 +125,7 @@ class ProofWriter(StepWriter):
 
     # Why it matters, when every transaction has a level of its own
 
-    def _by_level_missed(self, link: Link, earlier: Link | None) -> str:
+    def _by_level_missed(self, link: ProofEdge, earlier: ProofEdge | None) -> str:
         if not self.mixed:
             return ""
         level = self.facts.level[link.source]
@@ -139,7 +139,7 @@ class ProofWriter(StepWriter):
             return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
         return f"; {t} runs at {level}, so it must not have seen {b}"
 
-    def _by_level_prefix(self, earlier: Link, link: Link, later: Link) -> str:
+    def _by_level_prefix(self, earlier: ProofEdge, link: ProofEdge, later: ProofEdge) -> str:
         """Whoever sees a prefix also sees those that come before the one it saw."""
         level = self.facts.level[link.target]
         seen_on = later.relation in CAUSAL and earlier.relation not in CAUSAL
@@ -149,7 +149,7 @@ class ProofWriter(StepWriter):
         a, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw all that comes before {a}"
 
-    def _by_level_written(self, link: Link) -> str:
+    def _by_level_written(self, link: ProofEdge) -> str:
         level = self.facts.level[link.target]
         writers = self.facts.sees[link.target] & (WRITERS | EVERYTHING) == WRITERS
         if not self.mixed or not writers or link.relation != "WW":
@@ -157,7 +157,7 @@ class ProofWriter(StepWriter):
         a, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw {a}, which wrote {key_text(self._key(link))} before it"
 
-    def _key(self, link: Link) -> object:
+    def _key(self, link: ProofEdge) -> object:
         return self.key(self.facts.key_number[link.key])
 
 

@@ -65,7 +65,7 @@ class WeakLevels:
         if not self.holds(level):
             raise ValueError(f"{level} does not hold")
         order = (self._trials[level] or self.commit_order(level).ordering).order
-        return np.compress(self.analysis.reads.live[order] == 1, order)
+        return np.compress(self.analysis.reads.participates[order] == 1, order)
 
     def commit_order(self, level: str) -> CommitOrder:
         """The order that RC, RA or TCC forces."""
@@ -95,7 +95,7 @@ class WeakLevels:
         with analysis.timed("edges"):
             if level == "RC":
                 return _joined(_in_threads(edge_kernels.read_committed_edges, self._halves(), *arguments))
-            parts = _in_threads(edge_kernels.read_atomic_edges, self._halves(), *arguments, reads.live)
+            parts = _in_threads(edge_kernels.read_atomic_edges, self._halves(), *arguments, reads.participates)
             return _joined([*parts, *self._forced_by_time()])
 
     def _forced_by_time(self) -> list[tuple[Int32s, int]]:
@@ -173,7 +173,7 @@ class WeakLevels:
                 return edges, left < 0
         dispatch.prepare(6 * history.operations, edge_kernels)
         with analysis.timed("edges"):
-            what = analysis.columns, reads.live, reads.external
+            what = analysis.columns, reads.participates, reads.external
             edges, left = edge_kernels.backward_direct_edges(
                 ordering.order, level == "RA", *what, keys, analysis.spans, budget
             )
@@ -187,7 +187,9 @@ class WeakLevels:
         read_key, read_source, read_number = (np.empty(len(reads.read_op), np.int32) for _ in range(3))
         write_key = np.empty(int(np.count_nonzero(history.op_kind & 1)), np.int32)
         slots = Slots(read_start, write_start, read_key, read_source, read_number, write_key)
-        edge_kernels.lay_out_slots(analysis.version_ordering.order, analysis.columns, reads.live, reads.external, slots)
+        edge_kernels.lay_out_slots(
+            analysis.version_ordering.order, analysis.columns, reads.participates, reads.external, slots
+        )
         return slots._replace(write_key=write_key[: write_start[-1]])
 
 

@@ -67,7 +67,7 @@ def to_source(edges, count, txn_session, read_source, t2, r):
     return edges, count
 
 
-def read_atomic_edges(low, high, columns: Columns, reads: ExternalReads, writers: Writers, live):
+def read_atomic_edges(low, high, columns: Columns, reads: ExternalReads, writers: Writers, participates):
     """For t3 = low .. high - 1 (whole sessions): t2 is before t3 in it, or t3 read from t2.
 
     Where t3 read x from several transactions, each of them must come before each other. Of these edges only those
@@ -125,7 +125,7 @@ def read_atomic_edges(low, high, columns: Columns, reads: ExternalReads, writers
                 if t1 >= 0 and t1 != t2 and not shared_kernels.precedes(txn_session, t2, t1):
                     edges = add(edges, count, t2, t1, chain[x])
                     count += 1
-        if live[t3]:
+        if participates[t3]:
             for o in range(txn_start[t3], txn_start[t3 + 1]):
                 if op_kind[o] & 1:
                     last_writer[op_key[o]] = t3
@@ -141,7 +141,9 @@ def both_ways(edges, count, txn_session, read_source, one, other):
     return edges, count
 
 
-def backward_direct_edges(order, atomic, columns: Columns, live, reads: ExternalReads, keys, spans: Spans, budget):
+def backward_direct_edges(
+    order, atomic, columns: Columns, participates, reads: ExternalReads, keys, spans: Spans, budget
+):
     """``order`` is a linear extension of the causal order; ``atomic`` tells read atomic from read committed.
 
     Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
@@ -181,7 +183,7 @@ def backward_direct_edges(order, atomic, columns: Columns, live, reads: External
                     return edges[:count], budget
             if t1 >= 0:
                 reader[t1] = t3
-        if live[t3]:
+        if participates[t3]:
             for o in range(txn_start[t3], txn_start[t3 + 1]):
                 x = op_key[o]
                 if op_kind[o] & 1 and latest[x] != t3:
@@ -247,7 +249,7 @@ def advance(g, horizon, cursor, visible, upcoming, group_start, key_writers):
     upcoming[g] = key_writers[at] if at < end else 0x7FFFFFFF
 
 
-def lay_out_slots(order, columns: Columns, live, reads: ExternalReads, slots: Slots):
+def lay_out_slots(order, columns: Columns, participates, reads: ExternalReads, slots: Slots):
     """Copy reads and writes so that they follow one another as in ``order``; slot i is the i-th transaction there.
 
     Every later pass, in this order or one close to it, then runs through memory instead of jumping about.
@@ -263,7 +265,7 @@ def lay_out_slots(order, columns: Columns, live, reads: ExternalReads, slots: Sl
             slots.read_source[read_count] = reads.source[r]
             slots.read_number[read_count] = r
             read_count += 1
-        if live[t]:
+        if participates[t]:
             for o in range(txn_start[t], txn_start[t + 1]):
                 if op_kind[o] & 1:
                     slots.write_key[write_count] = op_key[o]

@@ -61,8 +61,8 @@ def gather(
     With ``only``, it is cut down to these transactions, as far as they count; reads from others are left out.
     """
     reads = reads or resolve_reads(history)
-    only = None if only is None else [t for t in sorted(only) if reads.live[t]]
-    number = np.flatnonzero(reads.live).tolist() if only is None else only
+    only = None if only is None else [t for t in sorted(only) if reads.participates[t]]
+    number = np.flatnonzero(reads.participates).tolist() if only is None else only
     facts = Facts(
         number=number,
         level=[level if isinstance(level, str) else level[t] for t in number],

@@ -32,7 +32,7 @@ BEFORE, MISSED, SEEN = range(3)
 CAUSAL = ("SO", "RT", "WR")
 
 
-class Link(NamedTuple):
+class ProofEdge(NamedTuple):
     """A dependency between two transactions; numbers are those of ``Facts``."""
 
     source: int
@@ -41,14 +41,16 @@ class Link(NamedTuple):
     key: int = -1
     reason: "Reason" = None
     via: int = INITIAL  # RW: whose version the source read
-    newer: "Link | None" = None  # RW: the WW that makes the target's version newer, unless the initial one was read
+    newer: "ProofEdge | None" = (
+        None  # RW: the WW that makes the target's version newer, unless the initial one was read
+    )
 
 
 @dataclass(frozen=True)
 class Proof:
     """A cycle; its WW links are supposed, shown by lists, or proved in turn by a contradiction of the opposite."""
 
-    cycle: tuple[Link, ...]
+    cycle: tuple[ProofEdge, ...]
 
     @cached_property
     def size(self) -> int:
@@ -72,22 +74,22 @@ class Proof:
 Reason = Proof | int | None
 
 
-def _size(link: Link) -> int:
+def _size(link: ProofEdge) -> int:
     inner = link.reason.size if isinstance(link.reason, Proof) else 0
     return 1 + inner + (_size(link.newer) - 1 if link.newer else 0)
 
 
 @dataclass
-class Case:
+class Assumptions:
     """What is known or supposed about the order of the writers."""
 
     facts: Facts
-    into: list[list[Link]] = field(default_factory=list)  # links by their target
-    ordered: dict[tuple[int, int, int], Link] = field(default_factory=dict)  # (key, earlier, later)
-    missed: list[Link] = field(default_factory=list)  # RW links of those whose view is no prefix
+    into: list[list[ProofEdge]] = field(default_factory=list)  # links by their target
+    ordered: dict[tuple[int, int, int], ProofEdge] = field(default_factory=dict)  # (key, earlier, later)
+    missed: list[ProofEdge] = field(default_factory=list)  # RW links of those whose view is no prefix
 
     @classmethod
-    def of(cls, facts: Facts, listed_order: Iterable[tuple[int, int, int, int]] = ()) -> "Case":
+    def of(cls, facts: Facts, listed_order: Iterable[tuple[int, int, int, int]] = ()) -> "Assumptions":
         """What the history says itself; ``listed_order`` is what lists show: (earlier, later, key, operation)."""
         case = cls(facts, [[] for _ in range(facts.count)])
         for t in range(facts.count):
@@ -95,39 +97,39 @@ class Case:
                 if t1 == INITIAL:
                     case._overwritten(x, INITIAL, [t], facts.writers[x], None)
                 else:
-                    case.into[t].append(Link(t1, t, "WR", x))
+                    case.into[t].append(ProofEdge(t1, t, "WR", x))
         for session in facts.sessions:
             for earlier, t in combinations(session, 2):
-                case.into[t].append(Link(earlier, t, "SO"))
+                case.into[t].append(ProofEdge(earlier, t, "SO"))
         for t, ended in enumerate(facts.ended):
             for earlier in members(ended):
-                case.into[t].append(Link(earlier, t, "RT"))
+                case.into[t].append(ProofEdge(earlier, t, "RT"))
         for a, b, x, operation in listed_order:
             case.order(x, a, b, operation)
         return case
 
-    def copy(self) -> "Case":
+    def copy(self) -> "Assumptions":
         """The same, to be continued in another way."""
-        return Case(self.facts, [list(links) for links in self.into], dict(self.ordered), list(self.missed))
+        return Assumptions(self.facts, [list(links) for links in self.into], dict(self.ordered), list(self.missed))
 
     def order(self, x: int, a: int, b: int, reason: Reason) -> None:
         """a's version of x is older than b's."""
-        link = Link(a, b, "WW", x, reason)
+        link = ProofEdge(a, b, "WW", x, reason)
         self.ordered[x, a, b] = link
         self.into[b].append(link)
         self._overwritten(x, a, self.facts.readers[x].get(a, []), [b], link)
 
     def commit(self, a: int, b: int, reason: Reason) -> None:
         """a commits before b, whatever they write."""
-        link = Link(a, b, "CM", -1, reason)
+        link = ProofEdge(a, b, "CM", -1, reason)
         self.ordered[-1, a, b] = link
         self.into[b].append(link)
 
-    def _overwritten(self, x: int, t1: int, readers: list[int], writers: list[int], newer: Link | None) -> None:
+    def _overwritten(self, x: int, t1: int, readers: list[int], writers: list[int], newer: ProofEdge | None) -> None:
         for t in dict.fromkeys(readers):
             for b in writers:
                 if b not in (t, t1):
-                    link = Link(t, b, "RW", x, None, t1, newer)
+                    link = ProofEdge(t, b, "RW", x, None, t1, newer)
                     self.into[b].append(link)
                     if not self.facts.sees[t] & PREFIX:
                         self.missed.append(link)
@@ -142,14 +144,14 @@ class Case:
 
     def contradiction(self, at: Iterable[int] | None = None) -> Proof | None:
         """A shortest cycle; ``at``: it is enough to look for those through these transactions (or a reader's view)."""
-        best: list[Link] | None = None
+        best: list[ProofEdge] | None = None
         for t in range(self.facts.count) if at is None else at:
             best = _shorter(best, self._back(t, BEFORE, t))
         for link in self.missed:
             best = _shorter(best, self._seen_after_all(link))
         return None if best is None else Proof(tuple(best))
 
-    def _seen_after_all(self, link: Link) -> list[Link] | None:
+    def _seen_after_all(self, link: ProofEdge) -> list[ProofEdge] | None:
         """Does the reader see, as its level has it, whom it missed?"""
         t, b = link.source, link.target
         sees = self.facts.sees[t]
@@ -162,11 +164,11 @@ class Case:
         reads = self.facts.reads[t]
         last = max(i for i, read in enumerate(reads) if read == (link.key, link.via))
         earlier = [x for x, source in reads[:last] if source == b]
-        return [Link(b, t, "WR", earlier[0]), link] if earlier else None
+        return [ProofEdge(b, t, "WR", earlier[0]), link] if earlier else None
 
-    def _back(self, start: int, how: int, goal: int) -> list[Link] | None:
+    def _back(self, start: int, how: int, goal: int) -> list[ProofEdge] | None:
         """A shortest path goal -> … -> start by which goal comes before start (BEFORE) or is seen by it (SEEN)."""
-        came: dict[tuple[int, int], tuple[Link, tuple[int, int]] | None] = {(start, how): None}
+        came: dict[tuple[int, int], tuple[ProofEdge, tuple[int, int]] | None] = {(start, how): None}
         queue = deque([(start, how)])
         while queue:
             state = queue.popleft()
@@ -184,7 +186,7 @@ class Case:
                     queue.append(reached)
         return None
 
-    def _leads_to(self, t: int, how: int) -> Iterator[tuple[Link, int]]:
+    def _leads_to(self, t: int, how: int) -> Iterator[tuple[ProofEdge, int]]:
         """The links by which one goes on, and how their sources are reached."""
         sees = self.facts.sees
         if how == SEEN and sees[t] & PREFIX:
@@ -203,13 +205,13 @@ class Case:
                 yield link, MISSED
 
 
-def _shorter(a: list[Link] | None, b: list[Link] | None) -> list[Link] | None:
+def _shorter(a: list[ProofEdge] | None, b: list[ProofEdge] | None) -> list[ProofEdge] | None:
     if a is None or b is None:
         return a or b
     return a if len(a) <= len(b) else b
 
 
-def unordered(case: Case) -> Iterator[tuple[int, int]]:
+def unordered(case: Assumptions) -> Iterator[tuple[int, int]]:
     """Pairs of transactions that nothing orders yet, for when the order of writers alone does not decide."""
     before = [0] * case.facts.count
     changed = True

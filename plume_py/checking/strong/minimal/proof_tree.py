@@ -11,7 +11,7 @@ from plume_py.base.limits import Limits
 from plume_py.checking.graph.reads import Reads
 from plume_py.checking.graph.realtime import RealTime
 from plume_py.checking.strong.minimal.facts import Facts, fixed_versions, gather
-from plume_py.checking.strong.minimal.forbidden_cycles import Case, Proof, unordered
+from plume_py.checking.strong.minimal.forbidden_cycles import Assumptions, Proof, unordered
 from plume_py.checking.strong.minimal.saturation import saturate
 from plume_py.checking.strong.minimal.search import search_facts
 from plume_py.history.model import INITIAL, History, Int32s
@@ -105,8 +105,8 @@ class ProofFinder:
         index = {t: i for i, t in enumerate(facts.number)}
         key = {x: i for i, x in enumerate(facts.key_number)}
         shown = fixed_versions(self.history, self.reads, set(facts.number))
-        case = Case.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
-        return facts, _Trials(self.limits).refute(case, 0)
+        case = Assumptions.of(facts, [(index[a], index[b], key[x], operation) for a, b, x, operation in shown])
+        return facts, _ProofSearch(self.limits).refute(case, 0)
 
     def _near(self, transactions: list[int]) -> list[int]:
         """Of a large set, neighbours that contradict the level by themselves, if such are found soon."""
@@ -146,14 +146,14 @@ def speaks_of(proof: Proof) -> set[int]:
     return {t for link in links for t in (link.source, link.target, link.via) if t != INITIAL}
 
 
-class _Trials:
+class _ProofSearch:
     """One search for an argument, with what it may still try."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.budget = TRIALS
 
-    def refute(self, case: Case, depth: int) -> Proof | None:
+    def refute(self, case: Assumptions, depth: int) -> Proof | None:
         """A contradiction of ``case``, or None if none was found."""
         proof = case.contradiction()
         while proof is None and self.budget > 0:
@@ -166,7 +166,7 @@ class _Trials:
                 proof = case.contradiction() if proof is SETTLED else proof
         return proof
 
-    def _try_pairs(self, case: Case) -> tuple[Proof | None, bool]:
+    def _try_pairs(self, case: Assumptions) -> tuple[Proof | None, bool]:
         """Order each open pair both ways; a pair that fails both ways ends the case, one that fails once is settled."""
         settled: list[tuple[int, int, int, Proof]] = []
         best: tuple[int, int, int, int, Proof] | None = None
@@ -191,7 +191,7 @@ class _Trials:
             case.order(x, a, b, excluded)
         return (case.contradiction() if settled else None), bool(settled)
 
-    def _suppose(self, case: Case, x: int, a: int, b: int) -> Proof | None:
+    def _suppose(self, case: Assumptions, x: int, a: int, b: int) -> Proof | None:
         self.budget -= 1
         self.limits.check()
         self.limits.spend(STEPS_PER_TRIAL + STEPS_PER_PAIR * case.facts.count**2)
@@ -199,7 +199,7 @@ class _Trials:
         supposed.order(x, a, b, None)
         return supposed.contradiction((a, b))
 
-    def _split(self, case: Case, depth: int) -> Proof | None:
+    def _split(self, case: Assumptions, depth: int) -> Proof | None:
         """Suppose an order that leads to no contradiction at once; SETTLED if it turns out impossible."""
         if depth >= DEPTH:
             return None

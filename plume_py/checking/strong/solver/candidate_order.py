@@ -110,20 +110,20 @@ class CandidateOrder:
         else:
             self.graph = base
 
-    def guess(self) -> Int32s | None:
+    def greedy_order(self) -> Int32s | None:
         """A commit order of the transactions that count that extends the graph; None if it has a cycle."""
         layout, graph = self.layout, self.graph
         dispatch.prepare(8 * (graph.nodes + len(graph.target)), saturation_kernels, greedy_order_kernels, order_kernels)
         order = np.empty(graph.nodes, np.int32)
-        placed = greedy_order_kernels.guess(
-            graph.nodes, graph.start, graph.edges, graph.target, layout.sees, layout.reads.live, layout.view,
+        placed = greedy_order_kernels.greedy_order(
+            graph.nodes, graph.start, graph.edges, graph.target, layout.sees, layout.reads.participates, layout.snapshot_node,
             layout.reads.read_start, layout.read_key, layout.read_version, layout.read_counts,
             *layout.writes, layout.initial_version, len(layout.versions), order,
         )  # fmt: skip
         if placed < graph.nodes:
             return None
         commits = order[order < layout.transactions]
-        return np.ascontiguousarray(commits[layout.reads.live[commits] == 1])
+        return np.ascontiguousarray(commits[layout.reads.participates[commits] == 1])
 
     def cycles(self) -> Iterator[CommitCycle]:
         """Short cycles, as few choices in each as possible."""

@@ -112,7 +112,7 @@ class StrongEngine:
         outcome = search.run(ROUNDS_BEFORE_PREFIX) if stronger is not None else None
         if outcome is None and stronger is not None:
             order = self._order_at(stronger)
-            if order is not None and not len(search.judge(order)):
+            if order is not None and not len(search.axiom_violations(order)):
                 outcome = OrderOrCycles(order, [])
         while outcome is None:
             outcome = search.run()

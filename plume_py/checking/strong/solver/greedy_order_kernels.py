@@ -12,8 +12,8 @@ from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRI
 PER_READ = 4
 
 
-def judge(
-    order, sees, live, graph: Predecessors, spans: Spans, session_start, read_key, write_start, write_key,
+def axiom_violations(
+    order, sees, participates, graph: Predecessors, spans: Spans, session_start, read_key, write_start, write_key,
     keys, seen,
 ):  # fmt: skip
     """What contradicts ``order``: rows (t1, t2, t3, r); t2 wrote x after t1, and t3, which reads x from t1, sees t2.
@@ -33,7 +33,7 @@ def judge(
     previous = np.full(len(txn_session), -1, np.int32)  # in the session: the last live one before
     last = -1
     for t in range(transactions):
-        if live[t]:
+        if participates[t]:
             previous[t] = last if last >= 0 and shared_kernels.precedes(txn_session, last, t) else -1
             last = t
     latest = np.full(keys, -1, np.int32)  # by key: its last write so far; ``before`` leads to the one before
@@ -44,26 +44,26 @@ def judge(
         t3 = order[at]
         place[t3] = at
         bits = sees[t3]
-        own = see(previous[t3], t3, sees, place, prefix, seen, txn_session, session_start)
+        own = add_visible(previous[t3], t3, sees, place, prefix, seen, txn_session, session_start)
         for r in range(read_start[t3], read_start[t3 + 1]):
-            own = max(own, see(read_source[r], t3, sees, place, prefix, seen, txn_session, session_start))
+            own = max(own, add_visible(read_source[r], t3, sees, place, prefix, seen, txn_session, session_start))
         for i in range(time_start[t3], time_start[t3 + 1]):
             a = time_source[i]
-            if live[a]:
-                own = max(own, see(a, t3, sees, place, prefix, seen, txn_session, session_start))
+            if participates[a]:
+                own = max(own, add_visible(a, t3, sees, place, prefix, seen, txn_session, session_start))
                 continue
             # A moment comes as late as those before it do: all of them are placed by now.
             first = session_start[txn_session[a]]
             for m in range(max(reached + 1, first), a + 1):
                 if m > first:
                     reach[m] = reach[m - 1]
-                    prefix[m] = see(m - 1, m, sees, place, prefix, seen, txn_session, session_start)
+                    prefix[m] = add_visible(m - 1, m, sees, place, prefix, seen, txn_session, session_start)
                 for k in range(time_start[m], time_start[m + 1]):
                     b = time_source[k]
                     reach[m] = max(reach[m], place[b] + 1)
-                    prefix[m] = max(prefix[m], see(b, m, sees, place, prefix, seen, txn_session, session_start))
+                    prefix[m] = max(prefix[m], add_visible(b, m, sees, place, prefix, seen, txn_session, session_start))
             reached = max(reached, a)
-            by_moment = see(a, t3, sees, place, prefix, seen, txn_session, session_start)
+            by_moment = add_visible(a, t3, sees, place, prefix, seen, txn_session, session_start)
             own = max(own, reach[a] if bits & (PREFIX | EVERYTHING) == PREFIX else by_moment)
         if bits & EVERYTHING:
             own = at
@@ -72,7 +72,7 @@ def judge(
                 write = latest[write_key[i]]
                 while write >= 0:
                     t2 = owner[write]
-                    own = max(own, see(t2, t3, sees, place, prefix, seen, txn_session, session_start))
+                    own = max(own, add_visible(t2, t3, sees, place, prefix, seen, txn_session, session_start))
                     if bits & PREFIX or sees[t2] & WRITERS:
                         break  # t2 saw all the writers before it, or is the end of the prefix
                     write = before[write]
@@ -83,7 +83,7 @@ def judge(
             told = 0
             while write >= 0 and owner[write] != t1:
                 t2 = owner[write]
-                if visible(t2, t3, r, sees, place, prefix, seen, graph, spans, session_start):
+                if is_visible(t2, t3, r, sees, place, prefix, seen, graph, spans, session_start):
                     rows = add(rows, count, t1, t2, t3, r)
                     count += 1
                     told += 1
@@ -98,7 +98,7 @@ def judge(
     return rows[:count]
 
 
-def see(a, t, sees, place, prefix, seen, txn_session, session_start):
+def add_visible(a, t, sees, place, prefix, seen, txn_session, session_start):
     """Let t see a; returns the prefix of the order that t sees then."""
     if a < 0:
         return 0
@@ -113,7 +113,7 @@ def see(a, t, sees, place, prefix, seen, txn_session, session_start):
     return prefix[a]
 
 
-def visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Spans, session_start):
+def is_visible(t2, t3, r, sees, place, prefix, seen, graph: Predecessors, spans: Spans, session_start):
     """Does t3 see t2 when it does its read r?"""
     txn_session, read_start, read_source = graph.txn_session, graph.read_start, graph.read_source
     bits = sees[t3]
@@ -162,8 +162,8 @@ def commits_immediately(
     )
 
 
-def guess(
-    nodes, start, edges, target, sees, live, view, read_start, read_key, read_version, read_counts,
+def greedy_order(
+    nodes, start, edges, target, sees, participates, snapshot_node, read_start, read_key, read_version, read_counts,
     write_start, write_key, write_version, initial_version, versions, order,
 ):  # fmt: skip
     """Fill ``order`` with an order of the nodes that extends the edges, and in which reads mostly see the last version.
@@ -178,8 +178,8 @@ def guess(
         degree[target[i]] += 1
     owner = np.full(nodes, -1, np.int32)  # of a view from which a prefix is read
     for t in range(transactions):
-        if view[t] != t and view[t] < nodes and sees[t] & (PREFIX | EVERYTHING) == PREFIX:
-            owner[view[t]] = t
+        if snapshot_node[t] != t and snapshot_node[t] < nodes and sees[t] & (PREFIX | EVERYTHING) == PREFIX:
+            owner[snapshot_node[t]] = t
     pending = np.zeros(versions, np.int32)  # who has not looked yet, by version
     for r in range(len(read_key)):
         pending[read_version[r]] += read_counts[r]
@@ -261,7 +261,7 @@ def guess(
                 put_off[delayed] = v
                 delayed += 1
                 continue
-        elif v < transactions and live[v] and not forced:
+        elif v < transactions and participates[v] and not forced:
             looks = sees[v] & (PREFIX | EVERYTHING) != PREFIX
             x = blocking_key(
                 v, read_start, read_version, read_counts, looks, write_start, write_key, pending, current, lock

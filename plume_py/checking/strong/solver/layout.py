@@ -35,13 +35,13 @@ class SolverColumns:
         bits = np.full(self.transactions, sees(level) if isinstance(level, str) else 0, np.uint8)
         if not isinstance(level, str):
             bits[: len(level)] = sees_of(level)
-        bits[self.reads.live == 0] = AT_COMMIT
+        bits[self.reads.participates == 0] = AT_COMMIT
         return bits
 
     @cached_property
     def _present(self) -> list[int]:
         """What transactions that count see."""
-        bits: list[int] = np.unique(self.sees[self.reads.live == 1]).tolist()
+        bits: list[int] = np.unique(self.sees[self.reads.participates == 1]).tolist()
         return bits
 
     def has(self, bits: int, without: int = 0) -> bool:
@@ -54,18 +54,18 @@ class SolverColumns:
         return self.has(TRANSITIVE, without=PREFIX)
 
     @cached_property
-    def views(self) -> bool:
+    def mixes_snapshots(self) -> bool:
         """Do prefixes reach levels without prefixes, through what they see?"""
         return self.by_session and self.has(PREFIX)
 
     @cached_property
     def nodes(self) -> int:
         """How many nodes there are: commits, then views."""
-        only_commits = not self.views and not self.has(PREFIX, without=EVERYTHING)
+        only_commits = not self.mixes_snapshots and not self.has(PREFIX, without=EVERYTHING)
         return self.transactions if only_commits else 2 * self.transactions
 
     @cached_property
-    def view(self) -> Int32s:
+    def snapshot_node(self) -> Int32s:
         """By transaction: the node that stands for what it sees."""
         commits = np.arange(self.transactions, dtype=np.int32)
         if self.nodes == self.transactions:

@@ -61,10 +61,18 @@ class CommitGraph:
 
 def node_edges(layout: SolverColumns, rows: Int32s) -> tuple[Int32s, Int32s, Int32s]:
     """The edges between nodes that rows stand for: sources, targets and rows."""
-    size = 2 * len(rows) if layout.views else len(rows)
+    size = 2 * len(rows) if layout.mixes_snapshots else len(rows)
     source, target, row = (np.empty(size, np.int32) for _ in range(3))
     count = saturation_kernels.node_edges(
-        rows[:, 0], rows[:, 1], rows[:, 2], layout.sees, layout.view, layout.views, source, target, row
+        rows[:, 0],
+        rows[:, 1],
+        rows[:, 2],
+        layout.sees,
+        layout.snapshot_node,
+        layout.mixes_snapshots,
+        source,
+        target,
+        row,
     )
     return source[:count], target[:count], row[:count]
 
@@ -72,10 +80,10 @@ def node_edges(layout: SolverColumns, rows: Int32s) -> tuple[Int32s, Int32s, Int
 def commit_graph(layout: SolverColumns, rows: Int32s) -> CommitGraph:
     """The graph of commits and views that must be without cycles."""
     source, target, row = node_edges(layout, rows)
-    own = np.flatnonzero(layout.view != np.arange(layout.transactions)).astype(np.int32)
+    own = np.flatnonzero(layout.snapshot_node != np.arange(layout.transactions)).astype(np.int32)
     return CommitGraph.of(
         layout.nodes,
-        np.concatenate((layout.view[own], source)),
+        np.concatenate((layout.snapshot_node[own], source)),
         np.concatenate((own, target)),
         np.concatenate((np.full(len(own), -1, np.int32), row)),
     )
@@ -108,7 +116,7 @@ class Changes(NamedTuple):
     """Of whom or what more is known than before: 1 by node that commits, by transaction that sees, by version."""
 
     commits: Int8s
-    views: Int8s
+    visible: Int8s
     versions: Int8s
 
 
@@ -187,7 +195,7 @@ class Inference:
         if not layout.has(0, without=TRANSITIVE):
             return np.empty((0, 5), np.int32)
         rows: Int32s = saturation_kernels.static_rows(
-            layout.sees, layout.reads.live, history.txn_start, history.op_kind, history.op_key, history.txn_session,
+            layout.sees, layout.reads.participates, history.txn_start, history.op_kind, history.op_key, history.txn_session,
             layout.reads.read_start, layout.read_key, layout.read_source, layout.key_start, layout.key_writers,
         )  # fmt: skip
         return np.unique(np.concatenate((rows, self._rows_by_time())), axis=0)
@@ -220,12 +228,12 @@ class Inference:
             self.limits.check(self.progress)
             new = self._changes(clock, seen)
             ordered.append(saturation_kernels.seen_writers(
-                layout.sees, layout.view, layout.reads.read_start, layout.read_key, layout.read_source,
-                history.txn_session, history.session_start, layout.key_writers, *by_key, new.views, low, clock, seen,
+                layout.sees, layout.snapshot_node, layout.reads.read_start, layout.read_key, layout.read_source,
+                history.txn_session, history.session_start, layout.key_writers, *by_key, new.visible, low, clock, seen,
             ))  # fmt: skip
             if layout.has(WRITERS, without=EVERYTHING):
                 ordered.append(saturation_kernels.earlier_writers(
-                    layout.sees, layout.view, history.txn_session, history.session_start,
+                    layout.sees, layout.snapshot_node, history.txn_session, history.session_start,
                     layout.key_writers, layout.writer_key, *by_key, new.commits, low, clock, seen,
                 ))  # fmt: skip
             overwritten.append(saturation_kernels.overwriters(
@@ -245,15 +253,15 @@ class Inference:
             return Changes(everything, everything, everything)
         before, seen_before = self._before
         rows = saturation_kernels.changed_rows(before, clock)
-        views = rows[layout.view]
+        visible = rows[layout.snapshot_node]
         if len(seen):
-            views |= saturation_kernels.changed_rows(seen_before, seen)
+            visible |= saturation_kernels.changed_rows(seen_before, seen)
         versions = np.zeros(len(layout.versions), np.uint8)
         saturation_kernels.overtaken(
             history.session_start, layout.key_writers, layout.writer_key, layout.writer_version,
             groups.key_group, groups.group_start, groups.group_session, before, clock, rows, versions,
         )  # fmt: skip
-        return Changes(rows, views, versions)
+        return Changes(rows, visible, versions)
 
     def _clocks(self, graph: CommitGraph, order: Int32s) -> Iterator[tuple[int, Int32s, Int32s]]:
         """(low, clock, seen), a block of sessions at a time."""

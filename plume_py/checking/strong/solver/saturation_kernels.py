@@ -41,7 +41,7 @@ def last_below(writers, begin, end, bound):
 
 
 def seen_writers(
-    sees, view, read_start, read_key, read_source, txn_session, session_start,
+    sees, snapshot_node, read_start, read_key, read_source, txn_session, session_start,
     writers, key_group, group_start, group_session, changed, low, clock, seen,
 ):  # fmt: skip
     """WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be seen by t3.
@@ -61,8 +61,8 @@ def seen_writers(
                 if j < 0 or j >= width:
                     continue
                 known = 0
-                if view[t3] != t3 or sees[t3] & EVERYTHING:  # else there are no prefixes to be seen
-                    known = clock[view[t3], j]
+                if snapshot_node[t3] != t3 or sees[t3] & EVERYTHING:  # else there are no prefixes to be seen
+                    known = clock[snapshot_node[t3], j]
                 if not sees[t3] & PREFIX:
                     known = max(known, seen[t3, j])
                 if known == 0:
@@ -82,7 +82,7 @@ def seen_writers(
 
 
 def earlier_writers(
-    sees, view, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
+    sees, snapshot_node, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
     changed, low, clock, seen,
 ):  # fmt: skip
     """WW(a, b) where b sees all earlier writers of its keys: a, a writer of the same key, is known to commit before b.
@@ -107,7 +107,7 @@ def earlier_writers(
             if at == group_start[g]:
                 continue
             a = key_writers[at - 1]
-            known = clock[view[b], j] if sees[b] & PREFIX else seen[b, j]
+            known = clock[snapshot_node[b], j] if sees[b] & PREFIX else seen[b, j]
             if a >= first + known:
                 rows = add(rows, count, a, b, WW, x, -1)
                 count += 1
@@ -224,7 +224,7 @@ def overwriters(
 
 
 def static_rows(
-    sees, live, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
+    sees, participates, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
 ):  # fmt: skip
     """WW(t2, t1) for readers t3 that see nobody through others, so that it needs no commit order to say whom.
 
@@ -252,7 +252,7 @@ def static_rows(
                     if at < key_start[x + 1] and key_writers[at] == t2:
                         rows = add(rows, count, t2, t1, WW, x, r)
                         count += 1
-        if live[t3]:
+        if participates[t3]:
             for o in range(txn_start[t3], txn_start[t3 + 1]):
                 if op_kind[o] & 1:
                     last_writer[op_key[o]] = t3
@@ -279,15 +279,15 @@ def count_open(writers, writer_key, txn_session, session_start, key_group, group
 # Graphs of nodes
 
 
-def node_edges(source, target, relation, sees, view, views, out_from, out_to, out_row):
+def node_edges(source, target, relation, sees, snapshot_node, mixes_snapshots, out_from, out_to, out_row):
     """The node edges of rows; ``views``: do views of levels without prefixes matter? Returns how many edges."""
     count = 0
     for i in range(len(source)):
         a, b = source[i], target[i]
         kind = relation[i]
         if kind == RW:
-            if sees[a] & PREFIX or (views and sees[a] & TRANSITIVE):
-                out_from[count] = view[a]
+            if sees[a] & PREFIX or (mixes_snapshots and sees[a] & TRANSITIVE):
+                out_from[count] = snapshot_node[a]
                 out_to[count] = b
                 out_row[count] = i
                 count += 1
@@ -295,7 +295,7 @@ def node_edges(source, target, relation, sees, view, views, out_from, out_to, ou
         brings = kind != WW or sees[b] & WRITERS != 0  # does it make a visible to b?
         if brings and sees[b] & (PREFIX | EVERYTHING) == PREFIX:
             out_from[count] = a
-            out_to[count] = view[b]
+            out_to[count] = snapshot_node[b]
             out_row[count] = i
             count += 1
             continue
@@ -303,9 +303,9 @@ def node_edges(source, target, relation, sees, view, views, out_from, out_to, ou
         out_to[count] = b
         out_row[count] = i
         count += 1
-        if views and brings and not sees[b] & PREFIX:
-            out_from[count] = view[a]
-            out_to[count] = view[b]
+        if mixes_snapshots and brings and not sees[b] & PREFIX:
+            out_from[count] = snapshot_node[a]
+            out_to[count] = snapshot_node[b]
             out_row[count] = i
             count += 1
     return count

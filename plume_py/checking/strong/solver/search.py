@@ -68,7 +68,7 @@ class Chains:
         layout, place = self.layout, self.place
         found = []
         previous = layout.analysis.previous_in_session(b)
-        while previous >= 0 and not layout.reads.live[previous]:
+        while previous >= 0 and not layout.reads.participates[previous]:
             previous = layout.analysis.previous_in_session(previous)
         if previous >= 0:
             found.append(ChainLink(previous, b, SO, -1, -1))
@@ -125,11 +125,11 @@ class Search:
             self.rounds += 1
             candidate = CandidateOrder(self.layout, self.known, self.base, self.pairs, self.pairs.chosen())
             self.limits.spend(STEPS_PER_EDGE * (candidate.graph.nodes + len(candidate.graph.target)))
-            order = candidate.guess()
+            order = candidate.greedy_order()
             if order is None:
                 self._add_clauses(list(candidate.cycles()))
             else:
-                wrong = self.judge(order)
+                wrong = self.axiom_violations(order)
                 if not len(wrong):
                     return OrderOrCycles(order, [])
                 self._learn(wrong, order)
@@ -137,7 +137,7 @@ class Search:
                 return OrderOrCycles(None, self._core())
         return None
 
-    def judge(self, order: Int32s) -> Int32s:
+    def axiom_violations(self, order: Int32s) -> Int32s:
         """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
         layout, history, analysis = self.layout, self.layout.history, self.layout.analysis
         graph = predecessors(history, layout.reads, analysis.time_predecessors)
@@ -145,8 +145,8 @@ class Search:
         shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
         self.limits.reserve(4 * shape[0] * shape[1], self.progress)
         start, key, _ = layout.writes
-        rows: Int32s = greedy_order_kernels.judge(
-            order, layout.sees, layout.reads.live, graph, analysis.spans, history.session_start,
+        rows: Int32s = greedy_order_kernels.axiom_violations(
+            order, layout.sees, layout.reads.participates, graph, analysis.spans, history.session_start,
             layout.read_key, start, key, layout.keys, np.zeros(shape, np.int32),
         )  # fmt: skip
         return rows

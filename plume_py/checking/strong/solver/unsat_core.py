@@ -151,7 +151,7 @@ class Derivation:
         commits, visible, rows = self._graphs_before(age)
         path = visible.rows(begin, end) if seeing and visible is not None else None
         if path is None:
-            path = commits.rows(begin, int(self.layout.view[end]) if seeing else end)
+            path = commits.rows(begin, int(self.layout.snapshot_node[end]) if seeing else end)
         return [tuple(row) for row in rows[path or []].tolist()]
 
     def _graphs_before(self, age: int) -> tuple[Paths, Paths | None, Int32s]:
@@ -219,10 +219,10 @@ class Reasons:
 
     def core(self) -> Core:
         """All that was used; of a session's past, those who do not count only had a place in it."""
-        live = self.layout.reads.live
+        participates = self.layout.reads.participates
         if self.given_up:
-            return Core(tuple(np.flatnonzero(live).tolist()))
-        return Core(tuple(t for t in sorted(self.transactions) if live[t]))
+            return Core(tuple(np.flatnonzero(participates).tolist()))
+        return Core(tuple(t for t in sorted(self.transactions) if participates[t]))
 
 
 def cores_of_known(layout: SolverColumns, known: ForcedEdges, limits: Limits) -> tuple[Core, ...]:
