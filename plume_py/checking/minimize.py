@@ -1,9 +1,11 @@
-"""A smallest sub-history that still breaks a level in the same way.
+"""Reduce a violated history to a small one that still violates the level in the same way (``check --minimize``).
 
-It begins with the transactions and keys of a counterexample, which mostly show the violation alone, and then leaves out
-transactions, and after that operations, as long as it fails in the same way: a weak pattern stays, and no other one
-appears; a strong level is broken by a pattern of the same level. Declared levels only have to stay broken: patterns are
-called after the weakest level around, which may go.
+The search starts with the transactions and keys of one counterexample, which usually violate the level alone. It then
+removes transactions, and after that operations, while the violation stays the same:
+
+- weak pattern: the pattern remains, and no new pattern appears;
+- strong level: the weakest level that is violated remains the same;
+- declared levels: they remain violated. Patterns are named after the weakest level involved, which may disappear.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -37,7 +39,7 @@ from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TOR
 
 @dataclass(frozen=True)
 class Minimal:
-    """The small history and the pattern it shows; ``complete`` unless a limit ended the search for a smaller one."""
+    """The small history and its pattern. ``complete`` is False if a limit ended the search for a smaller one."""
 
     history: History
     tap: str
@@ -57,9 +59,10 @@ def minimize(
     order: str = DEFAULT_ORDER,
     limits: Limits | None = None,
 ) -> Minimal | None:
-    """The smallest sub-history found that breaks ``level``; None if ``history`` keeps it or that is undecided.
+    """Return the smallest sub-history found that violates ``level``, or None if ``level`` holds or is undecided.
 
-    For declared levels each of its transactions carries its own. When ``limits`` are reached, it may be larger.
+    For declared levels, each transaction of the sub-history carries its own level. If a limit is reached, the
+    sub-history may be larger than necessary.
     """
     limits = limits or Limits()
     meant = level_requests(level, order)
@@ -80,7 +83,10 @@ def minimize(
 
 
 def _name(small: History, level: str, order: str, violation: Violation) -> str:
-    """What a weak pattern was called, it is called still; a strong one may have got a better name."""
+    """Return the pattern of the small history.
+
+    A weak pattern keeps its name; a strong one may have a more specific name now.
+    """
     if level != DECLARED and violation.tap not in STRONG:
         return violation.tap
     return verdict(small, level, order=order).taps[0]
@@ -88,17 +94,17 @@ def _name(small: History, level: str, order: str, violation: Violation) -> str:
 
 @dataclass(frozen=True)
 class _SameViolation:
-    """In which way a part of the history may fail: as the violation does, or nearly so."""
+    """Tests whether a sub-history fails as the given violation does, from the strictest test to a laxer one."""
 
     history: History
     level: str
     order: str
     violation: Violation
-    taps: tuple[str, ...]  # of the whole history
+    taps: tuple[str, ...]  # patterns of the whole history
     limits: Limits
 
     def of_a_part(self) -> list[_Still]:
-        """The same way first."""
+        """Return the tests to try, the strictest first."""
         if self.level == DECLARED:
             return [self.broken]
         return (
@@ -106,26 +112,31 @@ class _SameViolation:
         )
 
     def broken(self, parts: SubHistory) -> bool:
-        """Is the level broken at all?"""
         return self._verdict(parts).ok is False
 
     def same_pattern(self, parts: SubHistory) -> bool:
-        """Is the pattern there, and no other one that was not there before?"""
+        """Return whether the pattern is present, and no pattern that the whole history does not show."""
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= set(self.taps)
 
     def with_echoes(self, parts: SubHistory) -> bool:
-        """The same, where what only echoed another read may count by itself, as that one is gone."""
+        """Like ``same_pattern``, but allow i, l and n.
+
+        In the whole history such a triple may be an echo of another read, which was removed.
+        """
         taps = self._verdict(parts).taps
         return self.violation.tap in taps and set(taps) <= {*self.taps, "i", "l", "n"}
 
     def same_name(self, parts: SubHistory) -> bool:
-        """As ``same_level``, by the same name; whatever had none may get one: its readers write nothing any more."""
+        """Like ``same_level``, with the same pattern name.
+
+        A cycle without a name may get one: its readers may write nothing now.
+        """
         found = self._strong(parts)
         return self._is_same_level(found) and self.violation.tap in (CYCLE, found and found.tap)
 
     def same_level(self, parts: SubHistory) -> bool:
-        """Is the weakest level that breaks the same?"""
+        """Return whether the weakest violated level is the same."""
         return self._is_same_level(self._strong(parts))
 
     def _is_same_level(self, violation: Violation | None) -> bool:
@@ -146,9 +157,10 @@ class _SameViolation:
 def _start(
     history: History, violation: Violation, levels: Int8s | None, ways: _SameViolation
 ) -> tuple[_Still, SubHistory]:
-    """The counterexample alone, if it fails alone, or as little more as possible; and the way in which it fails."""
+    """Return the counterexample alone, or with as few additions as possible, and the test by which it fails."""
     numbers = _participants(history, violation)
-    # A list from which elements are missing may say something else, and an unknown outcome counts only if it is seen.
+    # A list without some elements may mean something else, and an unknown outcome counts as committed only if it is
+    # read.
     with_lists = {w for t in numbers for w in (t, *list_writers(history, t))}
     seen = _seen(history, numbers)
     starts = [(numbers, None), (with_lists, None), *([({*numbers, *seen}, seen)] if seen else [])]
@@ -162,7 +174,10 @@ def _start(
 
 
 def _seen(history: History, numbers: set[int]) -> dict[int, set[Op]]:
-    """By transaction: a read from each of these whose outcome is unknown, and the write that it saw."""
+    """Return, by transaction, the operations that make an unknown outcome count.
+
+    For each transaction in ``numbers`` of unknown outcome: one read from it, and the write that it returned.
+    """
     found: dict[int, set[Op]] = {}
     reads = resolve_reads(history)
     for t in (t for t in numbers if history.txn_status[t] == UNKNOWN):
@@ -176,7 +191,7 @@ def _seen(history: History, numbers: set[int]) -> dict[int, set[Op]]:
 
 
 def _participants(history: History, violation: Violation) -> set[int]:
-    """The transactions of a counterexample."""
+    """Return the numbers of the transactions of a counterexample."""
     places = {(shown.id, shown.place) for shown in violation.transactions}
     numbers = {t for t in range(history.transactions) if (history.txn_label[t], history.place(t)) in places}
     if violation.tap in (DUPLICATE, INCOMPATIBLE, TORN):
@@ -191,9 +206,9 @@ def _parts(
     violation: Violation | None = None,
     also: Mapping[int, set[Op]] | None = None,
 ) -> SubHistory:
-    """These transactions (and an explicit initial one), with their operations on the keys of ``violation``.
+    """Return these transactions, and an explicit initial one, with their operations on the keys of ``violation``.
 
-    Some keep other operations ``also``; those that do not take part in the violation keep only these.
+    ``also`` maps transactions to further operations that they keep. Transactions outside the violation keep only those.
     """
     present = {*numbers, history.init_txn} - {NOBODY}
     members = _participants(history, violation) if violation is not None and also else present
@@ -214,7 +229,10 @@ def _parts(
 def _shrink(
     parts: SubHistory, smaller: _Smaller, still: Callable[[SubHistory], bool], limits: Limits
 ) -> tuple[SubHistory, bool]:
-    """Leave out one thing after the other; return what remains, and whether nothing more can go."""
+    """Remove parts while ``still`` accepts what remains.
+
+    Return the remaining parts, and whether nothing more can go.
+    """
     try:
         while not limits.reached():
             found = next((candidate for candidate in smaller(parts) if still(candidate)), None)
@@ -227,7 +245,7 @@ def _shrink(
 
 
 def _without_many(parts: SubHistory) -> Iterator[SubHistory]:
-    """Without half of the transactions, a quarter, and so on."""
+    """Yield the parts without half of the transactions, a quarter, and so on."""
     size = len(parts) // 2
     while size > 1:
         for i in range(0, len(parts), size):

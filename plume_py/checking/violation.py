@@ -1,7 +1,7 @@
-"""The last station of a check: an argument becomes a violation that lacks nothing; reports only have to draw it.
+"""Turn an argument into a ``Violation``: choose the operations to show, and write the headline and the conclusion.
 
-Until then the steps speak of operations by their numbers in the history; here these become places among the operations
-that are shown, which is known only when all steps are.
+``weak.explain`` and ``strong.counterexample`` call ``complete`` last. Until then, steps refer to operations by their
+numbers in the history. Here these become positions among the operations shown, which depend on all steps.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,18 +13,18 @@ from plume_py.checking.steps import StepWriter, writer_phrase
 from plume_py.history.model import INITIAL_ID, STATUS_NAMES
 from plume_py.levels.patterns import PATTERNS, VERSION_CYCLE, Kind, Pattern
 
-# Operations of one transaction that are shown, besides those that a step touches.
+# Maximum number of operations shown per transaction, plus those in a step.
 SHOWN_OPS = 30
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What is to become a violation; all operations are numbers in the history."""
+    """The contents of a future violation; operations are numbers in the history."""
 
     steps: Sequence[Step]
-    words: str = ""  # the argument in a sentence, where it is more than its steps
-    culprits: Sequence[int] = ()  # reads that are wrong by themselves
-    rule: str = ""  # what the level says to that
+    words: str = ""  # the argument in a sentence, if it is more than its steps
+    culprits: Sequence[int] = ()  # reads that are wrong without a cycle
+    rule: str = ""  # the rule of the level that forbids it
 
     @property
     def whole(self) -> str:
@@ -32,7 +32,7 @@ class Argument:
         return f"{self.words}: {self.rule}" if self.rule else self.words
 
     def renumbered(self, numbers: Callable[[int], int]) -> "Argument":
-        """The same in a history in which the operations have other numbers."""
+        """Return the argument with operation ``o`` renumbered to ``numbers(o)``."""
         return replace(
             self,
             steps=[_renumbered(s, numbers) for s in self.steps],
@@ -47,9 +47,9 @@ def complete(
     level: str | None = None,
     own_levels: Mapping[int, str] | None = None,
 ) -> Violation:
-    """The violation that ``argument`` shows, at ``level`` or the weakest one that forbids its pattern.
+    """Return the violation that ``argument`` shows, at ``level`` or the weakest level that forbids the pattern.
 
-    ``own_levels``: the level of each transaction, where each was judged by its own.
+    ``own_levels`` maps transactions to their levels, if levels are declared.
     """
     known, steps = PATTERNS[pattern], argument.steps
     touched = {*_operations(steps), *argument.culprits}
@@ -71,7 +71,7 @@ def complete(
     )
 
 
-# How it ends
+# Conclusion
 
 
 def _ends(pattern: Pattern, steps: Sequence[Step]) -> Ends:
@@ -94,18 +94,18 @@ def _conclusion(pattern: Pattern, ends: Ends, argument: Argument) -> str:
     return f"Hence {txn_text(steps[0].source)} would have to come before {before}: a contradiction."
 
 
-# The operations that are shown, and their places
+# Operations shown, and their positions
 
 
 def _operations(steps: Iterable[Step]) -> Iterator[int]:
-    """All that the steps and what they rest on touch."""
+    """Yield the operations of the steps and, recursively, of their evidence."""
     for step in steps:
         yield from (o for o in (step.source_op, step.target_op, step.reader_op) if o is not None)
         yield from _operations(step.evidence if step.question is None else (step.question, *step.evidence))
 
 
 def _relevant(writer: StepWriter, t: int, touched: set[int]) -> list[int]:
-    """The operations of t on the keys that matter; of very many the first, and whatever a step touches."""
+    """Return the operations of t on the keys involved: the first ``SHOWN_OPS``, and those in a step."""
     history = writer.history
     ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]))
     on_keys = [o for o in ops if int(history.op_key[o]) in writer.keys]
@@ -127,7 +127,6 @@ def _renumbered(step: Step, numbers: Callable[[int], int]) -> Step:
 
 
 def _excerpt(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) -> ShownTransaction:
-    """A transaction with its operations on the keys that matter."""
     history = writer.history
     return ShownTransaction(
         id=history.txn_label[t],
@@ -149,7 +148,7 @@ def _excerpt(writer: StepWriter, t: int, ops: Sequence[int], level: str | None) 
 
 
 def headline(pattern: Pattern, steps: Sequence[Step], words: str) -> str:
-    """``words`` is the argument in a sentence, where it has one of its own."""
+    """Return the violation in one sentence. ``words`` is the argument in a sentence, if it has one."""
     if pattern.kind is Kind.TRIPLE:
         return _triple(steps)
     if pattern.kind is Kind.REREAD:
@@ -166,7 +165,7 @@ def _from(source: object) -> str:
 
 
 def _triple(steps: Sequence[Step]) -> str:
-    """t3 read x from t1, although it had seen t2, whose x is newer."""
+    """Return a sentence like "t3 read x from t1, although t2, which it had seen, had overwritten it"."""
     forced = steps[-1]
     if len(steps) > 1 and all(step.relation == "CM" for step in steps):
         return _disagreement(steps)
@@ -183,7 +182,7 @@ def _what(forced: Step) -> str:
 
 
 def _how(forced: Step) -> str:
-    """How the reader had seen the one that it should have read from."""
+    """Return how the transaction that should have been read was visible to the reader."""
     if len(forced.evidence) > 1:
         return "in its causal past"
     (saw,) = forced.evidence
@@ -193,7 +192,7 @@ def _how(forced: Step) -> str:
 
 
 def _disagreement(steps: Sequence[Step]) -> str:
-    """Each step is the order that some reader saw."""
+    """Return the sentence for steps that are each an order visible to some reader."""
     first, last = steps[0], steps[-1]
     if len(steps) == 2 and first.key == last.key:
         return (
@@ -214,7 +213,7 @@ def _cycle(pattern: Pattern, steps: Sequence[Step]) -> str:
     return f"{_and(names)} each come before the next, and the last before the first"
 
 
-NAMED = 6  # transactions that a sentence names
+NAMED = 6  # maximum number of transactions in a sentence
 
 
 def _and(names: list[str]) -> str:

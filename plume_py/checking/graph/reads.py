@@ -1,4 +1,8 @@
-"""Who read from whom: the reads of a history resolved, and the patterns that need no graph (TAP a-f, j, lists)."""
+"""Resolve reads: match each read to its writer, and count the patterns that need no graph (TAP a-f, j and lists).
+
+``Analysis`` and the minimizer call ``resolve_reads``. A list read counts as a read of the last element that others
+appended; the reference of each key (see ``list_kernels``) also fixes an order of its writers.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,42 +27,44 @@ from plume_py.history.model import (
 )
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN
 
-# What can be wrong with a list, in the order of the kernels.
+# Patterns of lists, in the order of the kernels.
 PATTERNS = ("a", "b", "c", "d", "e", "f", DUPLICATE, TORN, INCOMPATIBLE)
 
-# How many reads are remembered per pattern, as candidates for an example.
+# Number of reads kept per pattern, as candidates for examples.
 EXAMPLES = 1000
 LETTERS = "abcdefj"
 
 
 @dataclass(frozen=True)
 class Reads:
-    """External reads, transaction by transaction in program order."""
+    """External reads, by transaction and in program order."""
 
-    participates: Int8s  # its writes count: committed, or of unknown outcome but read by a committed transaction
+    participates: Int8s  # its writes count: committed, or unknown and read by a committed one
     judged: Int8s  # its reads count: committed
     read_start: Int64s  # reads of t: read_start[t] .. read_start[t + 1]
     read_op: Int32s  # the operation
     read_key: Int32s  # its key
     read_source: Int32s  # the transaction it read from, or INITIAL
     version_final: Int8s
-    version_order: Int32s  # rows (t1, t2, -1, i): list i shows t1's append right before t2's, or t1's and not t2's
+    version_order: Int32s  # rows (t1, t2, -1, i): list i shows t1's append directly before t2's, or t1's and not t2's
     list_last: Int32s  # by list: the last element that it shows of others, or -1
     list_reference: Int32s  # by key: the longest list that is right by itself, or -1
-    counts: dict[str, int]  # pattern -> how many reads show it
+    counts: dict[str, int]  # pattern -> number of reads that show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
 
     @property
     def external(self) -> ExternalReads:
-        """The reads, for kernels."""
+        """The reads for kernels."""
         return ExternalReads(self.read_start, self.read_op, self.read_key, self.read_source)
 
     def reader(self, r: int) -> int:
-        """The transaction of read ``r``."""
         return int(np.searchsorted(self.read_start, r, side="right")) - 1
 
     def version(self, history: History, r: int) -> int | None:
-        """The version that read ``r`` saw; of a list, the last element that others appended. None: it was empty."""
+        """Return the version that read ``r`` returned.
+
+        Of a list, its last element by others. None: the list had none.
+        """
         o = int(self.read_op[r])
         if history.op_kind[o] != READ_LIST or history.lists is None:
             return int(history.op_version[o])
@@ -68,12 +74,12 @@ class Reads:
 
 @dataclass(frozen=True)
 class ListFindings:
-    """What the lists of a history tell."""
+    """What the lists of a history show."""
 
     last: Int32s  # by list: the last element that it shows of others, or -1
-    order: Int32s  # rows (t1, t2, -1, i): list i fixes that t1's version comes before t2's
+    order: Int32s  # rows (t1, t2, -1, i): list i shows that t1's version precedes t2's
     reference: Int32s  # by key: the longest list that is right by itself, or -1
-    counts: dict[str, int]  # pattern -> how many lists show it
+    counts: dict[str, int]  # pattern -> number of lists that show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
 
 
@@ -117,7 +123,7 @@ def _stamps(size: int) -> Int32s:
 
 
 def _roles(history: History) -> tuple[Int8s, Int8s]:
-    """Whose writes count, and whose reads."""
+    """Return by transaction whether its writes count, and whether its reads count."""
     judged = (history.txn_status == COMMITTED).astype(np.uint8)
     if history.init_txn != NOBODY:
         judged[history.init_txn] = 0  # it is the initial state, not a transaction of the graph
@@ -135,7 +141,7 @@ def _roles(history: History) -> tuple[Int8s, Int8s]:
 
 
 def version_sources(history: History) -> Int32s:
-    """For each version: its writer, or INITIAL, THIN_AIR, ABORTED."""
+    """Return for each version its writer, or INITIAL, THIN_AIR or ABORTED."""
     source = history.version_writer.copy()
     nobody = source == NOBODY
     gone = np.zeros(len(source), np.bool_)
@@ -149,7 +155,7 @@ def version_sources(history: History) -> Int32s:
 
 
 def key_writers(history: History, reads: Reads) -> Writers:
-    """The live writers of each key."""
+    """Return the participating writers of each key."""
     columns, keys = Columns.of(history), len(history.key_code)
     start = np.zeros(keys + 1, np.int64)
     reads_kernels.count_key_writers(columns, reads.participates, reads.version_final, _stamps(keys), start)
@@ -171,7 +177,7 @@ def _lists(history: History, participates: Int8s, judged: Int8s, source: Int32s)
 
 
 def read_lists(history: History, participates: Int8s, judged: Int8s, source: Int32s) -> ListFindings:
-    """Judge all lists; ``source`` is as for the kernels of reads."""
+    """Check all lists; ``source`` is as in ``version_sources``."""
     columns = _columns(history, judged, source)
     keys, versions = len(history.key_code), len(source)
     seen, at = np.full((versions, 2), -1, np.int32), np.full(versions, -1, np.int32)
@@ -187,14 +193,17 @@ def read_lists(history: History, participates: Int8s, judged: Int8s, source: Int
 
 
 def by_pattern(names: Sequence[str], findings: Findings) -> tuple[dict[str, int], dict[str, list[int]]]:
-    """What kernels counted and kept, of the patterns that occur."""
+    """Return counts and examples of the patterns that occur."""
     found = {name: int(n) for name, n in zip(names, findings.counts, strict=True) if n}
     rows = zip(names, findings.examples, strict=True)
     return found, {name: row[: found[name]].tolist() for name, row in rows if name in found}
 
 
 def faults(history: History, judged: Int8s, source: Int32s, i: int) -> dict[str, int]:
-    """What is wrong with list i by itself: by pattern, where it shows (as a place in all lists' elements)."""
+    """Return the faults of list i without comparing it to others.
+
+    By pattern, a position in the elements of all lists.
+    """
     columns = _columns(history, judged, source)
     fault = np.empty(len(PATTERNS), np.int64)
     kernels.find_faults(columns, i, np.full((len(source), 2), -1, np.int32), 0, fault)

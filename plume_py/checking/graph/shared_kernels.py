@@ -1,4 +1,7 @@
-"""Session order and real time, for kernels. Transactions are numbered session by session: numbers tell who is first."""
+"""Kernels that other kernels call: session order, real time, and growing arrays of rows.
+
+Transactions are numbered session by session, so numbers imply the order within a session.
+"""
 
 # mypy: allow-untyped-defs
 
@@ -9,22 +12,22 @@ from plume_py.history.times import NO_TIME
 
 
 def precedes(txn_session, a, b):
-    """Is a before b in session order?"""
+    """Return whether a is before b in session order."""
     return a < b and txn_session[a] == txn_session[b]
 
 
 def previous(txn_session, t):
-    """The transaction right before t in session order, or -1."""
+    """Return the transaction directly before t in its session, or -1."""
     return t - 1 if t > 0 and txn_session[t - 1] == txn_session[t] else -1
 
 
 def ended_before(begin, end, a, b):
-    """Does real time count, and is a known to have ended before b began?"""
+    """Return whether real time is included and a is known to have ended before b began."""
     return len(end) > 0 and NO_TIME < end[a] < begin[b]
 
 
 def with_room(rows, count):
-    """``rows``, of which ``count`` are used, enlarged if there is no room for one more."""
+    """Return ``rows``, of which ``count`` are used, with room for at least one more."""
     if count < rows.shape[0]:
         return rows
     larger = np.empty((2 * count, rows.shape[1]), rows.dtype)

@@ -20,23 +20,23 @@ from plume_py.history.model import NOBODY, Bools, History, Int64s, ListReads, Op
 
 @dataclass(frozen=True)
 class ReducedHistory:
-    """What is left of a history. Transactions, sessions, keys and versions keep their numbers; operations do not."""
+    """A history without some of its reads. Only operations are renumbered."""
 
     analysis: Analysis
-    origins: Int64s | None = None  # what its operations are in the whole; None: the same
+    origins: Int64s | None = None  # its operations in the whole history; None: the same
 
     def without(self, gone: Bools) -> "ReducedHistory":
-        """Leave out these operations, which must be reads."""
+        """Remove these operations, which must be reads."""
         origins = np.flatnonzero(~gone) if self.origins is None else self.origins[~gone]
         return ReducedHistory(self.analysis.of(without_operations(self.analysis.given, gone)), origins)
 
     def number_in_whole(self, o: int) -> int:
-        """Which operation of the whole history operation ``o`` of what is left is."""
+        """Return the number of operation ``o`` in the whole history."""
         return o if self.origins is None else int(self.origins[o])
 
 
 def without_operations(history: History, gone: Bools) -> History:
-    """The same history without these operations."""
+    """Return the history without these operations."""
     keep = ~gone
     before = np.zeros(len(keep) + 1, np.int64)
     np.cumsum(keep, out=before[1:])
@@ -64,13 +64,12 @@ def _without(lists: ListReads, keep: Bools, before: Int64s) -> ListReads:
 
 @dataclass(frozen=True)
 class KeptTransaction:
-    """A transaction with the operations still in it, and the number of its session."""
+    """A transaction with the operations that remain, and the number of its session."""
 
     session: int
     txn: Transaction
 
     def without(self, at: int) -> "KeptTransaction":
-        """Leave out one of its operations."""
         ops = self.txn.ops[:at] + self.txn.ops[at + 1 :]
         return replace(self, txn=self.txn._replace(ops=ops))
 
@@ -79,12 +78,11 @@ SubHistory = list[KeptTransaction]
 
 
 def list_writers(history: History, t: int) -> set[int]:
-    """Whose appends the lists that ``t`` read show."""
+    """Return the transactions whose appends are in the lists that ``t`` read."""
     return {int(w) for w in history.version_writer[_list_items(history, t)] if w != NOBODY}
 
 
 def _list_items(history: History, t: int) -> list[int]:
-    """The versions in the lists that ``t`` read."""
     if history.lists is None:
         return []
     first, last = history.lists.starts[history.lists.ops.searchsorted(history.txn_start[t : t + 2])]
@@ -93,7 +91,10 @@ def _list_items(history: History, t: int) -> list[int]:
 
 
 def written_by_others(history: History, t: int, present: set[int]) -> set[tuple[object, object]]:
-    """What ``t`` read that somebody wrote who is not present: it would seem to come from thin air."""
+    """Return the (key, value) pairs that ``t`` read from transactions not ``present``.
+
+    Kept, they would be thin-air reads.
+    """
     gone: set[tuple[object, object]] = set()
     span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
     for version in history.op_version[span].tolist() + _list_items(history, t):
@@ -104,7 +105,7 @@ def written_by_others(history: History, t: int, present: set[int]) -> set[tuple[
 
 
 def without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]]) -> Iterator[Op]:
-    """The operations, without reads of these keys and values; a list loses such elements."""
+    """Yield the operations without reads of these (key, value) pairs; a list loses such elements."""
     for op in ops:
         if op.kind != "r":
             yield op
@@ -115,7 +116,7 @@ def without_values(ops: tuple[Op, ...], gone: Collection[tuple[object, object]])
 
 
 def build(history: History, parts: SubHistory) -> History:
-    """The part as a history, with the clock and the initial state of the whole."""
+    """Return the sub-history as a history, with the clock and the initial state of the whole history."""
     explicit = history.init_txn != NOBODY
     clock = None if history.times is None else history.times.per_second
     implicit = history.initial is not None

@@ -1,4 +1,9 @@
-"""Counterexamples of strong and mixed levels: from a core that cannot be ordered to a named, minimal violation."""
+"""Explain violations of strong and declared levels: from an unsatisfiable core to a named, minimal violation.
+
+``strong.verdicts`` and ``further_violations`` call ``explain``. ``ProofFinder`` reduces a core and finds a proof, a
+tree of cycles. Some cycles only settle an order, and weaker levels forbid those too. The cycles that take the strongest
+level to forbid determine the pattern and the level, and the report begins with one of them.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,24 +26,24 @@ from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels
 from plume_py.levels.patterns import CAUSALITY, CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
-# Why the shape of the cycle is a contradiction.
+# The rule of each level that the cycle contradicts.
 RULES = {name: level.rule for name, level in LEVELS.items()} | {DECLARED: "each by the level it runs at"}
 
-# So many violations are told of one decision; further ones only from cores with at most so many transactions.
+# Maximum number of violations per decision; cores after the first must have at most SMALL transactions.
 AT_ONCE = 4
 SMALL = 12
 
 Cycle = tuple[ProofEdge, ...]
-Order = tuple[str, int, int, int]  # relation, key, earlier, later
+Order = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True)
 class Explained:
-    """A violation, what it was made of, and the numbers of the transactions and keys in it."""
+    """A violation, its argument, and the numbers of its transactions and keys."""
 
     violation: Violation
     argument: Argument
-    transactions: tuple[int, ...]  # as they are shown
+    transactions: tuple[int, ...]  # in the order shown
     keys: tuple[int, ...]
 
 
@@ -48,12 +53,11 @@ def explain(
     level: "str | Mapping[int, str] | Int8s",
     limits: Limits | None = None,
 ) -> list[Explained]:
-    """What ``decision`` found: nothing if the level holds, is undecided, or is broken by weak patterns.
+    """Return violations of ``level`` from the cores of a decision; none if the decision is not "violated".
 
-    The first violation comes from the smallest core, others from small cores that share no transaction with it or each
-    other.
-    ``level`` is a name, or a level for each transaction: a mapping, or codes as in ``History.txn_level``. At ``limits``
-    it ends with a LimitError.
+    The first comes from the smallest core. Further ones come from small cores that share no transaction with an earlier
+    one. ``level`` is a name, or a level per transaction: a mapping, or codes as in ``History.txn_level``. Raise
+    LimitError at ``limits``.
     """
     levels = level if isinstance(level, str | Mapping) else _Codes(level)
     told: list[Explained] = []
@@ -75,7 +79,7 @@ def _from_core(analysis: Analysis, core: Core, levels: Levels, limits: Limits | 
 
     facts, proof = refuter_at(levels).argue(core.transactions)
     for weaker in _weaker(levels):
-        # What breaks a weaker level, too, is better told at that one.
+        # A violation of a weaker level is reported at that level.
         refuter = refuter_at(weaker)
         if refuter.broken(facts.number):
             facts, proof = refuter.argue(facts.number)
@@ -94,7 +98,7 @@ def _weaker(levels: Levels) -> list[str]:
 
 
 class _Codes(Mapping[int, str]):
-    """Codes of levels as a mapping."""
+    """Level codes as a mapping."""
 
     def __init__(self, codes: Int8s) -> None:
         self.codes = codes
@@ -120,7 +124,7 @@ def _violation(analysis: Analysis, facts: Facts, proof: Proof, levels: Levels) -
 
 
 def _unexplained(analysis: Analysis, facts: Facts, levels: Levels) -> Explained:
-    """The set is right, but its argument is too long to be told."""
+    """Return the violation of a core whose proof is too long to report."""
     level = levels if isinstance(levels, str) else DECLARED
     writer = ProofWriter(analysis, facts, level == DECLARED)
     for t in facts.number:
@@ -141,7 +145,7 @@ def _explained(writer: ProofWriter, pattern: str, broken: str, levels: Levels, a
 
 
 def _turned(proof: Proof) -> Proof:
-    """The same cycle, beginning where one would begin to tell it: after a RW, with who saw whom or wrote first."""
+    """Return the same cycle from its best start: after a RW, with a visible or earlier transaction."""
     links = proof.cycle
     turns = [(*links[i:], *links[:i]) for i in range(len(links))]
     return Proof(min(turns, key=lambda turn: (turn[-1].relation != "RW", turn[0].relation == "RW", turn[0].source)))
@@ -152,14 +156,14 @@ def _turned(proof: Proof) -> Proof:
 
 @dataclass(frozen=True)
 class NamedProof:
-    """A pattern, and the argument turned so that it begins with a cycle of that pattern."""
+    """A pattern, and the proof rearranged so that it begins with a cycle of that pattern."""
 
     pattern: str
     proof: Proof
 
 
 def broken_level(proof: Proof, level: str) -> str:
-    """The weakest level, up to the one that was asked, that the argument contradicts."""
+    """Return the weakest level, up to ``level``, that the proof contradicts."""
     cycles = [part.cycle for part in proof.within()]
     for weaker in reversed(STRONG):
         if weaker in weaker_levels(level) and all(_forbidden(cycle, sees(weaker)) for cycle in cycles):
@@ -168,7 +172,7 @@ def broken_level(proof: Proof, level: str) -> str:
 
 
 def classify_proof(facts: Facts, proof: Proof) -> NamedProof:
-    """The name of an argument: the one that all its telling cycles have, or none in particular."""
+    """Return the pattern of a proof: the one that all cycles of the highest rank have, or CYCLE if they differ."""
     parts = list(proof.within())
     most = max(_rank(part.cycle) for part in parts)
     patterns = {_pattern(facts, part.cycle) for part in parts if _rank(part.cycle) == most}
@@ -178,7 +182,10 @@ def classify_proof(facts: Facts, proof: Proof) -> NamedProof:
 
 
 def _rank(cycle: Cycle) -> int:
-    """How strong a level must be to forbid a cycle of this shape: none, TRANSITIVE, and one bit more, two, or all."""
+    """Return how strong a level must be to forbid a cycle of this shape.
+
+    0: any level; 1: TRANSITIVE; 2: one bit more; 3: two bits more; 4: EVERYTHING.
+    """
     relations = [link.relation for link in cycle]
     missed = relations.count("RW")
     if not missed:
@@ -191,7 +198,7 @@ def _rank(cycle: Cycle) -> int:
 
 
 def _forbidden(cycle: Cycle, sees: int) -> bool:
-    """Does a level of which transactions see this rule out a cycle of this shape?"""
+    """Return whether a level with these visibility bits rules out a cycle of this shape."""
     relations = [link.relation for link in cycle]
     before = [relations[-1], *relations[:-1]]
     missed = [earlier for earlier, relation in zip(before, relations, strict=True) if relation == "RW"]
@@ -203,7 +210,7 @@ def _forbidden(cycle: Cycle, sees: int) -> bool:
 
 
 def _pattern(facts: Facts, cycle: Cycle) -> str:
-    """What people call a cycle of this shape."""
+    """Return the pattern of a cycle of this shape."""
     relations = [link.relation for link in cycle]
     missed = relations.count("RW")
     adjacent = any(a == b == "RW" for a, b in pairwise([relations[-1], *relations]))
@@ -221,25 +228,28 @@ def _pattern(facts: Facts, cycle: Cycle) -> str:
 
 
 def _is_lost_update(cycle: Cycle) -> bool:
-    """Two writers of one key, of whom one did not see the other: the second one, or either."""
+    """Return whether two writers of one key did not see each other, or one did not see the other."""
     relations = sorted(link.relation for link in cycle)
     return len({link.key for link in cycle}) == 1 and relations in (["RW", "WW"], ["RW", "RW"])
 
 
-# The same argument, told from another of its cycles
+# The same proof, beginning with another of its cycles
 
 
 def _beginning_with(proof: Proof, rank: int) -> Proof:
-    """A proves that B is impossible, and B that A is: either may come first. A nearest cycle of ``rank`` does."""
+    """Return the proof beginning with a nearest cycle of ``rank``.
+
+    A proves that B is impossible, and B that A is: either may come first.
+    """
     while _rank(proof.cycle) != rank:
         proof = _turned_inside_out(proof, _first_link_to(proof, rank))
     return proof
 
 
 def _first_link_to(proof: Proof, rank: int) -> ProofEdge:
-    """By which order of the outermost cycle one comes to a nearest cycle of ``rank``."""
+    """Return the order in the outermost cycle that leads to a nearest cycle of ``rank``."""
     ways = [(link, link) for link in _proved(proof)]
-    for first, link in ways:  # breadth first: it grows as it is looked at
+    for first, link in ways:  # breadth first: the loop extends the list
         assert isinstance(link.reason, Proof)
         if _rank(link.reason.cycle) == rank:
             return first
@@ -253,14 +263,17 @@ def _proved(proof: Proof) -> Iterator[ProofEdge]:
 
 
 def _turned_inside_out(proof: Proof, link: ProofEdge) -> Proof:
-    """What ``link`` rests on comes first: what was supposed there is proved by what follows here from the opposite."""
+    """Return the proof with the reason of ``link`` outermost.
+
+    The order that was supposed there is now proved by what follows here from its opposite.
+    """
     assert isinstance(link.reason, Proof)
     here = _with_reason(proof, (link.relation, link.key, link.source, link.target), None)
     return _with_reason(link.reason, (link.relation, link.key, link.target, link.source), here)
 
 
 def _with_reason(proof: Proof, order: Order, reason: Reason) -> Proof:
-    """The same argument, with another reason for an order wherever it is used."""
+    """Return the proof with another reason for ``order`` wherever it occurs."""
     made: dict[int, Proof] = {}
 
     def link_of(link: ProofEdge) -> ProofEdge:
@@ -278,11 +291,11 @@ def _with_reason(proof: Proof, order: Order, reason: Reason) -> Proof:
     return proof_of(proof)
 
 
-# In words
+# Sentences
 
 
 def _in_words(pattern: str, steps: tuple[Step, ...], facts: Facts, proof: Proof, writer: ProofWriter) -> str:
-    """What happened, in a sentence."""
+    """Return what happened, in one sentence."""
     names = [txn_text(writer.name(facts.number[link.source])) for link in proof.cycle]
     if pattern == LOST_UPDATE:
         return _lost_update(steps, facts, proof, names, writer)
@@ -317,7 +330,7 @@ def _lost_update(steps: tuple[Step, ...], facts: Facts, proof: Proof, names: lis
 
 
 def _views(steps: tuple[Step, ...]) -> Iterator[str]:
-    """Who saw what and missed what: for each RW, what leads to it."""
+    """Yield, for each RW, what its source saw and missed."""
     seen = txn_text(steps[0].source)
     for step in steps:
         if step.relation == "RW":

@@ -1,4 +1,14 @@
-"""Kernels of the weak levels: the commit-order edges that RC, RA and TCC force."""
+"""Kernels that derive the commit-order edges of RC, RA and TCC: t2 must commit before t1, because of t3's read of x.
+
+Edges are rows (t2, t1, r, -1): r is the read of x from t1 that forces the edge (the last column is for orders that
+lists show). Edges that session order implies are left out, and of several t2 in one session the last one implies the
+others.
+
+- ``read_committed_edges``, ``read_atomic_edges``, ``causal_edges`` return all edges of a level, and how often the level
+forbids a read of the initial state (``stale``).
+- ``backward_direct_edges`` (RC, RA) and ``backward_causal_edges`` (TCC) return only the edges that contradict a given
+order, usually none, and the remaining ``budget``.
+"""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs
 
@@ -9,10 +19,10 @@ from plume_py.checking.graph.records import Clocks, Columns, ExternalReads, KeyG
 
 
 def read_committed_edges(low, high, columns: Columns, reads: ExternalReads, writers: Writers):
-    """For t3 = low .. high - 1: t3 read something from t2 and, later, x from t1.
+    """Derive RC for t3 = low .. high - 1: t3 read from t2 and, later, x from t1.
 
-    Reads are scanned backwards. Of each key, sources that follow one another get an edge; from any other t2 one to the
-    next source is enough, since it leads to all further on.
+    Reads are scanned backwards. Consecutive sources of a key get an edge. From any other t2, one edge to the next
+    source is enough, because that source leads to all later ones.
     """
     op_kind, op_key, txn_start, txn_session = columns.op_kind, columns.op_key, columns.txn_start, columns.txn_session
     read_start, _, read_key, read_source = reads
@@ -20,9 +30,9 @@ def read_committed_edges(low, high, columns: Columns, reads: ExternalReads, writ
     edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     keys = len(key_start) - 1
     stamp = np.full(keys, -1, np.int32)
-    initial = np.full(keys, -1, np.int32)  # by key: the last t3 in which the initial state is read later
-    following = np.empty(keys, np.int32)  # by key: the next read of what somebody wrote, or -1
-    first = np.full(len(txn_session), -1, np.int32)  # by t2: the read with which t3 first read from it
+    initial = np.full(keys, -1, np.int32)  # by key: the last t3 with a later read of the initial state
+    following = np.empty(keys, np.int32)  # by key: the next read with a writer, or -1
+    first = np.full(len(txn_session), -1, np.int32)  # by t2: the first read of t3 from it
     for t3 in range(low, high):
         begin, end = read_start[t3], read_start[t3 + 1]
         if end - begin < 2:
@@ -58,7 +68,7 @@ def read_committed_edges(low, high, columns: Columns, reads: ExternalReads, writ
 
 
 def to_source(edges, count, txn_session, read_source, t2, r):
-    """What is forced if t2 was read from before read r, if there is one: t2 before its source."""
+    """Add the edge from t2 to the source of read r, if r exists and the edge is not implied."""
     if r >= 0:
         t1 = read_source[r]
         if t1 != t2 and not shared_kernels.precedes(txn_session, t2, t1):
@@ -68,23 +78,23 @@ def to_source(edges, count, txn_session, read_source, t2, r):
 
 
 def read_atomic_edges(low, high, columns: Columns, reads: ExternalReads, writers: Writers, participates):
-    """For t3 = low .. high - 1 (whole sessions): t2 is before t3 in it, or t3 read from t2.
+    """Derive RA for t3 = low .. high - 1 (whole sessions): t2 is before t3 in its session, or t3 read from t2.
 
-    Where t3 read x from several transactions, each of them must come before each other. Of these edges only those
-    between sources that follow one another are there, both ways, and of others that t3 read from only one into that
-    circle: the rest follows.
+    If t3 read x from several transactions, each of them must come before each other. Of these edges, the result
+    contains only those between consecutive sources, in both directions. From other transactions that t3 read from, it
+    contains one edge into that cycle. These edges imply all others.
     """
     op_kind, op_key, txn_start, txn_session = columns.op_kind, columns.op_key, columns.txn_start, columns.txn_session
     read_start, _, read_key, read_source = reads
     key_start, key_writers = writers
     edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     keys = len(key_start) - 1
-    last_writer = np.full(keys, -1, np.int32)  # of the transactions so far
+    last_writer = np.full(keys, -1, np.int32)  # by key, among the transactions so far
     stamp = np.full(keys, -1, np.int32)
-    chain = np.empty(keys, np.int32)  # by key: the last read of x in t3 so far, rather of a write
+    chain = np.empty(keys, np.int32)  # by key: the last read of x in t3, preferably one with a writer
     initial = np.full(keys, -1, np.int32)  # by key: the last t3 in which its initial state is read
     done = np.full(len(txn_session), -1, np.int32)
-    head = low  # the first transaction of the session at hand
+    head = low  # the first transaction of the current session
     for t3 in range(low, high):
         if shared_kernels.previous(txn_session, t3) < 0:
             head = t3
@@ -144,19 +154,20 @@ def both_ways(edges, count, txn_session, read_source, one, other):
 def backward_direct_edges(
     order, atomic, columns: Columns, participates, reads: ExternalReads, keys, spans: Spans, budget
 ):
-    """``order`` is a linear extension of the causal order; ``atomic`` tells read atomic from read committed.
+    """Return the edges of RC, or of RA if ``atomic``, against ``order``, a linear extension of the causal order.
 
-    Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
-    the last one placed. A t1 of -1 is the initial state. Returns also the steps left of ``budget``; negative: gave up.
+    In RC, t3 read from t2; in RA, t2 may also precede t3 in its session or in real time. Only writers of x placed
+    between t1 and t3 can contradict the order, and usually there are none, since t1 is the last one placed. A t1 of -1
+    is the initial state. A negative remaining ``budget`` means that the search was abandoned.
     """
     op_kind, op_key, txn_start, txn_session = columns.op_kind, columns.op_key, columns.txn_start, columns.txn_session
     read_start, _, read_key, read_source = reads
     edges, count = np.empty((64, 4), np.int32), 0
     latest = np.full(keys, -1, np.int32)  # by key: its last writer so far
-    place = np.full(keys, -1, np.int32)  # and where that is in these two
+    place = np.full(keys, -1, np.int32)  # and its index in the next two arrays
     owner = np.empty(len(op_key), np.int32)
-    before = np.empty(len(op_key), np.int32)  # leads to the writer before
-    reader = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that has read from it, so far
+    before = np.empty(len(op_key), np.int32)  # index of the previous writer
+    reader = np.full(len(txn_session), -1, np.int32)  # by t2: the last t3 that read from it
     placed = 0
     for t3 in order:
         begin, end = read_start[t3], read_start[t3 + 1]
@@ -196,10 +207,10 @@ def backward_direct_edges(
 
 
 def causal_edges(first, last, reads: ExternalReads, writers: Writers, groups: KeyGroups, clocks: Clocks):
-    """For the readers first .. last - 1 and the writers t2 of one block of sessions.
+    """Derive TCC for the readers first .. last - 1 and the writers t2 of one block of sessions.
 
-    Within a session clocks only grow, so the last visible writer of x per session is found by a cursor. An edge that
-    the causal order implies anyway (t2 before t1) is left out: in healthy histories that is nearly all of them.
+    Within a session clocks only grow, so a cursor finds the last visible writer of x per session. An edge that the
+    causal order implies (t2 before t1) is left out: in histories without violations, nearly all edges are.
     """
     txn_session, key_writers = clocks.txn_session, writers.txn
     read_start, _, read_key, read_source = reads
@@ -207,7 +218,7 @@ def causal_edges(first, last, reads: ExternalReads, writers: Writers, groups: Ke
     edges, count, stale = np.empty((64, 4), np.int32), 0, 0
     cursor = np.empty(len(group_session), np.int32)
     visible = np.empty(len(group_session), np.int32)  # by group: the last visible writer, or -1
-    upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not
+    upcoming = np.empty(len(group_session), np.int32)  # by group: the first writer that is not visible
     reader_session = np.full(len(key_group) - 1, -1, np.int32)
     row = clock_kernels.empty_row(clocks)
     for t3 in range(first, last):
@@ -229,7 +240,7 @@ def causal_edges(first, last, reads: ExternalReads, writers: Writers, groups: Ke
                     advance(g, horizon, cursor, visible, upcoming, group_start, key_writers)
                 t2 = visible[g]
                 if t2 == t3:
-                    # on a causal cycle t3 is before itself; it is no t2, but the writer before it is
+                    # on a causal cycle t3 is before itself; then the writer before it is t2
                     t2 = key_writers[cursor[g] - 2] if cursor[g] - 2 >= group_start[g] else -1
                 if t1 < 0:
                     stale += t2 >= 0
@@ -240,7 +251,7 @@ def causal_edges(first, last, reads: ExternalReads, writers: Writers, groups: Ke
 
 
 def advance(g, horizon, cursor, visible, upcoming, group_start, key_writers):
-    """Move the cursor of a group behind its last writer before ``horizon``."""
+    """Move the cursor of a group past its last writer before ``horizon``."""
     at, end = cursor[g], group_start[g + 1]
     while at < end and key_writers[at] < horizon:
         at += 1
@@ -250,9 +261,9 @@ def advance(g, horizon, cursor, visible, upcoming, group_start, key_writers):
 
 
 def lay_out_slots(order, columns: Columns, participates, reads: ExternalReads, slots: Slots):
-    """Copy reads and writes so that they follow one another as in ``order``; slot i is the i-th transaction there.
+    """Copy reads and writes in the sequence of ``order``; slot i is its i-th transaction.
 
-    Every later pass, in this order or one close to it, then runs through memory instead of jumping about.
+    Later passes, in this order or a similar one, then read memory sequentially.
     """
     op_kind, op_key, txn_start = columns.op_kind, columns.op_key, columns.txn_start
     read_count = write_count = 0
@@ -275,16 +286,16 @@ def lay_out_slots(order, columns: Columns, participates, reads: ExternalReads, s
 
 
 def backward_causal_edges(order, slot, slots: Slots, keys, clocks: Clocks, budget):
-    """What TCC forces against a given order of the transactions (a linear extension of the causal order).
+    """Return the edges of TCC against ``order``, a linear extension of the causal order.
 
-    Of all writers of x only those placed between t1 and t3 can contradict the order; mostly there are none, since t1 is
-    the last one placed. A t1 of -1 is the initial state. ``slot`` is where ``lay_out_slots`` put each transaction. Returns
-    also the steps left of ``budget``; negative: gave up.
+    Only writers of x placed between t1 and t3 can contradict the order, and usually there are none, since t1 is the
+    last one placed. A t1 of -1 is the initial state. ``slot`` is the slot of each transaction in ``lay_out_slots``. A
+    negative remaining ``budget`` means that the search was abandoned.
     """
     read_start, write_start, read_key, read_source, read_number, write_key = slots
     txn_session = clocks.txn_session
     edges, count = np.empty((64, 4), np.int32), 0
-    last_writer = np.full(keys, -1, np.int32)  # by key, of those placed so far
+    last_writer = np.full(keys, -1, np.int32)  # by key, among those placed so far
     latest = np.full(keys, -1, np.int32)  # by key: its write; ``before`` leads to the write before that
     before = np.empty(len(write_key), np.int32)
     owner = np.empty(len(write_key), np.int32)
@@ -318,7 +329,7 @@ def backward_causal_edges(order, slot, slots: Slots, keys, clocks: Clocks, budge
 
 
 def add(edges, count, t2, t1, r):
-    """``edges`` with one more row, enlarged if need be."""
+    """Return ``edges`` with one more row, enlarged if necessary."""
     edges = shared_kernels.with_room(edges, count)
     edges[count, 0] = t2
     edges[count, 1] = t1
@@ -328,13 +339,13 @@ def add(edges, count, t2, t1, r):
 
 
 def writes_key(key_start, key_writers, x, t):
-    """Does t write x?"""
+    """Return whether t writes x."""
     at = first_from(key_writers, key_start[x], key_start[x + 1], t)
     return at < key_start[x + 1] and key_writers[at] == t
 
 
 def first_from(key_writers, low, high, t):
-    """Where among the sorted writers low .. high - 1 the first one is that is not before t, by its number."""
+    """Return the position of the first of the sorted writers low .. high - 1 that is not below t."""
     while low < high:
         middle = (low + high) // 2
         if key_writers[middle] < t:

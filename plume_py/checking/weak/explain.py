@@ -1,4 +1,7 @@
-"""Counterexamples: for each pattern that occurs, a small instance of it with its argument."""
+"""Counterexamples of weak levels: for each pattern that occurs, a small instance with its argument.
+
+``verdicts`` calls ``examples``. Triples and cycles become steps; patterns of one read become one sentence.
+"""
 
 from typing import TypeVar
 
@@ -19,14 +22,14 @@ from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN, TRIPLES, VER
 
 T = TypeVar("T")
 
-# Instances of a pattern that are worked out in order to show the smallest.
+# Number of instances built per pattern, of which the smallest are shown.
 TRIED = 24
 
 _LEVEL_OF = {letter: level for level, letters in TRIPLES.items() for letter in letters}
 
 
 def examples(weak: WeakLevels, named: PatternCounts, pattern: str, limit: int) -> list[Violation]:
-    """Up to ``limit`` instances of ``pattern``, the smallest first."""
+    """Return up to ``limit`` instances of ``pattern``, the smallest first."""
     analysis = weak.analysis
     if limit == 0:
         return []
@@ -44,7 +47,7 @@ def examples(weak: WeakLevels, named: PatternCounts, pattern: str, limit: int) -
 
 
 def _spread(candidates: list[T], count: int) -> list[T]:
-    """At most ``count`` of them, from all over the list."""
+    """Return at most ``count`` candidates, spread over the list."""
     return candidates[:: max(1, len(candidates) // count)][:count]
 
 
@@ -60,7 +63,7 @@ def _length(analysis: Analysis, o: int) -> int:
 
 
 def _triple(weak: WeakLevels, pattern: str, triple: Triple) -> Violation:
-    """t1 comes before t2, and yet the level forces t2 before t1."""
+    """Return the violation of a triple: t1 comes before t2, and yet the level forces t2 before t1."""
     analysis = weak.analysis
     writer = StepWriter(analysis)
     level = _LEVEL_OF[pattern]
@@ -83,7 +86,7 @@ def _causal_cycle(analysis: Analysis, r: int) -> Violation:
 
 
 def _version_cycle(analysis: Analysis) -> Violation:
-    """A cycle through a version order: from some pair of appends back to the first."""
+    """Return a cycle through a version order: one pair of appends, and a path back."""
     writer = StepWriter(analysis)
     rows, component = analysis.reads.version_order, analysis.version_ordering.component
     inside = (component[rows[:, 0]] >= 0) & (component[rows[:, 0]] == component[rows[:, 1]])
@@ -96,7 +99,7 @@ def _version_cycle(analysis: Analysis) -> Violation:
 
 
 def _single(analysis: Analysis, pattern: str, o: int) -> Violation:
-    """A pattern of one read: the reader and, where there is one, the writer of what it saw."""
+    """Return the violation of one read: the reader and, if there is one, the writer of the value."""
     history = analysis.history
     writer = StepWriter(analysis)
     t, version = writer.owner(o), int(history.op_version[o])
@@ -123,7 +126,7 @@ def _single(analysis: Analysis, pattern: str, o: int) -> Violation:
 
 
 def _two_sources(analysis: Analysis, writer: StepWriter, t: int, o: int) -> Argument:
-    """The first read of the key, and the one that saw another transaction."""
+    """Return the first read of the key, and the one from another transaction."""
     reads, key = analysis.reads, analysis.history.op_key
     span = range(int(reads.read_start[t]), int(reads.read_start[t + 1]))
     of_key = [r for r in span if key[reads.read_op[r]] == key[o]]
@@ -136,7 +139,7 @@ def _two_sources(analysis: Analysis, writer: StepWriter, t: int, o: int) -> Argu
 
 
 def list_argument(writer: StepWriter, pattern: str, o: int) -> Argument:
-    """What is wrong with the list that operation ``o`` read."""
+    """Return the fault of the list that operation ``o`` read."""
     history = writer.history
     assert history.lists is not None
     read, t, x = writer.read_text(o), writer.owner(o), int(history.op_key[o])
@@ -166,7 +169,7 @@ def list_argument(writer: StepWriter, pattern: str, o: int) -> Argument:
 
 
 def _incomplete(writer: StepWriter, pattern: str, o: int, version: int) -> Argument:
-    """The list does not show all appends of one writer, among them ``version``, together and in order."""
+    """Return the argument that the list lacks, separates or reorders appends of the writer of ``version``."""
     history = writer.history
     source, value = int(history.version_writer[version]), history.value(version)
     appended = _appended(writer, source, int(history.op_key[o]))
@@ -192,7 +195,7 @@ def _incomplete(writer: StepWriter, pattern: str, o: int, version: int) -> Argum
 
 
 def _appended(writer: StepWriter, t: int, x: int, before: int | None = None) -> list[Atom]:
-    """What t appended to x, in program order, up to operation ``before``."""
+    """Return the values that t appended to x, in program order, up to operation ``before``."""
     history = writer.history
     ops = range(int(history.txn_start[t]), int(history.txn_start[t + 1]) if before is None else before)
     mine = [o for o in ops if history.op_kind[o] == APPEND and history.op_key[o] == x]
