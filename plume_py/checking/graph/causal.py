@@ -98,7 +98,7 @@ def _without(placed: Int32s, transactions: int) -> Int32s:
 
 
 def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[Int32s, Int32s]:
-    """Return ``rest`` in topological order with cycles together, and the cycle of each transaction of ``rest``, or -1."""
+    """Return ``rest`` in topological order with cycles together, and the cycle of each of ``rest``, or -1."""
     number = np.full(transactions, -1, np.int32)
     number[rest] = np.arange(len(rest), dtype=np.int32)
     order, component = np.empty(len(rest), np.int32), np.empty(len(rest), np.int32)

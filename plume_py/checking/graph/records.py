@@ -210,3 +210,38 @@ class References(NamedTuple):
     owners: Int32s
     ends: Int8s
     at: Int32s
+
+
+class NodeEdges(NamedTuple):
+    """The edges from node v, by number: edges[start[v]:start[v + 1]]; edge e leads to target[e]."""
+
+    start: Int64s
+    edges: Int32s
+    target: Int32s
+
+
+class SolverArrays(NamedTuple):
+    """Levels, reads and writes for the kernels of the strong levels; see ``SolverColumns``."""
+
+    sees: Int8s
+    participates: Int8s
+    snapshot_node: Int32s
+    read_start: Int64s
+    read_key: Int32s
+    read_version: Int32s
+    read_counts: Int8s
+    write_start: Int64s
+    write_key: Int32s
+    write_version: Int32s
+    initial_version: Int32s
+
+
+class Visibility(NamedTuple):
+    """What each transaction sees in a commit order; see ``greedy_order_kernels.axiom_violations``."""
+
+    sees: Int8s
+    place: Int32s
+    prefix: Int32s
+    seen: Int32s
+    txn_session: Int32s
+    session_start: Int32s

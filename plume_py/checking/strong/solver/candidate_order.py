@@ -1,4 +1,7 @@
-"""Known edges and chosen ones together: orders that extend them, and cycles that forbid a choice."""
+"""Open pairs of writers as Boolean variables, and the graph of forced edges plus chosen sides.
+
+``search`` asks ``CandidateOrder`` for a commit order, or for the cycles that forbid the choices.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +10,7 @@ import numpy as np
 
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph import order_kernels
+from plume_py.checking.graph.records import NodeEdges
 from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.checking.strong.solver.saturation import RW, WW, CommitGraph, node_edges
@@ -15,12 +19,12 @@ from plume_py.levels.table import EVERYTHING, TRANSITIVE, WRITERS
 
 
 class WriterPairs:
-    """Variable v stands for "a commits before b" of ``pair[v]``, v counting from 1; -v is the opposite."""
+    """Variable v means "a commits before b" for (a, b) = ``pair[v]``, v from 1; -v is the opposite."""
 
     def __init__(self, layout: SolverColumns) -> None:
         self.layout = layout
         self.pair: list[tuple[int, int]] = [(-1, -1)]
-        self.phase: list[bool] = [True]  # by variable: the side that was chosen, or that looks better
+        self.phase: list[bool] = [True]  # by variable: the chosen or preferred side
         self._number: dict[tuple[int, int], int] = {}
         self._rows: dict[int, Int32s] = {}
 
@@ -28,12 +32,12 @@ class WriterPairs:
         return len(self.pair) - 1
 
     def literal(self, a: int, b: int) -> int:
-        """The literal for "a before b", or 0 if their order is no variable."""
+        """Return the literal of "a before b", or 0 if there is no variable for the pair."""
         v = self._number.get((min(a, b), max(a, b)), 0)
         return v if a < b else -v
 
     def add(self, a: int, b: int) -> int:
-        """A variable for the order of a and b; "a before b" looks better."""
+        """Add a variable for a and b, preferring "a before b"; return the literal."""
         low, high = min(a, b), max(a, b)
         self.pair.append((low, high))
         self.phase.append(a < b)
@@ -41,11 +45,11 @@ class WriterPairs:
         return v if a < b else -v
 
     def chosen(self) -> list[int]:
-        """The literals that hold at present."""
+        """Return the literals of the current choices."""
         return [v if self.phase[v] else -v for v in range(1, len(self.pair))]
 
     def rows(self, literal: int) -> Int32s:
-        """What one side of a choice brings: rows (a, b, relation, key, read)."""
+        """Return the rows (a, b, relation, key, read) that a choice adds."""
         found = self._rows.get(literal)
         if found is None:
             a, b = self.pair[abs(literal)]
@@ -53,12 +57,12 @@ class WriterPairs:
         return found
 
     def common_keys(self, a: int, b: int) -> Int32s:
-        """The keys that both write."""
+        """Return the keys that both write."""
         start, key, _ = self.layout.writes
         return np.intersect1d(key[start[a] : start[a + 1]], key[start[b] : start[b + 1]], assume_unique=True)
 
     def _derive(self, a: int, b: int) -> Int32s:
-        """a before b: whoever read a's version of a key does not see b's."""
+        """Return the rows of "a before b": b's version is not visible to readers of a's."""
         layout = self.layout
         start, reads = layout.readers
         keys = self.common_keys(a, b)
@@ -74,21 +78,21 @@ class WriterPairs:
         return np.array(rows, np.int32)
 
 
-# Cycles that are turned into clauses at a time, and how many choices a clause may have.
+# Maximum number of cycles per round that become clauses, and of choices per clause.
 CYCLES = 300
 LONGEST = 12
 
 
 @dataclass(frozen=True)
 class CommitCycle:
-    """Rows that cannot all hold, and the choices among them."""
+    """Rows that contradict each other, and the choices among them."""
 
     rows: tuple[tuple[int, ...], ...]
     literals: frozenset[int]
 
 
 class CandidateOrder:
-    """The commit graph of the known rows and of the chosen literals."""
+    """The commit graph of the forced rows and the chosen literals."""
 
     def __init__(
         self, layout: SolverColumns, known: Int32s, base: CommitGraph, pairs: WriterPairs, literals: list[int]
@@ -111,28 +115,26 @@ class CandidateOrder:
             self.graph = base
 
     def greedy_order(self) -> Int32s | None:
-        """A commit order of the transactions that count that extends the graph; None if it has a cycle."""
+        """Return a commit order of the participating transactions that extends the graph, or None if it has a cycle."""
         layout, graph = self.layout, self.graph
         dispatch.prepare(8 * (graph.nodes + len(graph.target)), saturation_kernels, greedy_order_kernels, order_kernels)
         order = np.empty(graph.nodes, np.int32)
         placed = greedy_order_kernels.greedy_order(
-            graph.nodes, graph.start, graph.edges, graph.target, layout.sees, layout.reads.participates, layout.snapshot_node,
-            layout.reads.read_start, layout.read_key, layout.read_version, layout.read_counts,
-            *layout.writes, layout.initial_version, len(layout.versions), order,
-        )  # fmt: skip
+            NodeEdges(graph.start, graph.edges, graph.target), layout.arrays, len(layout.versions), order
+        )
         if placed < graph.nodes:
             return None
         commits = order[order < layout.transactions]
         return np.ascontiguousarray(commits[layout.reads.participates[commits] == 1])
 
     def cycles(self) -> Iterator[CommitCycle]:
-        """Short cycles, as few choices in each as possible."""
+        """Yield short cycles with few choices each."""
         graph = self.graph
         component = graph.components()
         weight = (graph.row >= self.known).astype(np.uint8)
         inside = component[graph.source] == component[graph.target]
         candidates = np.flatnonzero(inside & (weight == 1))
-        if not len(candidates):  # the known edges alone
+        if not len(candidates):  # a cycle of forced edges
             candidates = np.flatnonzero(inside)[:1]
         if len(candidates) > CYCLES:
             candidates = candidates[:: -(-len(candidates) // CYCLES)]
@@ -157,6 +159,6 @@ class CandidateOrder:
         return CommitCycle(tuple(tuple(self.rows[row].tolist()) for row in rows if row >= 0), literals)
 
     def largest_component(self) -> int:
-        """How many transactions the largest component has."""
+        """Return the size of the largest strongly connected component, in transactions."""
         commits = self.graph.components()[: self.layout.transactions]
         return int(np.bincount(commits).max(initial=0))

@@ -1,8 +1,16 @@
-"""Kernels that infer what every commit order must obey. Rows are (a, b, relation, key, read), see ``node_kernels``.
+"""Kernels of saturation: infer rows that every commit order must obey, and build graphs of nodes from them.
 
-``clock[v][s - low]`` counts the transactions of session s that commit at node v or before it; ``seen`` is the same for
-what a transaction sees, itself included, and has no rows where only prefixes are seen. ``sees`` are bits, see
-levels.table.
+Rows are (a, b, relation, key, read). The commit of transaction t is node t, its snapshot is node ``snapshot_node[t]``;
+a SER transaction has its commit as snapshot. ``sees[t]`` has the bits of t's level (levels.table). Rows become node
+edges:
+
+- SO, WR, a -> b: b commits after a. The snapshot of b contains a, and with it all that committed before a if b sees a
+PREFIX, or else all that a's own snapshot contains.
+- WW, a -> b: b commits after a, which is visible to b if b has WRITERS.
+- RW, a -> b: a does not see b, so b commits after any prefix that a sees.
+
+``clock[v][s - low]`` counts the transactions of session s that commit at node v or before it. ``seen`` counts those
+visible to a transaction, itself included; it has no rows if all levels see prefixes.
 """
 
 # mypy: allow-untyped-defs
@@ -19,7 +27,7 @@ SO, WR, WW, RW = 0, 1, 2, 3
 
 
 def add(rows, count, a, b, relation, key, read):
-    """``rows`` with one more, enlarged if need be."""
+    """Return ``rows`` with one more, enlarged if necessary."""
     rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = a
     rows[count, 1] = b
@@ -30,7 +38,7 @@ def add(rows, count, a, b, relation, key, read):
 
 
 def last_below(writers, begin, end, bound):
-    """The place behind the last writer of begin .. end - 1 that is below ``bound``."""
+    """Return the index after the last writer of begin .. end - 1 that is below ``bound``."""
     while begin < end:
         middle = (begin + end) // 2
         if writers[middle] < bound:
@@ -44,10 +52,10 @@ def seen_writers(
     sees, snapshot_node, read_start, read_key, read_source, txn_session, session_start,
     writers, key_group, group_start, group_session, changed, low, clock, seen,
 ):  # fmt: skip
-    """WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be seen by t3.
+    """Infer WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be visible to t3.
 
-    Of the writers in one session the last one stands for all. A t1 of -1 (the initial state) is a contradiction. Looked
-    at are those t3 of whose view more is known than before: they are ``changed``.
+    Of the writers in one session, the last one implies the others. A t1 of -1 (the initial state) is a contradiction.
+    Only transactions t3 that are ``changed`` are examined: more is known of their visible set than in the last round.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
@@ -61,7 +69,7 @@ def seen_writers(
                 if j < 0 or j >= width:
                     continue
                 known = 0
-                if snapshot_node[t3] != t3 or sees[t3] & EVERYTHING:  # else there are no prefixes to be seen
+                if snapshot_node[t3] != t3 or sees[t3] & EVERYTHING:  # otherwise no prefixes are visible
                     known = clock[snapshot_node[t3], j]
                 if not sees[t3] & PREFIX:
                     known = max(known, seen[t3, j])
@@ -85,9 +93,9 @@ def earlier_writers(
     sees, snapshot_node, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
     changed, low, clock, seen,
 ):  # fmt: skip
-    """WW(a, b) where b sees all earlier writers of its keys: a, a writer of the same key, is known to commit before b.
+    """Infer WW(a, b) where b has WRITERS: a, a writer of the same key, is known to commit before b.
 
-    Who sees EVERYTHING sees them anyway. Looked at are those b before which more is known than before: ``changed``.
+    With EVERYTHING, a is visible to b anyway. Only transactions b that are ``changed`` are examined.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
@@ -115,7 +123,7 @@ def earlier_writers(
 
 
 def first_after(t1, j, begin, end, first, writers, clock):
-    """The place of the first writer of begin .. end - 1 (one session) that is known to commit after t1."""
+    """Return the index of the first writer of begin .. end - 1 (one session) that is known to commit after t1."""
     while begin < end:
         middle = (begin + end) // 2
         if clock[writers[middle], j] > t1 - first:
@@ -126,7 +134,7 @@ def first_after(t1, j, begin, end, first, writers, clock):
 
 
 def changed_rows(before, clock):
-    """By row: is more known than before?"""
+    """Return by row whether it differs from the last round."""
     changed = np.zeros(len(clock), np.uint8)
     for v in range(len(clock)):
         for j in range(clock.shape[1]):
@@ -139,10 +147,10 @@ def changed_rows(before, clock):
 def overtaken(
     session_start, writers, writer_key, writer_version, key_group, group_start, group_session, before, clock, rows, out
 ):  # fmt: skip
-    """out[v] := 1 for versions (t1, x) that some writer of x is known to commit after, and was not known to before.
+    """out[v] := 1 for versions (t1, x) with a writer of x that is newly known to commit after t1.
 
-    Only of these the nearest overwriters may be others now. ``rows`` are those of ``clock`` that changed; both clocks
-    cover all sessions.
+    Only their nearest overwriters may have changed. ``rows`` are the changed rows of ``clock``; both clocks cover all
+    sessions.
     """
     for i in range(len(writers)):
         t2 = writers[i]
@@ -165,11 +173,11 @@ def overwriters(
     sees, txn_session, session_start, version_start, version_txn, version_key, version_read,
     read_txn, read_also_writes, writers, key_group, group_start, group_session, changed, low, clock,
 ):  # fmt: skip
-    """RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
+    """Infer RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
 
-    Of the writers in one session the first one stands for all, and writers behind another such one are left out. If t3
-    writes x as well and sees all earlier writers of x, it commits before t2: then the row is WW(t3, t2). Looked at are
-    those versions that are ``changed``, see ``overtaken``.
+    Of the writers in one session, the first one implies the others, and so does a writer before another such one. If t3
+    also writes x and has WRITERS, it commits before t2: then the row is WW(t3, t2). Only versions that are ``changed``
+    are examined, see ``overtaken``.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
@@ -196,7 +204,7 @@ def overwriters(
                 many += 1
         for i in range(many):
             t2 = found[i]
-            behind = -1  # one of the others that is known to commit before t2; -2: several
+            behind = -1  # another overwriter known to commit before t2; -2: several
             for k in range(many):
                 s = txn_session[found[k]]
                 if k != i and low <= s < low + width and found[k] - session_start[s] < clock[t2, s - low]:
@@ -224,11 +232,13 @@ def overwriters(
 
 
 def static_rows(
-    sees, participates, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source, key_start, key_writers
+    sees, participates, txn_start, op_kind, op_key, txn_session, read_start, read_key, read_source,
+    key_start, key_writers,
 ):  # fmt: skip
-    """WW(t2, t1) for readers t3 that see nobody through others, so that it needs no commit order to say whom.
+    """Infer WW(t2, t1) for readers t3 without TRANSITIVE, whose visible set does not depend on the commit order.
 
-    AT_COMMIT: t2 is before t3 in its session, or t3 read from t2. Else t3 read from t2 before it read x from t1.
+    With AT_COMMIT: t2 is before t3 in its session, or t3 read from t2. Otherwise: t3 read from t2 before it read x from
+    t1.
     """
     rows, count = np.empty((64, 5), np.int32), 0
     keys = len(key_start) - 1
@@ -260,7 +270,7 @@ def static_rows(
 
 
 def count_open(writers, writer_key, txn_session, session_start, key_group, group_start, group_session, clock):
-    """How many pairs of writers of a key have no known order. ``clock`` covers all sessions."""
+    """Return the number of pairs of writers of a key without a known order. ``clock`` covers all sessions."""
     count = 0
     for i in range(len(writers)):
         t = writers[i]
@@ -280,7 +290,10 @@ def count_open(writers, writer_key, txn_session, session_start, key_group, group
 
 
 def node_edges(source, target, relation, sees, snapshot_node, mixes_snapshots, out_from, out_to, out_row):
-    """The node edges of rows; ``views``: do views of levels without prefixes matter? Returns how many edges."""
+    """Fill the node edges of rows; return their number.
+
+    See the module for the edges; ``mixes_snapshots`` as in SolverColumns.
+    """
     count = 0
     for i in range(len(source)):
         a, b = source[i], target[i]
@@ -312,7 +325,7 @@ def node_edges(source, target, relation, sees, snapshot_node, mixes_snapshots, o
 
 
 def successors(nodes, source, target, start, order):
-    """Group edges by source: those of v are order[start[v]:start[v + 1]]. ``start`` is 0 everywhere before."""
+    """Group edges by source: those of v are order[start[v]:start[v + 1]]. ``start`` is 0 before."""
     for i in range(len(source)):
         start[source[i] + 1] += 1
     for v in range(nodes):
@@ -324,7 +337,7 @@ def successors(nodes, source, target, start, order):
 
 
 def topological(nodes, start, edges, target, order):
-    """Kahn's algorithm, first come first served; returns how many nodes found a place."""
+    """Fill ``order`` (Kahn's algorithm, first in, first out); return the number of nodes placed."""
     degree = np.zeros(nodes, np.int32)
     for i in range(len(target)):
         degree[target[i]] += 1
@@ -347,7 +360,10 @@ def topological(nodes, start, edges, target, order):
 
 
 def reach_clocks(order, start, edges, target, transactions, txn_session, session_start, low, clock):
-    """clock[v][s - low] := how many transactions of session s commit at v or before it. ``clock`` is 0 before."""
+    """clock[v][s - low] := the number of transactions of session s that commit at v or before it.
+
+    ``clock`` is 0 before.
+    """
     width = clock.shape[1]
     for v in order:
         if v < transactions:
@@ -364,10 +380,10 @@ def reach_clocks(order, start, edges, target, transactions, txn_session, session
 
 
 def cheapest_path(begin, end, component, start, edges, target, weight, limit, distance, parent, touched, deque):
-    """A path begin -> end inside one component with least weight (0 or 1 per edge), at most ``limit``.
+    """Find a path begin -> end inside one component with least weight (0 or 1 per edge); return the weight, or -1.
 
-    ``parent[v]`` becomes the edge by which v was reached (``distance`` is -1 before, and is so again afterwards).
-    ``deque`` has room for twice as many entries as there are edges, and two. Returns the weight, or -1.
+    The weight is at most ``limit``. ``parent[v]`` becomes the edge that reached v; ``distance`` is -1 before and after.
+    ``deque`` has twice as many entries as there are edges, and two more.
     """
     middle = len(deque) // 2
     head = tail = middle

@@ -1,8 +1,8 @@
-"""The search for a commit order: guess one, judge it, and turn what is wrong with it into choices and clauses.
+"""Search a commit order: take a greedy order, check it by the axioms, and turn its violations into choices and clauses.
 
-Choices (which of two writers commits first) are made into variables only where a guess went wrong. A SAT solver
-proposes sides; edges of the chosen sides that close a cycle come back as a clause. Each round either adds a variable
-or a clause, so the search ends: with an order that the judge accepts, or with clauses that contradict each other.
+The order of two writers becomes a variable only if a greedy order was wrong about it. A SAT solver chooses sides.
+Cycles of the chosen sides become clauses. Each round adds a variable or a clause, so the search ends, with a commit
+order or with clauses that contradict each other. ``engine`` runs it after the inference.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 
 class ChainLink(NamedTuple):
-    """a is seen by b: a row (a, b, relation, key, read)."""
+    """a is visible to b: a row (a, b, relation, key, read)."""
 
     a: int
     b: int
@@ -34,7 +34,7 @@ class ChainLink(NamedTuple):
 
 
 class Chains:
-    """Chains in one commit order."""
+    """Reasons of visibility in one commit order."""
 
     def __init__(self, layout: SolverColumns, order: Int32s) -> None:
         self.layout = layout
@@ -42,7 +42,10 @@ class Chains:
         self.place[order] = np.arange(len(order))
 
     def chain(self, t2: int, t3: int) -> list[ChainLink]:
-        """A shortest chain of links by which t3 sees t2; the first link may start behind t2, in a prefix with it."""
+        """Return a shortest chain of links by which t2 is visible to t3.
+
+        The first link may start after t2, at the end of a prefix that contains t2.
+        """
         sees = self.layout.sees
         parent: dict[int, ChainLink] = {}
         queue = deque([t3])
@@ -64,7 +67,7 @@ class Chains:
         return links
 
     def _links(self, b: int, earliest: int) -> list[ChainLink]:
-        """Who is seen by b directly, from ``earliest`` on in the order."""
+        """Return the links to transactions directly visible to b, from position ``earliest`` on."""
         layout, place = self.layout, self.place
         found = []
         previous = layout.analysis.previous_in_session(b)
@@ -87,26 +90,26 @@ class Chains:
         return [link for link in found if place[link.a] >= earliest]
 
 
-# Slices of the solver's work that a smaller core is worth.
+# Slices of solver work to spend on a smaller core.
 CORE_SLICES = 10
 
-# Steps of work that a round counts for, by edge of its graph.
+# Steps of work per round and edge of the graph.
 STEPS_PER_EDGE = 30
 
-# What is wrong with a guess is looked at up to so many contradictions.
+# Maximum number of violations of a greedy order that are examined.
 LOOKED_AT = 2000
 
 
 @dataclass
 class OrderOrCycles:
-    """An order, or the cycles that together leave no choice."""
+    """A commit order, or cycles that together exclude every choice."""
 
     order: Int32s | None
     cycles: list[CommitCycle]
 
 
 class Search:
-    """The search for one layout, after inference found no contradiction."""
+    """The search for one history and level, after inference found no contradiction."""
 
     def __init__(self, layout: SolverColumns, inference: Inference, limits: Limits) -> None:
         known = inference.known
@@ -119,7 +122,7 @@ class Search:
         self._solver: Solver | None = None
 
     def run(self, rounds: int = 1 << 62) -> OrderOrCycles | None:
-        """Until there is an order, or none is left; None after so many ``rounds`` in all. It can go on later."""
+        """Search until an order is found or excluded; return None after ``rounds`` in all. It can be called again."""
         while self.rounds < rounds:
             self.limits.check(self.progress)
             self.rounds += 1
@@ -138,33 +141,31 @@ class Search:
         return None
 
     def axiom_violations(self, order: Int32s) -> Int32s:
-        """What contradicts ``order``, by the axioms alone: rows (t1, t2, t3, read)."""
+        """Return the violations of the axioms by ``order``: rows (t1, t2, t3, read)."""
         layout, history, analysis = self.layout, self.layout.history, self.layout.analysis
         graph = predecessors(history, layout.reads, analysis.time_predecessors)
         dispatch.prepare(8 * (len(order) + len(layout.read_key)), saturation_kernels, greedy_order_kernels)
         shape = (layout.transactions, history.sessions) if layout.by_session else (0, 0)
         self.limits.reserve(4 * shape[0] * shape[1], self.progress)
-        start, key, _ = layout.writes
         rows: Int32s = greedy_order_kernels.axiom_violations(
-            order, layout.sees, layout.reads.participates, graph, analysis.spans, history.session_start,
-            layout.read_key, start, key, layout.keys, np.zeros(shape, np.int32),
-        )  # fmt: skip
+            order, layout.arrays, graph, analysis.spans, history.session_start, layout.keys, np.zeros(shape, np.int32)
+        )
         return rows
 
     def progress(self) -> str:
-        """How far it came, for people."""
+        """Return the progress in one sentence."""
         return (
             f"{len(self.pairs):,} pairs of writers were open, {len(self.clauses):,} cycles excluded"
             f" in {self.rounds:,} rounds, largest component {self.largest_component():,} transactions"
         )
 
     def largest_component(self) -> int:
-        """Of the known edges and both sides of every choice, in transactions."""
+        """Return the largest component of forced edges and both sides of every choice, in transactions."""
         both = [side * v for v in range(1, len(self.pairs) + 1) for side in (1, -1)]
         return CandidateOrder(self.layout, self.known, self.base, self.pairs, both).largest_component() if both else 0
 
     def _learn(self, wrong: Int32s, order: Int32s) -> None:
-        """Each contradiction asks for a choice that was not made yet, or forbids those made."""
+        """Add a variable for each violation without one, or forbid the choices that caused it."""
         chains = Chains(self.layout, order)
         old, before = len(self.pairs), len(self.pairs) + len(self.clauses)
         for t1, t2, t3, r in wrong[:LOOKED_AT].tolist():
@@ -177,9 +178,9 @@ class Search:
         assert len(self.pairs) + len(self.clauses) > before, "a round taught nothing"
 
     def _learn_chain(self, t1: int, t2: int, t3: int, r: int, chains: Chains, old: int) -> None:
-        """t3 must not see t2: forbid the choices by which it does, or make the order that it rests on a choice.
+        """Forbid the choices that make t2 visible to t3, or add a variable for an order that they need.
 
-        Only the first ``old`` variables were part of the order at hand; what newer ones bring is seen the next time.
+        Only the first ``old`` variables were part of the order; later rounds examine newer ones.
         """
         links = chains.chain(t2, t3)
         literals: set[int] = set()
@@ -204,7 +205,7 @@ class Search:
         return bool(self.pairs.literal(a, b)) or self._known_before(a, b) or self._known_before(b, a)
 
     def _known_before(self, a: int, b: int) -> bool:
-        """Is a known to commit before b?"""
+        """Return whether a is known to commit before b."""
         history = self.layout.history
         if not self.inference.whole:
             return False
@@ -220,7 +221,7 @@ class Search:
                 self._solver.add([-literal for literal in cycle.literals])
 
     def _solve(self) -> bool:
-        """Choose sides anew; False if none are left."""
+        """Let the solver choose sides; return False if none are left."""
         if self._solver is None or not len(self.pairs):
             return frozenset() not in self.clauses
         self._solver.prefer(self.pairs.chosen())
@@ -232,7 +233,10 @@ class Search:
         return True
 
     def _core(self) -> list[CommitCycle]:
-        """Cycles that by themselves leave no choice: each clause gets a switch, and the solver says which it needs."""
+        """Return cycles that exclude every choice.
+
+        Each clause gets a switch, and the solver reports the switches that it needs.
+        """
         if frozenset() in self.clauses:
             return [self.clauses[frozenset()]]
         cycles = list(self.clauses.values())
@@ -244,7 +248,7 @@ class Search:
             answer = solver.attempt(self.limits.whole, list(switches), CORE_SLICES)
             needed = solver.core() if answer is False else frozenset()
             solver.close()
-            if answer is None:  # too hard to do better
+            if answer is None:  # too hard to reduce
                 return list(switches.values())
             assert answer is False
             core = {switch: cycle for switch, cycle in switches.items() if switch in needed}
@@ -253,7 +257,6 @@ class Search:
             switches = core
 
     def close(self) -> None:
-        """Free the solver."""
         if self._solver is not None:
             self._solver.close()
             self._solver = None
