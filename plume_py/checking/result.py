@@ -29,7 +29,7 @@ class Ends(Enum):
 
     CLOSED = auto()  # back to the first transaction: a cycle
     BEFORE_START = auto()  # before the initial state, which precedes every transaction
-    OPEN = auto()  # nowhere: a read is wrong without a cycle, or there are no steps
+    OPEN = auto()  # nowhere: a read is wrong without a cycle, or the argument has no steps
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,6 @@ class Argument:
 
     @property
     def whole(self) -> str:
-        """The sentence with its rule."""
         return f"{self.words}: {self.rule}" if self.rule else self.words
 
     def renumbered(self, numbers: Callable[[int], int]) -> "Argument":

@@ -6,7 +6,7 @@ A run without conflicts satisfies every level and proves little. For the levels 
 2. Conflicts: pairs of committed transactions that overlapped in time and accessed the same key, at least one writing
    it.
 Needs times.
-3. Impossible anomalies: those that no history of this shape can show, with advice on the workload.
+3. Impossible anomalies, which no history of this shape can show, with advice on the workload.
 """
 
 from collections.abc import Iterable, Iterator

@@ -82,14 +82,12 @@ class Versions:
             yield self.analysis.reads.reader(r)
 
     def read(self, t: int) -> list[int]:
-        """Return the versions of others that ``t`` read."""
         reads = self.analysis.reads
         ops = reads.read_op[reads.read_start[t] : reads.read_start[t + 1]]
         versions: list[int] = self.history.op_version[ops].tolist()
         return [version for version in versions if version >= 0]
 
     def written(self, t: int) -> list[int]:
-        """Return the final versions that ``t`` wrote."""
         history = self.history
         span = slice(int(history.txn_start[t]), int(history.txn_start[t + 1]))
         mine = history.op_version[span][(history.op_kind[span] & 1) == 1]

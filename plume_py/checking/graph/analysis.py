@@ -53,7 +53,6 @@ class Analysis:
 
     @cached_property
     def columns(self) -> Columns:
-        """The history as arrays for kernels."""
         return Columns.of(self.history)
 
     @cached_property
@@ -71,7 +70,6 @@ class Analysis:
 
     @cached_property
     def groups(self) -> KeyGroups:
-        """The writers of each key, grouped by session."""
         writers = self.key_writers
         key_group = np.zeros(len(writers.start), np.int64)
         group_start = np.zeros(len(writers.txn) + 1, np.int64)

@@ -112,10 +112,7 @@ def _components(rest: Int32s, transactions: int, graph: Predecessors) -> tuple[I
 def whole_clocks(
     history: History, reads: Reads, causal: Ordering, kind: ClockKind, besides: ExtraEdges
 ) -> Clocks | None:
-    """Return the clocks of all sessions in one block, or None if ``kind`` or memory does not allow it.
-
-    ``besides`` has edges in addition to SO and WR.
-    """
+    """Return the clocks of all sessions in one block, or None if ``kind`` or memory does not allow it."""
     if kind == "tree" or (kind == "auto" and history.sessions >= MANY_SESSIONS):
         limit = None if kind == "tree" else history.transactions * history.sessions // ENTRIES_PER_STEP
         tree = tree_clocks(history, reads, causal, limit)

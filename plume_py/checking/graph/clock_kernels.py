@@ -43,7 +43,6 @@ def learnt_horizon(clocks: Clocks, t, s):
 
 
 def empty_row(clocks: Clocks):
-    """Return an array for ``row_of``."""
     return np.zeros(clocks.high - clocks.low, clocks.clock.dtype)
 
 

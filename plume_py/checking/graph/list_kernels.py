@@ -214,14 +214,12 @@ def agreed_length(c, i, references):
 
 
 def note(counts, examples, pattern, i):
-    """Count an instance, and keep its list if there is room."""
     if counts[pattern] < examples.shape[1]:
         examples[pattern, counts[pattern]] = i
     counts[pattern] += 1
 
 
 def add(edges, count, a, b, i):
-    """Return ``edges`` with one more row (a, b, -1, i), enlarged if necessary."""
     edges = shared_kernels.with_room(edges, count)
     edges[count, 0] = a
     edges[count, 1] = b

@@ -77,7 +77,7 @@ def topological_order(session_start, graph: Predecessors, order):
 
 
 def predecessor(graph: Predecessors, t, i):
-    """Return the i-th predecessor of t; -1 if that entry is empty, -2 if there are no more."""
+    """Return the i-th predecessor of t; -1 if that entry is empty, -2 after the last one."""
     if i == 0:
         return shared_kernels.previous(graph.txn_session, t)
     i -= 1

@@ -48,13 +48,12 @@ class Reads:
     version_final: Int8s
     version_order: Int32s  # rows (t1, t2, -1, i): list i shows t1's append directly before t2's, or t1's and not t2's
     list_last: Int32s  # by list: the last element that it shows of others, or -1
-    list_reference: Int32s  # by key: the longest list that is right by itself, or -1
+    list_reference: Int32s  # by key: its reference, or -1
     counts: dict[str, int]  # pattern -> number of reads that show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
 
     @property
     def external(self) -> ExternalReads:
-        """The reads for kernels."""
         return ExternalReads(self.read_start, self.read_op, self.read_key, self.read_source)
 
     def reader(self, r: int) -> int:
@@ -78,7 +77,7 @@ class ListFindings:
 
     last: Int32s  # by list: the last element that it shows of others, or -1
     order: Int32s  # rows (t1, t2, -1, i): list i shows that t1's version precedes t2's
-    reference: Int32s  # by key: the longest list that is right by itself, or -1
+    reference: Int32s  # by key: its reference, or -1
     counts: dict[str, int]  # pattern -> number of lists that show it
     examples: dict[str, list[int]]  # pattern -> operations that show it
 
@@ -155,7 +154,6 @@ def version_sources(history: History) -> Int32s:
 
 
 def key_writers(history: History, reads: Reads) -> Writers:
-    """Return the participating writers of each key."""
     columns, keys = Columns.of(history), len(history.key_code)
     start = np.zeros(keys + 1, np.int64)
     reads_kernels.count_key_writers(columns, reads.participates, reads.version_final, _stamps(keys), start)

@@ -8,8 +8,8 @@ transactions that have ended from transactions that begin later:
 With n transactions this needs O(n) edges. Other modules treat moments as aborted transactions in a session after all
 others: paths lead through them, but they have no operations. A path through moments is reported as one edge, RT.
 
-With ``per_key``, only transactions that access a common key are ordered. Then there are no moments: for each key, the
-edges that imply all others are stored, because the transactions of one key rarely overlap.
+With ``per_key``, only transactions that access a common key are ordered. Then, for each key, the edges that imply all
+others are stored, without moments, because the transactions of one key rarely overlap.
 """
 
 from dataclasses import dataclass, replace

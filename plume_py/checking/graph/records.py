@@ -43,7 +43,7 @@ class Versions(NamedTuple):
 class ExternalReads(NamedTuple):
     """Reads of other transactions' writes: operation, key, source (-1: initial).
 
-    Those of t are start[t] .. start[t + 1] - 1.
+    Transaction t has the reads start[t] .. start[t + 1] - 1.
     """
 
     start: Int64s

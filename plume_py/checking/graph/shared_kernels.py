@@ -1,4 +1,4 @@
-"""Kernels that other kernels call: session order, real time, and growing arrays of rows.
+"""Kernels that other kernels call: session order, real time, binary search, and growing arrays of rows.
 
 Transactions are numbered session by session, so numbers imply the order within a session.
 """
@@ -35,3 +35,14 @@ def with_room(rows, count):
         for j in range(rows.shape[1]):
             larger[i, j] = rows[i, j]
     return larger
+
+
+def lower_bound(values, low, high, bound):
+    """Return the index of the first of the sorted values low .. high - 1 that is not below ``bound``, or ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -2,10 +2,12 @@
 
 Fewer reads constrain commit orders less, so every violation of a sub-history is also a violation of the whole history.
 
-- ``ReducedHistory`` removes reads from the columns, and keeps all numbers but those of operations. The strong levels
-  search it for further violations.
+- ``ReducedHistory`` removes reads from the columns; only operations are renumbered. The strong levels search it for
+  further
+violations.
 - ``SubHistory`` lists transactions with the operations that they keep, and ``build`` makes a history of it. The
-  minimizer and the stale-read mutants use it.
+  minimizer
+and the stale-read mutants use it.
 """
 
 from collections.abc import Collection, Iterator

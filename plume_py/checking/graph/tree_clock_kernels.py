@@ -30,7 +30,6 @@ def new_table(sessions, learners):
 
 
 def is_whole(table):
-    """Return whether the table is an array with a value for every pair."""
     return table.shape[1] == 1
 
 
@@ -76,7 +75,6 @@ def table_with_room(table, sizes, more):
 
 
 def put(table, sizes, key, value):
-    """Set ``key`` to ``value``; the table must have room."""
     if is_whole(table):
         table[key, 0] = value
         return
@@ -100,7 +98,6 @@ def nodes_with_room(nodes, sizes, more):
 
 
 def append(nodes, sizes, p):
-    """Add a node without descendants; there must be room."""
     count = sizes[1]
     nodes[count, 0] = p
     nodes[count, 1] = 0
@@ -240,7 +237,7 @@ def learn_cycle(members, extra, table, nodes, logs: Logs, component, reads: Exte
 
 
 def in_order(nodes, log_start, log_end, start, log):
-    """Copy the nodes transaction by transaction: those of t are start[t] .. start[t + 1] - 1."""
+    """Copy the nodes transaction by transaction: t has the nodes start[t] .. start[t + 1] - 1."""
     count = 0
     for t in range(len(log_start)):
         for i in range(log_start[t], log_end[t]):

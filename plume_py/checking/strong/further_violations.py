@@ -33,7 +33,7 @@ from plume_py.history.model import READ_LIST, Bools, Int8s
 from plume_py.levels import STRONG, STRONGEST, weaker_levels
 from plume_py.levels.patterns import LOST_UPDATE
 
-# Computes the part of the history in which the weak levels hold, or None if there is no such part.
+# Computes the part of the history in which the weak levels hold, or returns None.
 ConsistentPart = Callable[[Limits], ReducedHistory | None]
 
 # Number of rounds: at most ROUNDS, and at most so many that about OPERATIONS operations are examined in all.
@@ -52,7 +52,7 @@ WEAK_STEPS_PER_OPERATION = 200
 
 
 class FurtherViolations:
-    """Violations of some strong levels, or of declared levels: the first ones, then those that ``search`` adds.
+    """Violations of some strong levels, or of declared levels: the first ones, then the ones that ``search`` adds.
 
     ``complete`` says whether the search ended without reaching a bound. ``stopped`` is the time or memory limit that
     ended it, if any.
@@ -186,7 +186,7 @@ def _contested_reads(analysis: Analysis) -> Bools:
 
 
 def consistent_part(weak: WeakLevels, level: str, named: PatternCounts, limits: Limits) -> ReducedHistory | None:
-    """Return the history without the reads that violate ``level`` (RC, RA or TCC), or None if there is no such part.
+    """Return the history without the reads that violate ``level`` (RC, RA or TCC), or None if that is impossible.
 
     ``named`` has the patterns of the whole history. Each round removes the reads that they name.
     """

@@ -90,7 +90,6 @@ def further_violations(
 
 
 def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> tuple[list[Explained], str]:
-    """Return the counterexamples of a decision, and the limit that ended the explanation, if any."""
     if decision.ok is not False:
         return [], ""
     try:
@@ -103,7 +102,7 @@ def _explained(analysis: Analysis, decision: Decision, level: str | Int8s) -> tu
 def _with_more(
     analysis: Analysis, levels: tuple[str, ...] | Int8s, explained: list[Explained], limits: Limits, examples: int
 ) -> FurtherViolations:
-    """Return the first violations and those that the search adds."""
+    """Return the first violations and the ones that the search adds."""
     more = FurtherViolations(analysis, levels, examples)
     for each in explained:
         more.add(each)

@@ -5,7 +5,7 @@ before t2. It is h, k or m if t1 is causally before t2 (as the initial state alw
 
 Echoes are skipped: triples whose forced edge t2 -> t1 is causal anyway. There the reader is right, and only another
 violation puts t1 before t2. Nothing remains unexplained: on a cycle of a commit order, causal paths can replace echoes.
-The cycle then has a forced edge that is no echo, or is a causal cycle (g), or one of causal and version orders.
+The remaining cycle has another forced edge, or is a causal cycle (g), or one of causal and version orders.
 """
 
 from dataclasses import dataclass

@@ -329,7 +329,6 @@ def backward_causal_edges(order, slot, slots: Slots, keys, clocks: Clocks, budge
 
 
 def add(edges, count, t2, t1, r):
-    """Return ``edges`` with one more row, enlarged if necessary."""
     edges = shared_kernels.with_room(edges, count)
     edges[count, 0] = t2
     edges[count, 1] = t1
@@ -339,17 +338,5 @@ def add(edges, count, t2, t1, r):
 
 
 def writes_key(key_start, key_writers, x, t):
-    """Return whether t writes x."""
-    at = first_from(key_writers, key_start[x], key_start[x + 1], t)
+    at = shared_kernels.lower_bound(key_writers, key_start[x], key_start[x + 1], t)
     return at < key_start[x + 1] and key_writers[at] == t
-
-
-def first_from(key_writers, low, high, t):
-    """Return the position of the first of the sorted writers low .. high - 1 that is not below t."""
-    while low < high:
-        middle = (low + high) // 2
-        if key_writers[middle] < t:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -6,11 +6,9 @@ import numpy as np
 
 from plume_py.checking.graph import clock_kernels, shared_kernels
 from plume_py.checking.graph.records import Clocks, Cycles, ExternalReads, KeyGroups, Spans, Triples, Writers
-from plume_py.checking.weak import edge_kernels
 
 
 def same_cycle(component, a, b):
-    """Return whether a and b are on a common cycle."""
     return component[a] >= 0 and component[a] == component[b]
 
 
@@ -69,7 +67,7 @@ def name_triples(
                 if s < clocks.low or s >= clocks.high:
                     continue
                 horizon = clocks.session_start[s] + row[s - clocks.low]
-                known = edge_kernels.first_from(key_writers, group_start[g], group_start[g + 1], horizon)
+                known = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], horizon)
                 for at in range(max(group_start[g], known - depth), known):
                     t2 = key_writers[at]
                     budget -= 1

@@ -43,12 +43,10 @@ class Facts:
 
     @property
     def count(self) -> int:
-        """Number of transactions."""
         return len(self.number)
 
     @property
     def keys(self) -> int:
-        """Number of keys."""
         return len(self.key_number)
 
 

@@ -53,7 +53,7 @@ class Proof:
 
     @cached_property
     def size(self) -> int:
-        """Number of edges, including those of inner proofs, each time one is used."""
+        """Number of edges, with the edges of inner proofs, each time one is used."""
         return sum(_size(link) for link in self.cycle)
 
     def within(self) -> "Iterator[Proof]":

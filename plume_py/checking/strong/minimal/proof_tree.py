@@ -211,7 +211,7 @@ class _ProofSearch:
                 if inner is not None:
                     case.order(x, second, first, inner)
                     return SETTLED
-            return None  # both orders are possible: there is no contradiction
+            return None  # both orders are possible: no contradiction
         for a, b in unordered(case):
             if len(set(case.facts.level)) == 1:
                 break  # with one level, the orders of writers suffice

@@ -14,7 +14,7 @@ from plume_py.levels.visibility import reads_from_snapshot
 
 
 def saturate(facts: Facts) -> list[int] | None:
-    """Return, per event, the bit set of events before it in every valid order, or None if there is no valid order."""
+    """Return, per event, the bit set of events before it in every valid order, or None if every order fails."""
     order = _Order(facts)
     order.add_known()
     while order.changed and not order.cyclic:

@@ -32,7 +32,7 @@ class WriterPairs:
         return len(self.pair) - 1
 
     def literal(self, a: int, b: int) -> int:
-        """Return the literal of "a before b", or 0 if there is no variable for the pair."""
+        """Return the literal of "a before b", or 0 if the pair has no variable."""
         v = self._number.get((min(a, b), max(a, b)), 0)
         return v if a < b else -v
 
@@ -45,7 +45,6 @@ class WriterPairs:
         return v if a < b else -v
 
     def chosen(self) -> list[int]:
-        """Return the literals of the current choices."""
         return [v if self.phase[v] else -v for v in range(1, len(self.pair))]
 
     def rows(self, literal: int) -> Int32s:
@@ -57,7 +56,6 @@ class WriterPairs:
         return found
 
     def common_keys(self, a: int, b: int) -> Int32s:
-        """Return the keys that both write."""
         start, key, _ = self.layout.writes
         return np.intersect1d(key[start[a] : start[a + 1]], key[start[b] : start[b + 1]], assume_unique=True)
 

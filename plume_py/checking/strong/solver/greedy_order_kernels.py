@@ -19,8 +19,8 @@ def axiom_violations(
 
     t3 reads x from t1 at read r, t2 wrote x after t1, and t2 is visible to t3. The visible set of t3 is the least that
     its level and the levels of the transactions visible to it require: the first ``prefix[t3]`` transactions of the
-    order and, without PREFIX, those that ``seen`` counts by session. ``seen`` has a row per transaction if some level
-    is TRANSITIVE without PREFIX, else none. ``graph`` has the direct predecessors: session, sources, and in real time
+    order and, without PREFIX, the counts by session in ``seen``. ``seen`` has a row per transaction if some level is
+    TRANSITIVE without PREFIX, else none. ``graph`` has the direct predecessors: session, sources, and in real time
     auxiliary nodes.
     """
     sees, participates = arrays.sees, arrays.participates
@@ -141,7 +141,6 @@ def is_visible(t2, t3, r, visibility: Visibility, graph: Predecessors, spans: Sp
 
 
 def add(rows, count, t1, t2, t3, r):
-    """Return ``rows`` with one more, enlarged if necessary."""
     rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = t1
     rows[count, 1] = t2

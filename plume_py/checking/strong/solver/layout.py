@@ -90,17 +90,14 @@ class SolverColumns:
 
     @cached_property
     def read_version(self) -> Int32s:
-        """By read: its version."""
         return np.searchsorted(self.versions, self._codes).astype(np.int32)
 
     @cached_property
     def version_txn(self) -> Int32s:
-        """By version: its writer."""
         return (self.versions // max(1, self.keys) - 1).astype(np.int32)
 
     @cached_property
     def version_key(self) -> Int32s:
-        """By version: its key."""
         return (self.versions % max(1, self.keys)).astype(np.int32)
 
     @cached_property

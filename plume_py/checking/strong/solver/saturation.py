@@ -2,7 +2,7 @@
 
 ``engine`` runs it first. Each round computes clocks from the edges so far (commit order and visibility), and from the
 clocks more edges. From the second round on, only edges that follow from changes of the clocks are derived. The edges of
-each round are kept, so that ``unsat_core`` can explain an edge by those of earlier rounds.
+each round are kept, so that ``unsat_core`` can explain an edge by the edges of earlier rounds.
 """
 
 from collections.abc import Iterator
@@ -55,14 +55,13 @@ class CommitGraph:
         return order[:count]
 
     def components(self) -> Int32s:
-        """Return the number of each node's strongly connected component."""
         order, component = np.empty(self.nodes, np.int32), np.empty(self.nodes, np.int32)
         order_kernels.components(self.start, self.target[self.edges], order, component)
         return component
 
 
 def node_edges(layout: SolverColumns, rows: Int32s) -> tuple[Int32s, Int32s, Int32s]:
-    """Return the edges between nodes that rows stand for: sources, targets and rows."""
+    """Return the edges between nodes for these rows: sources, targets and rows."""
     size = 2 * len(rows) if layout.mixes_snapshots else len(rows)
     source, target, row = (np.empty(size, np.int32) for _ in range(3))
     count = saturation_kernels.node_edges(
@@ -110,7 +109,6 @@ class ForcedEdges:
 
     @property
     def contradiction(self) -> bool:
-        """Whether the rows exclude every commit order."""
         return self.stale is not None or not self.acyclic
 
 
@@ -173,7 +171,6 @@ class Inference:
         raise LimitError(f"stopped after {rounds} rounds of inference")
 
     def progress(self) -> str:
-        """Return the progress in one sentence."""
         layout = self.layout
         sizes = np.diff(layout.key_start)
         pairs = int(np.sum(sizes * (sizes - 1) // 2))
@@ -198,7 +195,8 @@ class Inference:
             return np.empty((0, 5), np.int32)
         rows: Int32s = saturation_kernels.static_rows(
             layout.sees, layout.reads.participates, history.txn_start, history.op_kind, history.op_key,
-            history.txn_session, layout.reads.read_start, layout.read_key, layout.read_source, layout.key_start, layout.key_writers,
+            history.txn_session, layout.reads.read_start, layout.read_key, layout.read_source,
+            layout.key_start, layout.key_writers,
         )  # fmt: skip
         return np.unique(np.concatenate((rows, self._rows_by_time())), axis=0)
 

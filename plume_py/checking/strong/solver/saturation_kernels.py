@@ -27,7 +27,6 @@ SO, WR, WW, RW = 0, 1, 2, 3
 
 
 def add(rows, count, a, b, relation, key, read):
-    """Return ``rows`` with one more, enlarged if necessary."""
     rows = shared_kernels.with_room(rows, count)
     rows[count, 0] = a
     rows[count, 1] = b
@@ -35,17 +34,6 @@ def add(rows, count, a, b, relation, key, read):
     rows[count, 3] = key
     rows[count, 4] = read
     return rows
-
-
-def last_below(writers, begin, end, bound):
-    """Return the index after the last writer of begin .. end - 1 that is below ``bound``."""
-    while begin < end:
-        middle = (begin + end) // 2
-        if writers[middle] < bound:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 def seen_writers(
@@ -76,7 +64,7 @@ def seen_writers(
                 if known == 0:
                     continue
                 first = session_start[group_session[g]]
-                at = last_below(writers, group_start[g], group_start[g + 1], first + known)
+                at = shared_kernels.lower_bound(writers, group_start[g], group_start[g + 1], first + known)
                 if at > group_start[g] and writers[at - 1] == t3:
                     at -= 1
                 if at == group_start[g]:
@@ -109,7 +97,7 @@ def earlier_writers(
             if j < 0 or j >= width or clock[b, j] == 0:
                 continue
             first = session_start[group_session[g]]
-            at = last_below(key_writers, group_start[g], group_start[g + 1], first + clock[b, j])
+            at = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], first + clock[b, j])
             if at > group_start[g] and key_writers[at - 1] == b:
                 at -= 1
             if at == group_start[g]:
@@ -162,8 +150,8 @@ def overtaken(
             if before[t2, s] == clock[t2, s]:
                 continue
             first = session_start[s]
-            begin = last_below(writers, group_start[g], group_start[g + 1], first + before[t2, s])
-            end = last_below(writers, begin, group_start[g + 1], first + clock[t2, s])
+            begin = shared_kernels.lower_bound(writers, group_start[g], group_start[g + 1], first + before[t2, s])
+            end = shared_kernels.lower_bound(writers, begin, group_start[g + 1], first + clock[t2, s])
             for k in range(begin, end):
                 if writer_version[k] >= 0:
                     out[writer_version[k]] = 1
@@ -196,7 +184,7 @@ def overwriters(
             at = group_start[g]
             if t1 >= 0:
                 if group_session[g] == j + low:
-                    at = last_below(writers, at, group_start[g + 1], t1 + 1)
+                    at = shared_kernels.lower_bound(writers, at, group_start[g + 1], t1 + 1)
                 else:
                     at = first_after(t1, j, at, group_start[g + 1], first, writers, clock)
             if at < group_start[g + 1]:
@@ -258,7 +246,7 @@ def static_rows(
                     t2 = read_source[k]
                     if t2 < 0 or t2 == t1 or t2 == t3:
                         continue
-                    at = last_below(key_writers, key_start[x], key_start[x + 1], t2)
+                    at = shared_kernels.lower_bound(key_writers, key_start[x], key_start[x + 1], t2)
                     if at < key_start[x + 1] and key_writers[at] == t2:
                         rows = add(rows, count, t2, t1, WW, x, r)
                         count += 1
@@ -280,7 +268,9 @@ def count_open(writers, writer_key, txn_session, session_start, key_group, group
             other = group_session[g]
             if other <= s:
                 continue
-            before = last_below(writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other])
+            before = shared_kernels.lower_bound(
+                writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other]
+            )
             after = first_after(t, s, before, group_start[g + 1], session_start[s], writers, clock)
             count += after - before
     return count
@@ -325,7 +315,7 @@ def node_edges(source, target, relation, sees, snapshot_node, mixes_snapshots, o
 
 
 def successors(nodes, source, target, start, order):
-    """Group edges by source: those of v are order[start[v]:start[v + 1]]. ``start`` is 0 before."""
+    """Group edges by source: v has the edges order[start[v]:start[v + 1]]. ``start`` is 0 before."""
     for i in range(len(source)):
         start[source[i] + 1] += 1
     for v in range(nodes):

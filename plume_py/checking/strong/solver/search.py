@@ -153,7 +153,6 @@ class Search:
         return rows
 
     def progress(self) -> str:
-        """Return the progress in one sentence."""
         return (
             f"{len(self.pairs):,} pairs of writers were open, {len(self.clauses):,} cycles excluded"
             f" in {self.rounds:,} rounds, largest component {self.largest_component():,} transactions"

@@ -61,7 +61,7 @@ class Paths:
 
     @cached_property
     def _place(self) -> Int32s | None:
-        """By node: its position in a topological order, or None if there is no such order."""
+        """By node: its position in a topological order, or None if the graph is cyclic."""
         order = self.graph.order()
         if len(order) < self.graph.nodes:
             return None
