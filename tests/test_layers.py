@@ -43,7 +43,7 @@ INSIDE = (
     ("strong",),
     ("verdicts",),
     ("check",),
-    ("witness", "minimize", "stream", "evidence"),
+    ("witness", "minimize", "precompile", "stream", "evidence"),
 )
 
 # What is not so yet. This may only get shorter.
@@ -147,7 +147,7 @@ MAY_NAME_A_LEVEL = {
     "checking.stream.ingest_kernels": "the first and the last of the stream's levels",
     "checking.stream.garbage_collection": "what one of the stream's levels still looks at",
     "reasoning.synth.formulas": "levels as formulas, restated on purpose",
-    "reasoning.synth.hierarchy": "what is compared by default, in the order of the page, with levels of synth alone",
+    "reasoning.synth.comparison": "what is compared by default, in the order of the page, with levels of synth alone",
     "reasoning.allocate.rules": "a theorem, as it is published",
     "verify.claims": "levels restated on purpose: the second opinion",
     "verify.strong": "levels restated on purpose: the second opinion",

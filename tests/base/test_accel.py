@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -417,6 +418,7 @@ def test_under_a_time_limit_no_other_process_is_waited_for(tmp_path: Path, monke
 
 def test_the_limit_of_a_level_counts_neither_waiting_nor_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     own, wall = [0.0], [0.0]
+    monkeypatch.setattr(limits, "_uncounted", threading.local())  # whole seconds, so that sums are exact
     monkeypatch.setattr(limits.time, "thread_time", lambda: own[0])
     monkeypatch.setattr(limits.time, "monotonic", lambda: wall[0])
     level = limits.Limits(per_level=60.0).for_level()

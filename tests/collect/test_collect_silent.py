@@ -1,12 +1,15 @@
 """Databases that are silent, trickle, break off, or answer nonsense; and tables that killed runs leave."""
 
+import importlib
 import os
 import signal
 import socket
 import threading
 import time
+from base64 import b64decode, b64encode
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from collecting import Scripted, ScriptedConnection, gather, lines
@@ -42,6 +45,10 @@ from plume_py.collect.registry import open_adapter
         (b"\xff", "\\xff"),
         ("7" * 5000, "7" * 1000 + "…"),
         (1.5, "1.5"),
+        (Decimal(-3), -3),
+        (Decimal("1.5"), "1.5"),
+        (Decimal("NaN"), "NaN"),
+        (Decimal("9" * 5000), "9" * 1000 + "…"),
         (True, "True"),
         ("\ud800", "\\ud800"),
     ],
@@ -64,6 +71,16 @@ def test_what_is_no_integer_stays_text(answer, value):
 )
 def test_what_is_no_list_of_integers_has_an_element_that_is_none(answer, value):
     assert to_list(answer) == value
+
+
+@pytest.mark.parametrize("text", ["abc", "", "1_0", "+1", " 1", "01", "١٢", "7" * 5000])
+def test_the_driver_of_mysql_decodes_numbers_only(text):
+    """Applications on the same connections count on numbers; whatever else comes in a column of numbers stays text."""
+    kinds = pytest.importorskip("pymysql").constants.FIELD_TYPE
+    convert = importlib.import_module("plume_py.collect.adapters.mysql")._CONVERSIONS
+    assert convert[kinds.LONGLONG](text) == text
+    assert convert[kinds.LONGLONG]("-12") == convert[kinds.NEWDECIMAL]("-12") == -12
+    assert convert[kinds.NEWDECIMAL]("abc") == convert[kinds.DOUBLE]("abc") == "abc"
 
 
 class Lying(Scripted):
@@ -185,7 +202,7 @@ class Silent(Scripted):
         setattr(self, silent, lambda *_: threading.Event().wait())
 
 
-@pytest.mark.parametrize("silent", ["version", "create", "settings", "connect", "contents", "settle", "drop"])
+@pytest.mark.parametrize("silent", ["version", "tables", "create", "settings", "connect", "contents", "settle", "drop"])
 def test_a_database_that_is_silent_does_not_hang_the_run(silent, tmp_path):
     try:
         collected = gather("", tmp_path / "h.jsonl", adapter=Silent(silent), how={"seconds": 0.5, "timeout": 0.5})
@@ -196,6 +213,8 @@ def test_a_database_that_is_silent_does_not_hang_the_run(silent, tmp_path):
         assert "no answer within" in collected.audit_problem
     if silent == "drop":
         assert "isocheck collect --clean" in collected.notes[0]
+    if silent == "tables":
+        assert collected.counts["committed"], "what other runs left takes no time from the run"
 
 
 def test_a_limit_of_memory_ends_the_run(tmp_path):
@@ -264,6 +283,32 @@ def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
     adapter = Shared(alive)
     cleaned = table_setup.clean(adapter)
     assert len(adapter.left) == left and len(cleaned.removed) == 3 - left and "isocheck_mine" in adapter.left
+
+
+def test_what_cannot_be_removed_in_time_is_left_to_a_later_run():
+    adapter = Shared([False])
+    cleaned = table_setup.clean(adapter, time.monotonic())
+    assert len(adapter.left) == 3 and not cleaned.removed and len(cleaned.kept) == 2
+
+
+def test_tables_of_any_size_are_found_in_etcd():
+    """An answer has one key: those of a large table are more than an answer may have."""
+    large, other = table_setup.new_name(), table_setup.new_name()
+    names = [large, f"{other}!", "isocheck_mine", *(f"{large}/x{n}" for n in range(100)), f"{other}/x", "isochecks/x"]
+    keys = sorted([*(name.encode() for name in names), b"isocheck_\xff", b"isocheck_\xff/x", b"isocheck"])
+
+    class Member:
+        asked = 0
+
+        def post(self, path, request):
+            first, last = b64decode(request["key"]), b64decode(request["range_end"])
+            self.asked += 1
+            found = [key for key in keys if first <= key < last][: int(request.get("limit", 1000))]
+            return {"kvs": [{"key": b64encode(key).decode()} for key in found]} if found else {"header": {}}
+
+    adapter, member = open_adapter(Setup("etcd://here")), Member()
+    adapter._administrator = lambda: member
+    assert sorted(adapter.tables()) == sorted([large, other]) and member.asked < 20
 
 
 def killed(child, url, folder):

@@ -12,7 +12,7 @@ from plume_py.reasoning.infer.bounded.bounded_search import NONE, VIOLATED, Boun
 from plume_py.reasoning.infer.embed import App, Id, Int, ListOf, by, else_, for_each, if_, require
 from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import replay
-from plume_py.reasoning.infer.program.wellformed import validate
+from plume_py.reasoning.infer.program.load import validate
 from plume_py.reasoning.infer.proof.prove import prove
 from plume_py.reasoning.infer.statement_models import STORES
 

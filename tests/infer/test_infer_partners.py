@@ -6,9 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.reasoning.infer.driver import InferOptions, infer
+from plume_py.reasoning.infer.driver import InferOptions, infer, most_counted, rows_for
 from plume_py.reasoning.infer.joint_levels import check_together
-from plume_py.reasoning.infer.program.bounds import most_counted, rows_for
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES
 

@@ -5,6 +5,7 @@ arguments, or nothing. The transaction in question does not change them before i
 is evaluated on one of them, later ones on later ones. So one formula covers all schedules.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,12 +13,9 @@ from typing import Any
 import z3
 
 from plume_py.base.limits import Limits
-from plume_py.reasoning.infer.bounded.models import ModelValues, either, same_state, state_either
-from plume_py.reasoning.infer.bounded.partners import PartnerCommit, Partners
-from plume_py.reasoning.infer.bounded.slots import layout
-from plume_py.reasoning.infer.bounded.solving import solve
 from plume_py.reasoning.infer.bounded.symbolic import (
     LIST,
+    Base,
     Evaluator,
     Execution,
     Frame,
@@ -29,12 +27,120 @@ from plume_py.reasoning.infer.bounded.symbolic import (
     SymbolicRow,
     overlay,
 )
-from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, not_, or_
+from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, or_, solve
 from plume_py.reasoning.infer.execution.evaluate import TableShape
-from plume_py.reasoning.infer.execution.schedule import Commit, Counterexample
-from plume_py.reasoning.infer.execution.serial import CLAUSE
+from plume_py.reasoning.infer.execution.schedule import CLAUSE, Commit, Counterexample
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, under
+
+
+@dataclass
+class PartnerCommit:
+    """The commit of another transaction: which one, with what arguments, and what it wrote."""
+
+    choice: Any
+    frames: list[Frame]
+    writes: dict[tuple[int, int], Term]
+    after: State
+    runs: list[Execution]
+    locks: dict[tuple[int, int], Term]
+
+    def claims(self, place: tuple[int, int]) -> Term:
+        """Did it write or lock this row?"""
+        return or_(self.writes.get(place, False), self.locks.get(place, False))
+
+
+class Partners:
+    """The part of the bounded search that is about partners; see ``Bounded`` for the rest."""
+
+    program: ir.Application
+    partners: dict[str, LevelModel]
+    others_so_far: list[PartnerCommit]
+    states: list[State]
+    _fresh: Callable[[str, str], Any]
+    _add: Callable[[Term], None]
+    _at: Callable[[Any, int], State]
+
+    def _moments(self, level: LevelModel, j: int) -> Base:
+        """Where the statements of a partner at its own level look: at states up to j, later ones at later ones."""
+        first: list[Any] = []
+        last: list[Any] = [0]
+
+        snapshot = Snapshot(self._fresh("moment", "int"), self._add)
+
+        def late(guard: Term) -> tuple[State, Any]:
+            if snapshot.taken is not True:
+                last[0] = self._moment(last[0], j)
+            return self._at(snapshot.look(last[0], guard), j), last[0]
+
+        def base(writing: bool, guard: Term, newest: bool) -> tuple[State, Any]:
+            if level.late_snapshot and not writing and not newest:
+                return late(guard)
+            which = "current" if newest else level.write if writing else level.select
+            if not first or which == "current" or writing:
+                last[0] = self._moment(last[0], j)
+                first.append(last[0])
+            moment = first[0] if which == "snapshot" else last[0]
+            # A look at the snapshot happens now, but sees what was there at first.
+            return self._at(moment, j), last[0]
+
+        return base
+
+    def _moment(self, earliest: Any, latest: int) -> Any:
+        """A moment, in numbers of commits."""
+        moment = self._fresh("moment", "int")
+        self._add(and_(moment >= earliest, moment <= latest))
+        return moment
+
+    def _isolated(self, run: Execution, level: LevelModel, j: int) -> Term:
+        """What the level of a partner demands of the commits since its statements."""
+        parts: list[Term] = []
+        begin = run.points[0].moment if run.points else j
+        for i, step in enumerate(self.others_so_far):
+            since = begin <= i
+            for point in run.points:
+                for (table, number), (happened, after) in point.writes.items():
+                    clash = self._clash(run, table, number, after, step)
+                    if level.locks_writes:
+                        taken = or_(clash, step.locks.get((table, number), False))
+                        parts.append(not_(and_(happened, point.moment <= i, taken)))
+                    if level.first_committer_wins and (table, number) not in run.inserted:
+                        parts.append(not_(and_(happened, since, clash)))
+                if level.locks_reads or getattr(point.stmt, "lock", False):
+                    for place, seen in point.reads.items():
+                        parts.append(not_(and_(point.moment <= i, point.guard, seen, step.claims(place))))
+            if level.among_themselves:
+                parts.append(not_(and_(since, self._is_watched(step))))
+        return and_(*parts, self._keys_are_free(run, self.states[j]))
+
+    def _clash(self, run: Execution, table: int, number: int, row: Slot, step: PartnerCommit) -> Term:
+        """Did a step write this row? Rows with equal primary keys are the same row."""
+        parts = [step.writes.get((table, number), False)]
+        if self.program.tables[table].key:
+            for (other, place), wrote in step.writes.items():
+                if other == table and place != number:
+                    parts.append(and_(wrote, run.key_equal(table, row.columns, step.after[table][place].columns)))
+        return or_(*parts)
+
+    def _keys_are_free(self, run: Execution, before: State, point: Point | None = None) -> Term:
+        """At commit nobody else has a primary key that was inserted; what it deleted itself is in nobody's way."""
+        parts: list[Term] = []
+        for (table, number), happened in run.inserted.items():
+            if self.program.tables[table].key and (point is None or (table, number) in point.writes):
+                row = run.writes[table, number].after.columns
+                for place, slot in enumerate(overlay(before, run.before[table, number])[table]):
+                    if (table, place) not in run.inserted:
+                        parts.append(not_(and_(happened, slot.present, run.key_equal(table, row, slot.columns))))
+        return and_(*parts)
+
+    def _is_watched(self, step: PartnerCommit) -> Term:
+        numbers = [
+            number
+            for number, txn in enumerate(self.program.transactions, 1)
+            if txn.name in self.partners and self.partners[txn.name].among_themselves
+        ]
+        return or_(*(equal(step.choice, number) for number in numbers))
+
 
 SMALL = 3  # counterexamples prefer numbers up to this
 FOR_SMALL = 2.0  # seconds that they may take
@@ -398,3 +504,127 @@ class Bounded(Partners):
 
 
 __all__ = ["NONE", "UNKNOWN", "VIOLATED", "Bounded", "ClauseAnswer", "Point"]
+
+
+# From models.py: States side by side, and the values that a model of the solver gives them.
+def state_either(test: Term, then: State, other: State) -> State:
+    """One state or the other."""
+    return tuple(
+        tuple(either(test, a, b) for a, b in zip(slots, others, strict=True))
+        for slots, others in zip(then, other, strict=True)
+    )
+
+
+def same_state(left: State, right: State) -> Term:
+    """The same rows, slot by slot: an INSERT has the same slot in any order."""
+    parts = []
+    for slots, others in zip(left, right, strict=True):
+        for a, b in zip(slots, others, strict=True):
+            columns = and_(*(equal(x, y) for x, y in zip(a.columns, b.columns, strict=True)))
+            parts += [equal(a.present, b.present), or_(not_(a.present), columns)]
+    return and_(*parts)
+
+
+def either(test: Term, then: Slot, other: Slot) -> Slot:
+    """One slot or the other."""
+    if then is other:
+        return then
+    columns = tuple(ite(test, a, b) for a, b in zip(then.columns, other.columns, strict=True))
+    return Slot(ite(test, then.present, other.present), columns)
+
+
+class ModelValues:
+    """Values of terms in a model."""
+
+    def __init__(self, model: z3.ModelRef, texts: Texts) -> None:
+        self.model, self.texts = model, texts
+
+    def of(self, term: Term, sort: str) -> Any:
+        """The value of a term."""
+        if z3.is_expr(term):
+            found = self.model.eval(term, model_completion=True)
+            term = z3.is_true(found) if z3.is_bool(found) else found.as_long()
+        return self.texts.text(term) if sort == "text" and not isinstance(term, str) else term
+
+    def arguments(self, txn: ir.TransactionProgram, frame: Frame) -> dict[str, Any]:
+        """The arguments of a call."""
+        found: dict[str, Any] = {}
+        for param in txn.params:
+            if param.fields:
+                members = [bound for there, bound in frame[param.name].members if self.of(there, "bool")]
+                found[param.name] = tuple(
+                    (n, tuple(self.of(c, s) for c, (_, s) in zip(bound.columns, param.fields, strict=True)))
+                    for n, bound in enumerate(members, 1)
+                )
+            else:
+                found[param.name] = self.of(frame[param.name], param.sort)
+        return found
+
+
+# From slots.py: Slots for new rows: every INSERT that the symbolic search executes has one of its own, so that none
+# is missing.
+Room = dict[str, int]  # table -> slots
+
+
+def inserts(body: tuple[ir.Stmt, ...], room: Room) -> Room:
+    """How many slots a transaction needs in each table, if its tables have ``room`` slots when it begins.
+
+    Both sides of a choice are executed, each with slots of its own; a loop goes once over every slot of its table.
+    """
+    return _Count(room).block(body)
+
+
+class _Count:
+    def __init__(self, room: Room) -> None:
+        self.room = dict(room)
+        self.sets: dict[str, int] = {}
+
+    def block(self, body: tuple[ir.Stmt, ...]) -> Room:
+        counts: Room = {}
+        for stmt in body:
+            for table, n in self.statement(stmt).items():
+                counts[table] = counts.get(table, 0) + n
+        return counts
+
+    def statement(self, stmt: ir.Stmt) -> Room:
+        if isinstance(stmt, ir.Insert):
+            self.room[stmt.table] = self.room.get(stmt.table, 0) + 1
+            return {stmt.table: 1}
+        if isinstance(stmt, ir.SelectAll):
+            self.sets[stmt.rows] = self.room.get(stmt.table, 0)
+        if isinstance(stmt, ir.If):
+            return self.block((*stmt.then, *stmt.otherwise))
+        if isinstance(stmt, ir.ForEach):
+            return self.block(stmt.body * self.sets.get(stmt.source, LIST))
+        return {}
+
+
+@dataclass
+class SlotLayout:
+    """Slots of each table: those of the start, then those of each step, then those of the transaction in question."""
+
+    steps: list[dict[int, list[int]]]
+    own: dict[int, list[int]]
+    sizes: list[int]
+
+
+def layout(
+    program: ir.Application, txn: ir.TransactionProgram, bodies: list[tuple[ir.Stmt, ...]], rows: int, steps: int
+) -> SlotLayout:
+    """The slots for a search of at most ``rows`` rows at the start and ``steps`` commits of ``bodies``."""
+    room: Room = {table.name: rows for table in program.tables}
+    found = []
+    for _ in range(steps):
+        needed = [inserts(body, room) for body in bodies]
+        found.append(_take(program, room, {t: max(n.get(t, 0) for n in needed) for t in room}))
+    own = _take(program, room, inserts(txn.body, room))
+    return SlotLayout(found, own, [room[table.name] for table in program.tables])
+
+
+def _take(program: ir.Application, room: Room, needed: Room) -> dict[int, list[int]]:
+    taken = {}
+    for i, table in enumerate(program.tables):
+        begin = room[table.name]
+        room[table.name] = begin + needed.get(table.name, 0)
+        taken[i] = list(range(begin, room[table.name]))
+    return taken

@@ -11,16 +11,17 @@ from plume_py.reasoning.infer.execution.domains import Domains
 from plume_py.reasoning.infer.execution.evaluate import State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
+    CLAUSE,
     Commit,
     Counterexample,
     Effect,
     ScheduleRules,
     first_snapshot,
+    is_serial,
     may_commit_between,
     outcome,
     serially,
 )
-from plume_py.reasoning.infer.execution.serial import CLAUSE, is_serial
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel
 

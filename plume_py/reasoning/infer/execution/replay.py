@@ -7,6 +7,7 @@ from plume_py.reasoning.infer.execution.bytecode import Code
 from plume_py.reasoning.infer.execution.evaluate import State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
+    CLAUSE,
     Commit,
     Counterexample,
     Effect,
@@ -15,10 +16,10 @@ from plume_py.reasoning.infer.execution.schedule import (
     ScheduleRules,
     first_snapshot,
     installed,
+    judged,
     may_commit_between,
     outcome,
 )
-from plume_py.reasoning.infer.execution.serial import CLAUSE, judged
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE
 
