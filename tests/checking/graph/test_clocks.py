@@ -1,4 +1,4 @@
-"""Vector clocks, in blocks of any width, and tree clocks: one relation, one verdict."""
+"""graph/causal: vector clocks in blocks of any width and tree clocks give one relation and one verdict."""
 
 import random
 from collections.abc import Iterator

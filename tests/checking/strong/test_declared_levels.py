@@ -1,4 +1,4 @@
-"""A level per transaction: against the oracle, against the single levels, and worked examples."""
+"""Declared levels (checking/declared, solver/engine): against the oracle, against single levels, and by example."""
 
 import json
 import random
@@ -223,7 +223,7 @@ def test_a_levels_file_that_says_two_things_is_bad_input(tmp_path):
         read_level_map(str(path))
 
 
-def test_who_is_missing_is_told_with_the_history(tmp_path):
+def test_transactions_without_a_level_are_named(tmp_path):
     from plume_py.history.formats.json_writer import write_json
 
     path, levels = tmp_path / "h.json", tmp_path / "levels.json"

@@ -1,4 +1,4 @@
-"""Strong patterns beside others: each level names what breaks it, also where something else is wrong already."""
+"""strong/further_violations: each level lists its patterns, also after other violations of the same history."""
 
 import random
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_several_examples_of_one_pattern():
         assert not result.counts_exact
 
 
-def test_declared_levels_are_looked_at_besides():
+def test_declared_levels_get_further_violations():
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("r", "x", 0), ("w", "x", 1)], level="SI")
     builder.add("b", [("r", "x", 0), ("w", "x", 2)], level="SER")
