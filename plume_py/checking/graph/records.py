@@ -245,3 +245,32 @@ class Visibility(NamedTuple):
     seen: Int32s
     txn_session: Int32s
     session_start: Int32s
+
+
+class KeyWriters(NamedTuple):
+    """Pairs of a writer and a key, sorted by key and writer."""
+
+    txn: Int32s
+    key: Int32s
+
+
+class ReadVersions(NamedTuple):
+    """The versions that are read: writer (-1: initial) and key of each, and its reads, one per transaction.
+
+    Version v has the reads read[start[v]:start[v + 1]]. By read: its ``reader``, and whether that also writes the key.
+    """
+
+    start: Int64s
+    txn: Int32s
+    key: Int32s
+    read: Int32s
+    reader: Int32s
+    also_writes: Int8s
+
+
+class ClockBlock(NamedTuple):
+    """Clocks of one round of inference, for the sessions from ``low`` on; see ``saturation_kernels``."""
+
+    low: int
+    clock: Int32s
+    seen: Int32s

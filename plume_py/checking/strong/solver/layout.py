@@ -9,7 +9,7 @@ import numpy as np
 
 from plume_py.base.sorted_sets import isin_sorted, unique_sorted
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.graph.records import SolverArrays
+from plume_py.checking.graph.records import KeyWriters, SolverArrays
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
 from plume_py.levels import sees, sees_of
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
@@ -168,3 +168,8 @@ class SolverColumns:
             self.sees, self.reads.participates, self.snapshot_node, self.reads.read_start, self.read_key,
             self.read_version, self.read_counts, *self.writes, self.initial_version,
         )  # fmt: skip
+
+    @property
+    def writers(self) -> KeyWriters:
+        """The pairs of a writer and a key, for kernels."""
+        return KeyWriters(self.key_writers, self.writer_key)

@@ -17,6 +17,7 @@ from plume_py.base.limits import Limits
 from plume_py.base.sorted_sets import isin_sorted
 from plume_py.checking.graph import order_kernels, realtime_kernels
 from plume_py.checking.graph.causal import CLOCK_BYTES
+from plume_py.checking.graph.records import ClockBlock, ReadVersions
 from plume_py.checking.strong.solver import saturation_kernels
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
@@ -220,34 +221,33 @@ class Inference:
         If the clocks of the last round are kept, only changes are examined. Then the third value marks the versions
         whose overwriters are unchanged.
         """
-        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
-        by_key = groups.key_group, groups.group_start, groups.group_session
+        layout, analysis = self.layout, self.layout.analysis
+        columns, groups, writers = analysis.columns, analysis.groups, layout.writers
         ordered, overwritten = [np.empty((0, 5), np.int32)], [np.empty((0, 5), np.int32)]
         start, reads = layout.readers
+        versions = ReadVersions(
+            start, layout.version_txn, layout.version_key, reads, layout.read_txn, layout.also_writes
+        )
         for low, clock, seen in self._clocks(graph, order):
             self.limits.check(self.progress)
-            new = self._changes(clock, seen)
+            new, block = self._changes(clock, seen), ClockBlock(low, clock, seen)
             ordered.append(saturation_kernels.seen_writers(
-                layout.sees, layout.snapshot_node, layout.reads.read_start, layout.read_key, layout.read_source,
-                history.txn_session, history.session_start, layout.key_writers, *by_key, new.visible, low, clock, seen,
+                layout.sees, layout.snapshot_node, layout.reads.external, columns, writers, groups, new.visible, block
             ))  # fmt: skip
             if layout.has(WRITERS, without=EVERYTHING):
                 ordered.append(saturation_kernels.earlier_writers(
-                    layout.sees, layout.snapshot_node, history.txn_session, history.session_start,
-                    layout.key_writers, layout.writer_key, *by_key, new.commits, low, clock, seen,
+                    layout.sees, layout.snapshot_node, columns, writers, groups, new.commits, block
                 ))  # fmt: skip
-            overwritten.append(saturation_kernels.overwriters(
-                layout.sees, history.txn_session, history.session_start, start, layout.version_txn,
-                layout.version_key, reads, layout.read_txn, layout.also_writes, layout.key_writers, *by_key,
-                new.versions, low, clock,
-            ))  # fmt: skip
+            overwritten.append(
+                saturation_kernels.overwriters(layout.sees, columns, versions, writers, groups, new.versions, block)
+            )
         stays = None if self._before is None else new.versions == 0
         self._before = (clock, seen) if self._twice else None
         return np.concatenate(ordered), np.concatenate(overwritten), stays
 
     def _changes(self, clock: Int32s, seen: Int32s) -> Changes:
         """Return what changed since the last round; everything, if its clocks were not kept."""
-        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
+        layout = self.layout
         if self._before is None:
             everything = np.ones(max(layout.nodes, len(layout.versions)), np.uint8)
             return Changes(everything, everything, everything)
@@ -258,8 +258,8 @@ class Inference:
             visible |= saturation_kernels.changed_rows(seen_before, seen)
         versions = np.zeros(len(layout.versions), np.uint8)
         saturation_kernels.overtaken(
-            history.session_start, layout.key_writers, layout.writer_key, layout.writer_version,
-            groups.key_group, groups.group_start, groups.group_session, before, clock, rows, versions,
+            layout.analysis.columns, layout.writers, layout.writer_version, layout.analysis.groups,
+            before, clock, rows, versions,
         )  # fmt: skip
         return Changes(rows, visible, versions)
 
@@ -294,11 +294,8 @@ class Inference:
         """Return the number of pairs of writers without a known order; -1 if unknown."""
         if not self.whole or self.known.contradiction:
             return -1
-        layout, history, groups = self.layout, self.layout.history, self.layout.analysis.groups
-        return int(saturation_kernels.count_open(
-            layout.key_writers, layout.writer_key, history.txn_session, history.session_start,
-            groups.key_group, groups.group_start, groups.group_session, self.clock,
-        ))  # fmt: skip
+        layout, analysis = self.layout, self.layout.analysis
+        return int(saturation_kernels.count_open(layout.writers, analysis.columns, analysis.groups, self.clock))
 
 
 def _rows(a: Int32s, b: Int32s, relation: int, key: Int32s | None = None, read: Int32s | None = None) -> Int32s:

@@ -13,11 +13,12 @@ PREFIX, or else all that a's own snapshot contains.
 visible to a transaction, itself included; it has no rows if all levels see prefixes.
 """
 
-# mypy: allow-untyped-defs
+# mypy: allow-untyped-defs, allow-incomplete-defs
 
 import numpy as np
 
 from plume_py.checking.graph import shared_kernels
+from plume_py.checking.graph.records import ClockBlock, Columns, ExternalReads, KeyGroups, KeyWriters, ReadVersions
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 SO, WR, WW, RW = 0, 1, 2, 3
@@ -37,14 +38,24 @@ def add(rows, count, a, b, relation, key, read):
 
 
 def seen_writers(
-    sees, snapshot_node, read_start, read_key, read_source, txn_session, session_start,
-    writers, key_group, group_start, group_session, changed, low, clock, seen,
-):  # fmt: skip
+    sees,
+    snapshot_node,
+    reads: ExternalReads,
+    columns: Columns,
+    writers: KeyWriters,
+    groups: KeyGroups,
+    changed,
+    block: ClockBlock,
+):
     """Infer WW(t2, t1): t3 read x from t1, and t2, another writer of x, is known to be visible to t3.
 
     Of the writers in one session, the last one implies the others. A t1 of -1 (the initial state) is a contradiction.
     Only transactions t3 that are ``changed`` are examined: more is known of their visible set than in the last round.
     """
+    read_start, _, read_key, read_source = reads
+    session_start, key_writers = columns.session_start, writers.txn
+    key_group, group_start, group_session = groups
+    low, clock, seen = block
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for t3 in range(len(read_start) - 1):
@@ -64,12 +75,12 @@ def seen_writers(
                 if known == 0:
                     continue
                 first = session_start[group_session[g]]
-                at = shared_kernels.lower_bound(writers, group_start[g], group_start[g + 1], first + known)
-                if at > group_start[g] and writers[at - 1] == t3:
+                at = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], first + known)
+                if at > group_start[g] and key_writers[at - 1] == t3:
                     at -= 1
                 if at == group_start[g]:
                     continue
-                t2 = writers[at - 1]
+                t2 = key_writers[at - 1]
                 if t2 == t1 or (t1 >= 0 and t2 < first + clock[t1, j]):
                     continue
                 rows = add(rows, count, t2, t1, WW, x, r)
@@ -78,13 +89,16 @@ def seen_writers(
 
 
 def earlier_writers(
-    sees, snapshot_node, txn_session, session_start, key_writers, writer_key, key_group, group_start, group_session,
-    changed, low, clock, seen,
-):  # fmt: skip
+    sees, snapshot_node, columns: Columns, writers: KeyWriters, groups: KeyGroups, changed, block: ClockBlock
+):
     """Infer WW(a, b) where b has WRITERS: a, a writer of the same key, is known to commit before b.
 
     With EVERYTHING, a is visible to b anyway. Only transactions b that are ``changed`` are examined.
     """
+    session_start = columns.session_start
+    key_writers, writer_key = writers
+    key_group, group_start, group_session = groups
+    low, clock, seen = block
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     for i in range(len(key_writers)):
@@ -132,16 +146,17 @@ def changed_rows(before, clock):
     return changed
 
 
-def overtaken(
-    session_start, writers, writer_key, writer_version, key_group, group_start, group_session, before, clock, rows, out
-):  # fmt: skip
+def overtaken(columns: Columns, writers: KeyWriters, writer_version, groups: KeyGroups, before, clock, rows, out):
     """out[v] := 1 for versions (t1, x) with a writer of x that is newly known to commit after t1.
 
     Only their nearest overwriters may have changed. ``rows`` are the changed rows of ``clock``; both clocks cover all
     sessions.
     """
-    for i in range(len(writers)):
-        t2 = writers[i]
+    session_start = columns.session_start
+    key_writers, writer_key = writers
+    key_group, group_start, group_session = groups
+    for i in range(len(key_writers)):
+        t2 = key_writers[i]
         if not rows[t2]:
             continue
         x = writer_key[i]
@@ -150,23 +165,26 @@ def overtaken(
             if before[t2, s] == clock[t2, s]:
                 continue
             first = session_start[s]
-            begin = shared_kernels.lower_bound(writers, group_start[g], group_start[g + 1], first + before[t2, s])
-            end = shared_kernels.lower_bound(writers, begin, group_start[g + 1], first + clock[t2, s])
+            begin = shared_kernels.lower_bound(key_writers, group_start[g], group_start[g + 1], first + before[t2, s])
+            end = shared_kernels.lower_bound(key_writers, begin, group_start[g + 1], first + clock[t2, s])
             for k in range(begin, end):
                 if writer_version[k] >= 0:
                     out[writer_version[k]] = 1
 
 
 def overwriters(
-    sees, txn_session, session_start, version_start, version_txn, version_key, version_read,
-    read_txn, read_also_writes, writers, key_group, group_start, group_session, changed, low, clock,
-):  # fmt: skip
+    sees, columns: Columns, versions: ReadVersions, writers: KeyWriters, groups: KeyGroups, changed, block: ClockBlock
+):
     """Infer RW(t3, t2): t3 read x from t1, and t2, another writer of x, is known to commit after t1.
 
     Of the writers in one session, the first one implies the others, and so does a writer before another such one. If t3
     also writes x and has WRITERS, it commits before t2: then the row is WW(t3, t2). Only versions that are ``changed``
     are examined, see ``overtaken``.
     """
+    txn_session, session_start, key_writers = columns.txn_session, columns.session_start, writers.txn
+    version_start, version_txn, version_key, version_read, read_txn, read_also_writes = versions
+    key_group, group_start, group_session = groups
+    low, clock, _ = block
     rows, count = np.empty((64, 5), np.int32), 0
     width = clock.shape[1]
     found = np.empty(len(session_start), np.int32)
@@ -184,11 +202,11 @@ def overwriters(
             at = group_start[g]
             if t1 >= 0:
                 if group_session[g] == j + low:
-                    at = shared_kernels.lower_bound(writers, at, group_start[g + 1], t1 + 1)
+                    at = shared_kernels.lower_bound(key_writers, at, group_start[g + 1], t1 + 1)
                 else:
-                    at = first_after(t1, j, at, group_start[g + 1], first, writers, clock)
+                    at = first_after(t1, j, at, group_start[g + 1], first, key_writers, clock)
             if at < group_start[g + 1]:
-                found[many] = writers[at]
+                found[many] = key_writers[at]
                 many += 1
         for i in range(many):
             t2 = found[i]
@@ -257,11 +275,14 @@ def static_rows(
     return rows[:count]
 
 
-def count_open(writers, writer_key, txn_session, session_start, key_group, group_start, group_session, clock):
+def count_open(writers: KeyWriters, columns: Columns, groups: KeyGroups, clock):
     """Return the number of pairs of writers of a key without a known order. ``clock`` covers all sessions."""
+    txn_session, session_start = columns.txn_session, columns.session_start
+    key_writers, writer_key = writers
+    key_group, group_start, group_session = groups
     count = 0
-    for i in range(len(writers)):
-        t = writers[i]
+    for i in range(len(key_writers)):
+        t = key_writers[i]
         s = txn_session[t]
         x = writer_key[i]
         for g in range(key_group[x], key_group[x + 1]):
@@ -269,9 +290,9 @@ def count_open(writers, writer_key, txn_session, session_start, key_group, group
             if other <= s:
                 continue
             before = shared_kernels.lower_bound(
-                writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other]
+                key_writers, group_start[g], group_start[g + 1], session_start[other] + clock[t, other]
             )
-            after = first_after(t, s, before, group_start[g + 1], session_start[s], writers, clock)
+            after = first_after(t, s, before, group_start[g + 1], session_start[s], key_writers, clock)
             count += after - before
     return count
 
