@@ -1,7 +1,13 @@
-"""From SQL files to the intermediate form."""
+"""Translate SQL files to the intermediate form.
+
+``translate`` is the entry. ``Body`` translates one transaction statement by statement; ``inserts`` and
+``sql_expressions`` do INSERT and expressions. Joins, LIMIT 1, INSERT … SELECT and UPDATE … FROM become several
+statements. Other transactions may then commit in between, so the translation allows more executions than the database,
+never fewer.
+"""
 
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
@@ -11,7 +17,7 @@ from plume_py.base.sql.scopes import conjuncts, joined, origin_of
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.inserts import Around, Inserting
+from plume_py.reasoning.infer.program.inserts import Inserting
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
 from plume_py.reasoning.infer.program.sql_expressions import (
     Aggregates,
@@ -24,7 +30,7 @@ from plume_py.reasoning.infer.program.sql_expressions import (
 
 
 def translate(file: sql.File) -> ir.Application:
-    """The program of a SQL file."""
+    """Return the program of a SQL file."""
     tables = tuple(table_of(table) for table in file.tables)
     notes = list(file.notes)
     clauses = tuple(clause for table in file.tables for clause in enforced(table, file, notes))
@@ -45,7 +51,7 @@ def translate(file: sql.File) -> ir.Application:
 
 
 def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value, ...]]]:
-    """The rows of an INSERT beside the tables: constants only."""
+    """Return the (table, row) pairs of an INSERT outside all transactions. Its values must be constants."""
     found = []
     empty = sql.SqlTransaction("", (), (), (), insert.line)
     for stmt in Inserting(Body(file, empty), insert).statements():
@@ -63,7 +69,11 @@ def _rows(file: sql.File, insert: sql.Insert) -> list[tuple[str, tuple[ir.Value,
 
 
 class Body:
-    """Translates a transaction."""
+    """Translates one transaction.
+
+    ``known`` holds the variables that have a value, ``loops`` the row variables of loops and of SELECT * with their
+    tables. Values that the database chooses become additional arguments (``made_up``).
+    """
 
     def __init__(self, file: sql.File, txn: sql.SqlTransaction) -> None:
         self.file, self.txn = file, txn
@@ -74,15 +84,14 @@ class Body:
         self.seen = names_seen(file)
         self.made_up: list[ir.Param] = []
         self.in_loop = False
-        self.count: str | None = None  # the variable with the number of rows of the last statement
-        self.first: list[ir.Stmt] = []  # what is to be read before the statement at hand
+        self.count: str | None = None  # the variable with the row count of the previous statement
+        self.first: list[ir.Stmt] = []  # reads that must precede the current statement
         self.chosen: dict[int, tuple[Expr, Expr]] = {}
 
     def transaction(self) -> ir.TransactionProgram:
-        """The transaction in the intermediate form."""
         assume = tuple(self.at(item.line).expr(item.tree) for item in self.txn.assume)
         texts = arguments_of("text", self.txn, self.file)
-        # a log has the texts 't' and 'f' for them
+        # In a log, Boolean arguments are the texts 't' and 'f'.
         bools = {p.name for p in self.txn.params if p.type == "text"} & arguments_of("bool", self.txn, self.file)
         sorts = {**dict.fromkeys(bools, "bool"), **dict.fromkeys(texts, "text")}
         params = tuple(ir.Param(p.name, _sort(sorts.get(p.name, p.type))) for p in self.txn.params)
@@ -90,7 +99,7 @@ class Body:
         return ir.TransactionProgram(self.txn.name, (*params, *self.made_up), body, assume, self.txn.line)
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> Translator:
-        """A translator for a statement."""
+        """Return a translator for the expressions of a statement."""
         return Translator(
             self.file,
             line,
@@ -106,7 +115,7 @@ class Body:
         )
 
     def table(self, name: str, line: int) -> sql.SqlTable:
-        """A table that exists."""
+        """Return the table, or raise InputError if it does not exist."""
         table = self.file.table(name)
         if table is None:
             raise wrong(f"there is no table {name}", line, f"there is {', '.join(t.name for t in self.file.tables)}")
@@ -114,11 +123,10 @@ class Body:
         return table
 
     def block(self, body: tuple[sql.Statement, ...]) -> tuple[ir.Stmt, ...]:
-        """Statements."""
         found: list[ir.Stmt] = []
         for i, stmt in enumerate(body):
             counted = i + 1 < len(body) and asks_for_count(body[i + 1])
-            if not isinstance(stmt, sql.Assign | sql.If):  # FOUND speaks of the last statement, and of no other
+            if not isinstance(stmt, sql.Assign | sql.If):  # FOUND refers to the previous statement only
                 self.count = None
             made = self.counted(stmt) if counted else self.statement(stmt)
             found += [*self.first, *made]
@@ -126,7 +134,7 @@ class Body:
         return tuple(found)
 
     def statement(self, stmt: sql.Statement) -> list[ir.Stmt]:
-        """The statements that one SQL statement becomes."""
+        """Return the statements that one SQL statement becomes."""
         if isinstance(stmt, sql.Select):
             return self.select(stmt)
         if isinstance(stmt, sql.Assign):
@@ -149,14 +157,14 @@ class Body:
         return self.change(stmt)
 
     def no_value(self, table: sql.SqlTable, column: sql.SqlColumn, line: int) -> Expr:
-        """NULL in a column that no condition and no value is made of: any value will do, since none is ever seen."""
+        """Return a value for NULL in a column that no statement reads. Any value will do."""
         if not column.nullable or column.name in self.seen or any(column.name in key for key in table.unique):
             said = f"NULL in the column {column.name}, which is read, is not supported"
             raise wrong(said, line, "use a value of its own, such as 0, for what is not there, and declare NOT NULL")
         return Const({"int": 0, "bool": False}.get(column.type, ""))
 
     def unknown(self, stem: str, sort: ir.Sort, line: int) -> Expr:
-        """A value that the database makes up, as a number or the time: it may be any, so it is an argument."""
+        """Return an additional argument for a value that the database generates, such as a number or the time."""
         if self.in_loop:
             raise wrong(f"{stem} inside a loop is not supported: each round makes up another value", line)
         name = self.at(line).fresh(stem)
@@ -164,7 +172,7 @@ class Body:
         return ir.Arg(name)
 
     def choose(self, select: Any, line: int) -> tuple[Expr, Expr]:
-        """A subquery of one row (LIMIT 1) is read before its statement: whether there is one, and its value."""
+        """Return existence and value of a subquery with LIMIT 1, which is read before its statement."""
         if id(select) not in self.chosen:
             first, names, self.chosen[id(select)] = chosen_row(self, select, line)
             self.first += first
@@ -172,14 +180,14 @@ class Body:
         return self.chosen[id(select)]
 
     def learn(self, names: tuple[str, ...], line: int) -> None:
-        """These variables have values from here on."""
+        """Record that these variables have values from here on."""
         for name in names:
             if name in self.params:
                 raise wrong(f"{name} is an argument and cannot be assigned", line, "use another name")
             self.known.add(name)
 
     def choice(self, stmt: sql.If) -> ir.If:
-        """Afterwards, only those variables have values that have them on both ways."""
+        """Translate IF. Afterwards the variables known in both branches are known."""
         condition = self.at(stmt.condition.line).expr(stmt.condition.tree)
         before = set(self.known)
         then = self.block(stmt.then)
@@ -192,7 +200,7 @@ class Body:
         return ir.If(stmt.line, condition, then, otherwise)
 
     def loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
-        """FOR row IN SELECT."""
+        """Translate FOR row IN SELECT … LOOP."""
         below, rows = self.at(stmt.line).inner(stmt.query.tree)
         lock = locks(stmt.query.tree, rows.table, stmt.line, self.file)
         require_one_row(stmt.query, rows.where, rows.var, below.ir_table(self.table(rows.table, stmt.line)))
@@ -206,7 +214,7 @@ class Body:
         return [read, in_any_order(ir.ForEach(stmt.line, var, found, body), table, below, self.made_up)]
 
     def select(self, stmt: sql.Select) -> list[ir.Stmt]:
-        """SELECT … INTO: aggregates, or one row; without INTO, rows that are only looked at."""
+        """Translate SELECT … INTO of aggregates or of one row, or a SELECT whose rows are not used."""
         if not stmt.into:
             resolve_statement(stmt, self.txn, self.file)
             if is_more(stmt.tree):
@@ -235,7 +243,7 @@ class Body:
         return [read, ir.Let(stmt.line, stmt.into, seen)]
 
     def glance(self, stmt: sql.Select) -> list[ir.Stmt]:
-        """A query of any form whose rows nobody uses: a statement that reads, of which no row matters."""
+        """Translate a query of any form whose rows are not used: a read of a table, of which no row matters."""
         read = next(iter(access.accesses(stmt, self.file)), None)
         if read is None:
             return []
@@ -244,13 +252,13 @@ class Body:
         return [ir.SelectAll(stmt.line, at.fresh("rows"), read.table, at.fresh(read.table[:1]), Const(False), lock)]
 
     def record(self, into: tuple[str, ...], row: str, table: sql.SqlTable, line: int) -> None:
-        """A variable for a whole row."""
+        """Declare a variable for a whole row."""
         if len(into) != 1 or into[0] in self.params:
             raise wrong("SELECT * goes into one variable", line, "list the columns, and a variable for each")
         self.loops[into[0]] = row, table
 
     def counted(self, stmt: sql.Statement) -> list[ir.Stmt]:
-        """A statement whose number of rows is asked for next, by FOUND or ROW_COUNT: rows are locked, then counted."""
+        """Translate a statement before FOUND or ROW_COUNT: rows are read with locks, counted, then changed."""
         if isinstance(stmt, sql.Insert) and len(stmt.rows) == 1 and (stmt.conflict is None or not stmt.conflict.sets):
             self.count = self.at(stmt.line).fresh("row_count")
             self.known.add(self.count)
@@ -282,7 +290,7 @@ class Body:
         return result
 
     def rows_of(self, stmt: sql.Select | sql.Update | sql.Delete) -> tuple[Translator, Aggregates]:
-        """A translator for what is said about the rows that a statement looks for, and these rows."""
+        """Return the rows that a statement looks for, and a translator that knows them."""
         if isinstance(stmt, sql.Select):
             return rows_meant(self, self.at(stmt.line), stmt.tree, stmt.line)
         table = self.table(stmt.table, stmt.line)
@@ -291,7 +299,7 @@ class Body:
         return below, Aggregates(table.name, var, below.where(stmt.where) if stmt.where is not None else ir.TRUE)
 
     def change(self, stmt: sql.Change) -> list[ir.Stmt]:
-        """INSERT, UPDATE, DELETE."""
+        """Translate INSERT, UPDATE or DELETE."""
         access.require_seen(self.table(stmt.table, stmt.line), stmt.line, writes=True)
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
@@ -314,7 +322,7 @@ class Body:
         return [ir.Update(stmt.line, table.name, var, where, self.sets(stmt, inside, table))]
 
     def sets(self, stmt: sql.Update, inside: Translator, table: sql.SqlTable) -> tuple[tuple[str, Expr], ...]:
-        """The new values, those of columns that every UPDATE sets included."""
+        """Return the assignments of an UPDATE, including columns that every UPDATE sets (ON UPDATE)."""
         kinds = {column.name: column for column in table.columns}
         sets = [
             (
@@ -331,7 +339,7 @@ class Body:
     def returned(
         self, stmt: sql.Update | sql.Delete, table: sql.SqlTable, sets: tuple[tuple[str, Any], ...]
     ) -> list[ir.Stmt]:
-        """RETURNING: the row is locked as the statement would, then changed; the values are those it has then."""
+        """Translate UPDATE or DELETE with RETURNING: lock the row, bind its new values, then change it."""
         below, rows = self.rows_of(stmt)
         if not ir.pinned(rows.where, rows.var, below.ir_table(table)):
             raise wrong("RETURNING needs a row by its primary key", stmt.line, "lock and read the rows before")
@@ -350,7 +358,7 @@ class Body:
         return [read, ir.Let(stmt.line, names, values), write]
 
     def column_of(self, part: Any, new: dict[str, Expr], row: str, table: sql.SqlTable, line: int) -> Expr:
-        """A column that RETURNING names, as it is after the statement."""
+        """Return a column that RETURNING names, with its value after the statement."""
         node = part.unalias()
         name = str(node.name).lower()
         if name not in table.names or part.find(engine().exp.Func, engine().exp.Binary):
@@ -359,7 +367,7 @@ class Body:
         return new.get(name, Field(row, name))
 
     def no_cascade(self, table: sql.SqlTable, line: int) -> None:
-        """Foreign keys that would delete or change other rows are not modelled."""
+        """Raise InputError if a DELETE would cascade; only the statement's own rows are modelled."""
         for child in self.file.tables:
             for key in child.foreign_keys:
                 if key.table == table.name and "ON DELETE" in key.cascades:
@@ -372,7 +380,7 @@ def _alias(stmt: sql.Update | sql.Delete) -> str:
 
 
 def _assigned(body: tuple[sql.Statement, ...]) -> set[str]:
-    """The variables that a transaction assigns anywhere."""
+    """Return the variables that a transaction assigns anywhere."""
     found: set[str] = set()
     for stmt in body:
         if isinstance(stmt, sql.Select | sql.Change):
@@ -394,14 +402,11 @@ def _sort(kind: str) -> ir.Sort:
     return "bool" if kind == "bool" else "text" if kind == "text" else "int"
 
 
-# From joins.py: SELECT over several tables, and which of several rows it means, or in which order. A join is row
-# after row, each by its primary key. One statement becomes several. Between them others may commit, so more can
-# happen than with one statement, never less.
 HINT = "join tables by their whole primary keys, or write a SELECT for each"
 
 
-def join(body: Around, stmt: sql.Select) -> list[ir.Stmt]:
-    """The rows in an order in which each is found by its key."""
+def join(body: Body, stmt: sql.Select) -> list[ir.Stmt]:
+    """Translate a SELECT over several tables to one SELECT per table, each by primary key."""
     tree, line = stmt.tree, stmt.line
     ties = joined([origin_of(tree).this, *(tree.args.get("joins") or ())])
     unread = [
@@ -428,6 +433,7 @@ def join(body: Around, stmt: sql.Select) -> list[ir.Stmt]:
 def _in_order(
     below: Translator, scopes: list[tuple[str, sql.SqlTable, str]], parts: list[ir.Expr], stmt: sql.Select
 ) -> list[ir.Stmt]:
+    """Return the SELECTs in an order in which the earlier rows fix the key of the next row."""
     found: list[ir.Stmt] = []
     own = {var for _, _, var in scopes}
     bound: set[str] = set()
@@ -452,12 +458,11 @@ def _referenced_rows(part: ir.Expr) -> set[str]:
     return {node.row for node in ir.walk(part) if isinstance(node, ir.Field)}
 
 
-def some_row(
-    body: Around, rows: Aggregates, values: tuple[ir.Expr, ...] | None, locks: bool, line: int
-) -> ir.SelectOne:
-    """SELECT of one row: where several match the database takes any of them, as its scan comes by.
+def some_row(body: Body, rows: Aggregates, values: tuple[ir.Expr, ...] | None, locks: bool, line: int) -> ir.SelectOne:
+    """Return a SELECT of one row. If several rows match, the database may choose any of them.
 
-    So what is seen of the row, or locked, is an argument more; without ``values`` all of it is seen.
+    The choice becomes additional arguments: one per column that is read or locked. Without ``values`` all columns are
+    read.
     """
     table, known = body.table(rows.table, line), ir.fixed(rows.where, rows.var)
     where = rows.where
@@ -472,9 +477,9 @@ def some_row(
 
 
 def in_any_order(loop: ir.ForEach, table: sql.SqlTable, below: Translator, made_up: list[ir.Param]) -> ir.ForEach:
-    """The rows of a loop come in whatever order the scan meets them: an argument says from which end.
+    """Return the loop with an additional argument that reverses its order, since a scan may return rows in any order.
 
-    Unless each round is about a row of its own.
+    A loop stays as it is if each of its rounds only inserts a row, or changes the loop's own row.
     """
     (stmt, *more) = loop.body or (ir.Stmt(loop.line),)
     asks = more or any(isinstance(node, ir.Query) for node in ir.walk(stmt))
@@ -489,27 +494,14 @@ def in_any_order(loop: ir.ForEach, table: sql.SqlTable, below: Translator, made_
 
 
 def is_join(tree: Any) -> bool:
-    """Is it from several tables?"""
     return bool(tree.args.get("joins"))
 
 
-# From queries.py: What a statement takes of several rows or tables: one of them (LIMIT 1), locks, INSERT … SELECT,
-# UPDATE … FROM. Some become several statements: between them others may commit, so more can happen than with one,
-# never less.
-class StatementContext(Around, Protocol):
-    """The transaction that a statement is in, and what it knows of loops."""
+def rows_meant(body: Body, at: Translator, tree: Any, line: int) -> tuple[Translator, Aggregates]:
+    """Return the rows of a SELECT, with a translator that knows them.
 
-    file: sql.File
-    in_loop: bool
-
-    def sets(self, stmt: sql.Update, inside: Translator, table: sql.SqlTable) -> tuple[tuple[str, Expr], ...]:
-        """The new values of an UPDATE."""
-
-
-def rows_meant(body: Around, at: Translator, tree: Any, line: int) -> tuple[Translator, Aggregates]:
-    """The rows of a SELECT. Of those that LIMIT 1 leaves, any one: its key is a value that the database chooses.
-
-    That is more than the first in some order, and more than those that nobody has locked.
+    LIMIT 1 may return any row: its key is an additional argument, which the database chooses. This allows more rows
+    than ORDER BY or SKIP LOCKED would.
     """
     if not takes_one(tree) or is_aggregate(tree):
         return at.inner(tree)
@@ -537,14 +529,14 @@ def _key_sort(kind: str) -> ir.Sort:
 
 
 def locks(tree: Any, table: str, line: int, file: sql.File) -> bool:
-    """Does a SELECT lock its rows? FOR SHARE of one row counts as reading it, which keeps nobody away."""
+    """Return whether a SELECT locks its rows. FOR SHARE of one row counts as a read, which blocks nothing."""
     found = False
     for lock in tree.args.get("locks") or ():
         if lock.args.get("update") and lock.args.get("key"):
             raise wrong("FOR NO KEY UPDATE is not supported", line, "use FOR UPDATE")
         if lock.args.get("wait") is False and not (takes_one(tree) and lock.args.get("update")):
             raise wrong("SKIP LOCKED is not supported here", line, "use FOR UPDATE alone, or with LIMIT 1")
-        # NOWAIT gives up where FOR UPDATE waits: what it does otherwise is the same
+        # NOWAIT aborts where FOR UPDATE waits. Otherwise both do the same.
         if is_aggregate(tree):
             raise wrong("an aggregate cannot be FOR UPDATE", line, "lock the rows with a SELECT of their columns")
         if not lock.args.get("update") and _comes_and_goes(table, file):
@@ -554,8 +546,8 @@ def locks(tree: Any, table: str, line: int, file: sql.File) -> bool:
     return found
 
 
-def chosen_row(body: StatementContext, select: Any, line: int) -> tuple[list[ir.Stmt], set[str], tuple[Expr, Expr]]:
-    """A subquery of one row, read before its statement: how, into which variables, is there a row, and its value."""
+def chosen_row(body: Body, select: Any, line: int) -> tuple[list[ir.Stmt], set[str], tuple[Expr, Expr]]:
+    """Return how to read a subquery of one row: the statements, their variables, and (exists, value)."""
     at = body.at(line)
     below, rows = rows_meant(body, at, select, line)
     lock = locks(select, rows.table, line, body.file)
@@ -572,7 +564,7 @@ def chosen_row(body: StatementContext, select: Any, line: int) -> tuple[list[ir.
 
 
 def require_one_row(stmt: sql.Select, where: Expr, var: str, table: ir.Table) -> None:
-    """FOR SHARE of several rows is no look at one moment."""
+    """Raise InputError for FOR SHARE of several rows, which would see several moments."""
     if stmt.lock == "share" and not ir.pinned(where, var, table):
         raise wrong("FOR SHARE needs a row by its primary key", stmt.line, "use FOR UPDATE")
 
@@ -583,8 +575,8 @@ def _comes_and_goes(table: str, file: sql.File) -> bool:
     return any(isinstance(s, sql.Delete) for s in own) and any(isinstance(s, sql.Insert) for s in own)
 
 
-def insert_select(body: StatementContext, stmt: sql.Insert) -> list[ir.Stmt]:
-    """INSERT … SELECT: the rows are read, and then inserted one after the other."""
+def insert_select(body: Body, stmt: sql.Insert) -> list[ir.Stmt]:
+    """Translate INSERT … SELECT: the rows are read, then inserted one after the other."""
     if stmt.conflict is not None or stmt.returning or takes_one(stmt.query):
         raise wrong(
             "this INSERT … SELECT is not supported", stmt.line, "use FOR row IN SELECT … LOOP INSERT … END LOOP"
@@ -616,7 +608,7 @@ def insert_select(body: StatementContext, stmt: sql.Insert) -> list[ir.Stmt]:
 
 
 def _is_one_row(values: list[Any]) -> bool:
-    """Aggregates, and what is no column beside them."""
+    """Return whether the values have an aggregate and no column outside aggregates."""
     exp = engine().exp
     columns = [column for value in values for column in value.find_all(exp.Column)]
     inside = [column for column in columns if column.find_ancestor(exp.AggFunc)]
@@ -626,8 +618,8 @@ def _is_one_row(values: list[Any]) -> bool:
 _FROM = "fix the other table's row by its whole primary key, or read the value first"
 
 
-def update_from(body: StatementContext, stmt: sql.Update, alias: str) -> list[ir.Stmt]:
-    """UPDATE … FROM one row of another table, which is read first, by its key; that is not asked again."""
+def update_from(body: Body, stmt: sql.Update, alias: str) -> list[ir.Stmt]:
+    """Translate UPDATE … FROM one row of another table. That row is read first, by its key, and not again."""
     line = stmt.line
     ties = joined(stmt.others)
     if ties is None or len(ties[0]) != 1 or stmt.returning:
@@ -673,7 +665,7 @@ def _mentions(part: Expr, row: str) -> bool:
 
 
 def arguments_of(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set[str]:
-    """The arguments that are put into columns of this type, or compared with them: so they have it, too."""
+    """Return the arguments that are stored in columns of this type, or compared with them; they have the type too."""
     exp = engine().exp
     named = {column.name for table in file.tables for column in table.columns if column.type == kind}
     found: set[str] = set()
@@ -692,7 +684,7 @@ def arguments_of(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set[str]
 
 
 def _compared(stmt: sql.Statement, named: set[str]) -> list[tuple[str, Any]]:
-    """The values that a statement compares with these columns."""
+    """Return the values that a statement compares with these columns."""
     exp = engine().exp
     trees = [stmt.tree] if isinstance(stmt, sql.Select | sql.Change) else []
     found = []
@@ -707,7 +699,7 @@ def _compared(stmt: sql.Statement, named: set[str]) -> list[tuple[str, Any]]:
 
 
 def is_more(tree: Any) -> bool:
-    """Is a query more than rows of one table under a condition, or aggregates over them?"""
+    """Return whether a query is more than a condition on the rows of one table, or aggregates over them."""
     exp = engine().exp
     parts = ("joins", "group", "having", "distinct", "with_", "with", "windows", "offset", "order", "limit", "laterals")
     if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in parts):
@@ -717,7 +709,7 @@ def is_more(tree: Any) -> bool:
 
 
 def asks_for_count(stmt: sql.Statement) -> bool:
-    """Does a statement begin with a look at FOUND or ROW_COUNT?"""
+    """Return whether the statement uses FOUND or ROW_COUNT of the previous statement."""
     exp = engine().exp
     tree = stmt.condition.tree if isinstance(stmt, sql.If) else stmt.value if isinstance(stmt, sql.Assign) else None
     if tree is None:
@@ -727,7 +719,7 @@ def asks_for_count(stmt: sql.Statement) -> bool:
 
 
 def dialects(file: sql.File) -> tuple[tuple[str, int], ...]:
-    """What only one database has, or does in its own way, and where."""
+    """Return the statements that not all databases have, or that they execute differently, with their lines."""
     found = []
     for stmt in (stmt for txn in file.transactions for stmt in every(txn.body)):
         if isinstance(stmt, sql.Insert) and stmt.conflict is not None:

@@ -1,4 +1,4 @@
-"""Programs that break their invariant in ways that a hasty engine overlooks: none is proved, all are found."""
+"""Violations that an engine may overlook: all of bounded_search, explorer and prove must handle them."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ LOCKING = (RC, RC_PG, RR_INNODB, RR_ANSI, SI, SER)
 
 
 def is_broken(app, name, level, explores=True):
-    """All engines agree that this level does not keep the invariant, and the counterexample replays."""
+    """Assert that all engines find a violation at this level and that the counterexample replays."""
     program = validate(app.program())
     (clause,) = program.invariant
     answer = Bounded(program, name, level, 2, 1).ask(clause)
@@ -53,7 +53,7 @@ def test_a_row_is_deleted_and_inserted_again(level):
 
 
 @pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
-def test_the_same_insert_twice_in_a_loop_once_conditionally(level):
+def test_a_loop_has_the_same_insert_twice_once_conditionally(level):
     app = App("helper")
     order = app.table("orders", key="id", id=Id, lines=Int)
     line = app.table("line", order=Id)
@@ -77,7 +77,7 @@ def test_the_same_insert_twice_in_a_loop_once_conditionally(level):
     is_broken(app, "add", level, explores=False)
 
 
-def test_one_iteration_inserts_what_another_deleted():
+def test_an_iteration_inserts_a_row_that_another_deleted():
     app = App("iterations")
     account = app.table("account", key="id", id=Id, kind=Int)
     card = app.table("card", account=Id)
@@ -100,7 +100,7 @@ def test_one_iteration_inserts_what_another_deleted():
 
 
 def counting(prelude):
-    """A counter that is locked, then read again, and written back."""
+    """Return an application whose counter is locked, then read again and written back."""
     app = App("counting")
     counter = app.table("counter", key="id", id=Id, value=Int)
     event = app.table("event", counter=Id)
@@ -129,11 +129,11 @@ def test_the_snapshot_is_taken_inside_a_loop():
     is_broken(counting(read_in_a_loop), "count", RR_INNODB, explores=False)
 
 
-def test_a_lock_is_later_than_the_snapshot():
+def test_a_lock_is_taken_later_than_the_snapshot():
     is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_LITERAL)
 
 
-def test_a_set_that_was_read_is_asked_about_each_row():
+def test_a_set_that_was_read_is_queried_for_each_row():
     app = App("marks")
     item = app.table("item", key="id", id=Id, mark=Int)
     chosen = app.table("chosen", item=Id)
@@ -156,7 +156,7 @@ def test_a_set_that_was_read_is_asked_about_each_row():
 
 
 @pytest.mark.parametrize("level", LOCKING, ids=lambda level: level.title)
-def test_both_sides_of_a_choice_insert(level):
+def test_both_branches_of_an_if_insert(level):
     app = App("choice")
     entry = app.table("entry", amount=Int)
 
@@ -201,7 +201,7 @@ def test_a_loop_goes_over_more_rows_than_there_were():
 
 
 @pytest.mark.parametrize("engine", ["z3", "explore"])
-def test_no_state_satisfies_the_invariant(tmp_path, engine):
+def test_an_unsatisfiable_invariant_is_undecided(tmp_path, engine):
     path = tmp_path / "many.sql"
     path.write_text(
         "CREATE TABLE b (y INT PRIMARY KEY);\n-- transaction: add(i)\nINSERT INTO b VALUES (:i);\n"
@@ -222,7 +222,7 @@ def test_innodb_takes_its_snapshot_at_the_first_select():
     is_broken(counting(lambda counter, i, _: counter.get(id=i)), "count", RR_INNODB)
 
 
-def test_which_select_is_the_first_depends_on_the_path():
+def test_the_first_select_depends_on_the_path():
     def sometimes(counter, i, items):
         with if_(items.size >= 1):
             counter.get(id=i)
@@ -231,8 +231,8 @@ def test_which_select_is_the_first_depends_on_the_path():
 
 
 @pytest.mark.parametrize("correlated", [False, True])
-def test_postgresql_does_not_ask_subqueries_of_an_update_again(correlated):
-    """Two inserts, then two UPDATEs of the same row: the second waits for its lock, but has counted before."""
+def test_postgresql_evaluates_subqueries_of_an_update_once(correlated):
+    """Two inserts, then two UPDATEs of one row: the second waits for the lock, but counted before."""
     app = App("totals")
     total = app.table("total", key="id", id=Id, n=Int)
     event = app.table("event", total=Id)
@@ -249,7 +249,7 @@ def test_postgresql_does_not_ask_subqueries_of_an_update_again(correlated):
     is_broken(app, "add", RC_PG)
 
 
-def test_without_z3_levels_that_were_not_checked_together_are_told(monkeypatch):
+def test_without_z3_a_report_states_that_levels_were_not_checked_together(monkeypatch):
     monkeypatch.setitem(sys.modules, "z3", None)
     path = ROOT / "docs" / "examples" / "booking.sql"
     result = CliRunner().invoke(cli, ["infer", str(path), "--brief", "--steps", "1", "--engine", "explore"])
@@ -257,8 +257,8 @@ def test_without_z3_levels_that_were_not_checked_together_are_told(monkeypatch):
     assert mixed and "note: these levels were not checked together, which needs z3" in result.output
 
 
-def test_a_key_is_inserted_that_another_deleted_since_the_snapshot():
-    """PostgreSQL lets it commit, though the snapshot is older: the new row is no version of the old one."""
+def test_a_key_that_another_transaction_deleted_since_the_snapshot_is_inserted():
+    """PostgreSQL lets it commit although the snapshot is older: the new row is not a version of the old one."""
     app = App("keys")
     door = app.table("door", key="id", id=Id, is_open=Int)
     guest = app.table("guest", key="id", id=Id)
@@ -284,7 +284,7 @@ def test_a_key_is_inserted_that_another_deleted_since_the_snapshot():
 
 
 def told(tmp_path, store, name, text):
-    """What is said of each level of a transaction."""
+    """Return the answer for each level of a transaction."""
     path = tmp_path / "app.sql"
     path.write_text(text)
     done = CliRunner().invoke(cli, ["infer", str(path), "--store", store, "--prove", "--format", "json"])
@@ -294,8 +294,8 @@ def told(tmp_path, store, name, text):
 
 
 @pytest.mark.parametrize("conflict", ["DO NOTHING", "(id) DO UPDATE SET v = t.v"])
-def test_on_conflict_looks_at_what_is_there_now(conflict, tmp_path):
-    """At REPEATABLE READ, too: a row that the snapshot shows may be gone, and then it is inserted."""
+def test_on_conflict_reads_the_newest_state(conflict, tmp_path):
+    """Also at REPEATABLE READ: a row that the snapshot shows may be deleted, and is then inserted."""
     levels = told(
         tmp_path,
         "postgresql",
@@ -320,8 +320,8 @@ DELETE FROM t WHERE id = 1;
 @pytest.mark.parametrize(
     "store, level, answer", [("postgresql", "SI", "violated"), ("mysql", "RR", "no violation found")]
 )
-def test_an_old_snapshot_shows_the_row_that_is_gone_beside_the_new_one(store, level, answer, tmp_path):
-    """PostgreSQL shows both; in InnoDB the new one is a version of the same record."""
+def test_an_old_snapshot_shows_a_deleted_row_beside_the_new_one(store, level, answer, tmp_path):
+    """PostgreSQL shows both rows. In InnoDB the new row is a version of the same record."""
     levels = told(
         tmp_path,
         store,
@@ -346,8 +346,8 @@ DELETE FROM t WHERE id = 1;
 
 @pytest.mark.parametrize("lock", ["", " FOR UPDATE"])
 @pytest.mark.parametrize("key", [" PRIMARY KEY", ""])
-def test_one_of_several_rows_is_any_of_them(key, lock, tmp_path):
-    """A scan finds them in whatever order they lie there, which is not that of their keys."""
+def test_select_into_may_return_any_of_several_rows(key, lock, tmp_path):
+    """A scan returns rows in their physical order, not in the order of keys."""
     levels = told(
         tmp_path,
         "postgresql",
@@ -385,8 +385,8 @@ END LOOP;
     assert set(levels.values()) == {"violated"}
 
 
-def test_an_update_that_changes_nothing_is_no_version_in_innodb(tmp_path):
-    """After it, REPEATABLE READ still shows the row of the snapshot."""
+def test_an_update_that_changes_nothing_creates_no_version_in_innodb(tmp_path):
+    """After such an UPDATE, REPEATABLE READ still shows the row of the snapshot."""
     text = """CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL);
 CREATE TABLE u (id INT PRIMARY KEY, w INT NOT NULL);
 -- transaction: mark(i)

@@ -1,4 +1,4 @@
-"""The table of levels x transactions x invariants: the explorer and the solver agree, and nothing false is proved."""
+"""Expected answers per level, transaction and invariant: tests of explorer, bounded_search and prove."""
 
 import pytest
 
@@ -53,7 +53,7 @@ TABLE = {
     },
     "counters": {("read_and_write", "counted"): "vvvv..", ("in_place", "counted"): "v.v..."},
 }
-# Safe, but not proved: not in the frame is that who enrolls also writes the course, or that one row is deleted.
+# Safe, but not proved: the frame does not know that enroll also writes the course, or that one row is deleted.
 UNPROVED = {
     ("courseware", "cancel_course", "I1", "SI"),
     ("tpcc_lite", "payment", "I1", "RRf"),
@@ -95,23 +95,23 @@ CASES = sorted({(app, txn) for app, rows in TABLE.items() for txn, _ in rows})
 
 
 @pytest.mark.parametrize(("app", "name"), CASES)
-def test_explorer(app, name):
+def test_the_explorer_finds_the_expected_violations(app, name):
     assert by_explorer(load(app), name) == expected(app, name)
 
 
 @pytest.mark.parametrize(("app", "name"), CASES)
-def test_solver_agrees(app, name):
+def test_the_solver_finds_the_expected_violations(app, name):
     # With two rows the solver finds more at RRf, a level that no store has: see the next test.
     assert by_solver(load(app), name, 1 if app == "tpcc_lite" else 2) == expected(app, name)
 
 
 def test_two_pending_orders_break_the_printed_repeatable_read():
-    """Two other deliveries commit, and the stale count overwrites theirs: one pending order is not enough for that."""
+    """Two other deliveries commit, and the stale count overwrites theirs. One pending order is not enough."""
     assert by_solver(load("tpcc_lite"), "delivery", 2)["delivered"] == "vvvv.."
 
 
 @pytest.mark.parametrize(("app", "name"), CASES)
-def test_proofs(app, name):
+def test_safe_levels_are_proved_and_violated_ones_are_not(app, name):
     program = load(app)
     for place, level in enumerate(LEVELS):
         proof = prove(program, name, level, 5)
@@ -123,6 +123,6 @@ def test_proofs(app, name):
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", ["new_order", "delivery", "payment", "order_status", "stock_level"])
-def test_whole_tpcc(name):
+def test_explorer_and_solver_agree_on_tpcc(name):
     program = load("tpcc")
     assert by_explorer(program, name) == by_solver(program, name, 1)

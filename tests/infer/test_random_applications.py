@@ -1,4 +1,4 @@
-"""Random programs: the solver finds what the explorer finds, every counterexample replays, nothing false is proved."""
+"""Random programs: bounded_search agrees with explorer, every counterexample replays, no false proof."""
 
 import random
 
@@ -16,7 +16,7 @@ LEVELS = (*STORES["literal"].levels, STORES["postgresql"].levels[0], STORES["ans
 
 
 def random_program(seed):
-    """Two tables, two transactions of two to four statements, and an invariant that the empty database keeps."""
+    """Return a program with two tables, two transactions and an invariant that the empty database satisfies."""
     draw = random.Random(seed)
     app = App(f"random{seed}")
     a = app.table("a", key="k", k=Id, x=Int)
@@ -108,12 +108,12 @@ def compare(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_engines_agree(seed):
+def test_solver_and_explorer_agree_on_a_random_program(seed):
     compare(seed)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("chunk", range(10))
-def test_engines_agree_on_many(chunk):
+def test_solver_and_explorer_agree_on_many_random_programs(chunk):
     for seed in range(1000 + 100 * chunk, 1100 + 100 * chunk):
         compare(seed)

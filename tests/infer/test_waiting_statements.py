@@ -1,4 +1,4 @@
-"""Statements that wait, as engines run them: what the models must allow, and what no proof may overlook."""
+"""Statements that wait for locks: tests of statement_models, conflicts and prove."""
 
 import pytest
 
@@ -13,7 +13,7 @@ INSERT INTO t VALUES (1, 0, 0); INSERT INTO s VALUES (1, 0);
 
 
 def answers(tmp_path, text, store="postgresql", **options):
-    """By transaction and level."""
+    """Return the answers by transaction and level."""
     (tmp_path / "app.sql").write_text(TABLES + text)
     program = load(str(tmp_path / "app.sql"))
     result = infer(program, STORES[store], (), InferOptions(**options))
@@ -47,8 +47,8 @@ def test_a_statement_that_waited_misses_a_row_that_was_replaced(taken, engine, t
     assert answers(tmp_path, turn_on + REPLACE, "mysql", engine=engine)["turn_on"]["RR"] != VIOLATED
 
 
-def test_nothing_is_proved_of_rows_that_may_be_missed(tmp_path) -> None:
-    """The invariant holds whether the row is missed or not, but the proof knows nothing of that."""
+def test_nothing_is_proved_about_rows_that_may_be_missed(tmp_path) -> None:
+    """The invariant holds even if the row is missed, but the proof cannot use that."""
     touch = "-- transaction: touch()\nUPDATE t SET g = 7 WHERE id = 1;\n"
     found = answers(tmp_path, touch + REPLACE, prove=True)
     assert found["touch"] == {"RC": BOUNDED, "SI": PROVED, "SER": PROVED}
@@ -73,22 +73,22 @@ NOT EXISTS (SELECT 1 FROM s WHERE v < 0);
         "FOR r IN SELECT id FROM t WHERE g = 1 FOR UPDATE LOOP UPDATE t SET v = 1 WHERE id = r.id; END LOOP;",
     ],
 )
-def test_a_scan_that_locks_is_no_single_look(scan, tmp_path) -> None:
-    """While it goes from row to row, others move rows behind it and before it."""
+def test_a_locking_scan_does_not_read_at_one_moment(scan, tmp_path) -> None:
+    """While the scan goes from row to row, other transactions move rows behind and before it."""
     text = SCAN.format(scan=scan, group=1)
     innodb = answers(tmp_path, text, "mysql", prove=True)["flush"]
     assert innodb["RC"] == UNDECIDED and innodb["RR"] == PROVED
     assert answers(tmp_path, text, prove=True)["flush"]["RC"] in (BOUNDED, VIOLATED)
 
 
-def test_a_scan_whose_rows_nobody_changes_is_a_single_look(tmp_path) -> None:
+def test_a_scan_of_rows_that_never_change_reads_at_one_moment(tmp_path) -> None:
     text = SCAN.format(scan="UPDATE t SET v = 1 WHERE id > 1;", group=1)
     assert answers(tmp_path, text, "mysql", prove=True)["flush"]["RC"] == PROVED
     assert answers(tmp_path, text, prove=True)["flush"]["RC"] == PROVED
 
 
 def test_a_locking_scan_sees_two_moments_at_read_committed(tmp_path) -> None:
-    """Rows found before a wait and values from after it: a sum that no state ever had."""
+    """Rows found before a wait, with values from after it: a sum that no state ever had."""
     text = """-- transaction: measure()
 SET total = 0;
 FOR r IN SELECT id, v FROM t WHERE g = 1 FOR UPDATE LOOP SET total = total + r.v; END LOOP;

@@ -1,4 +1,4 @@
-"""Partners at their own levels, bounds that follow the program, and headlines that say what they rest on."""
+"""Partners at their own levels, bounds and headlines: tests of joint_levels and driver."""
 
 import json
 
@@ -27,7 +27,7 @@ NOT EXISTS (SELECT 1 FROM s WHERE z < 0);
 
 
 def run(tmp_path, text, *more):
-    """The exit code and the answer as data."""
+    """Return the exit code and the JSON report."""
     (tmp_path / "app.sql").write_text(text)
     result = CliRunner().invoke(cli, ["infer", str(tmp_path / "app.sql"), "--format", "json", *more])
     return result.exit_code, json.loads(result.stdout)
@@ -39,8 +39,8 @@ def headlines(document):
 
 @pytest.mark.parametrize(("store", "level"), [("postgresql", "SI"), ("mysql", "RR")])
 @pytest.mark.parametrize("prove", [False, True])
-def test_a_partner_that_has_begun_before_may_go_back_in_time(store, level, prove, tmp_path) -> None:
-    """A lost update makes x smaller, which no serial run does; whoever loses it has read before measure begins."""
+def test_a_partner_that_began_before_may_write_back_an_old_value(store, level, prove, tmp_path) -> None:
+    """A lost update makes x smaller, which no serial run does; the loser read x before measure begins."""
     code, document = run(tmp_path, LOST_THEN_MEASURE, "--store", store, *(["--prove"] if prove else []))
     answer = "proved" if prove else "no violation found"
     assert code == 0
@@ -50,12 +50,12 @@ def test_a_partner_that_has_begun_before_may_go_back_in_time(store, level, prove
     assert refused["counterexamples"][0]["schedule"][0]["by"] == "bump"
 
 
-def test_others_are_partners_even_if_nobody_asked_for_them(tmp_path) -> None:
+def test_transactions_that_were_not_named_are_partners(tmp_path) -> None:
     _, document = run(tmp_path, LOST_THEN_MEASURE, "--txn", "measure")
     assert headlines(document) == {"measure": ("SI", "no violation found", "SI")}
 
 
-def test_who_needs_no_partners_keeps_its_level(tmp_path) -> None:
+def test_a_transaction_that_partners_cannot_harm_keeps_its_level(tmp_path) -> None:
     """Updates in place lose nothing."""
     text = LOST_THEN_MEASURE.replace(
         "SELECT x INTO a FROM r WHERE id = :i;\nUPDATE r SET x = :a + :d", "UPDATE r SET x = x + :d"
@@ -75,20 +75,20 @@ SELECT COUNT(*) INTO n FROM b;
 
 @pytest.mark.parametrize("limit", [1, 4, 5, 8])
 @pytest.mark.parametrize("store", ["postgresql", "mysql"])
-def test_bounds_follow_what_is_counted(limit, store, tmp_path) -> None:
+def test_bounds_follow_the_constants_that_counts_are_compared_with(limit, store, tmp_path) -> None:
     text = BOOK.format(guard=f"IF n < {limit}", limit=limit)
     code, document = run(tmp_path, text, "--store", store)
     assert code == 0 and headlines(document)["book"][0] == "SER"
 
 
-def test_counts_in_variables_are_counts(tmp_path) -> None:
+def test_variables_that_hold_counts_extend_the_bounds(tmp_path) -> None:
     (tmp_path / "app.sql").write_text(BOOK.format(guard="SET m = n + 1; IF m <= 7", limit=4).replace("<= 4", "<= 7"))
     program = load(str(tmp_path / "app.sql"))
     assert most_counted(program) == rows_for(program) == 7
     assert rows_for(load("counters")) == 3
 
 
-def test_more_than_can_be_searched_is_no_candidate(tmp_path) -> None:
+def test_a_count_beyond_the_bounds_is_undecided(tmp_path) -> None:
     text = BOOK.format(guard="IF n < 50", limit=50)
     code, document = run(tmp_path, text)
     assert code == 0 and headlines(document)["book"] == ("SER", "no violation found", "SER")
@@ -96,8 +96,8 @@ def test_more_than_can_be_searched_is_no_candidate(tmp_path) -> None:
     assert headlines(run(tmp_path, text, "--prove")[1])["book"] == ("SER", "proved", "SER")
 
 
-def test_transfers_over_three_accounts(tmp_path) -> None:
-    """It takes three rows to break a sum of three."""
+def test_a_sum_over_three_accounts_needs_three_rows(tmp_path) -> None:
+    """A sum over three rows is violated only with three rows."""
     text = """CREATE TABLE a (id INT PRIMARY KEY, v INT);
 -- transaction: pass_on(i, j, k)
 -- assume: i < j AND j < k
@@ -112,8 +112,8 @@ IF x + y + z >= 1 THEN UPDATE a SET v = v - 1 WHERE id = :i; END IF;
     assert headlines(document)["pass_on"][0] != "RC"
 
 
-def test_the_headline_is_proved_if_that_was_asked_and_the_exit_code_tells(tmp_path) -> None:
-    """Nothing is proved at RC of rows that may be missed, so RC is a candidate."""
+def test_with_prove_the_headline_level_is_proved_and_sets_the_exit_code(tmp_path) -> None:
+    """Nothing is proved at RC about rows that may be missed, so RC remains a candidate."""
     touch = """CREATE TABLE t (id INT PRIMARY KEY, v INT);
 -- transaction: touch()
 UPDATE t SET v = v + 1 WHERE id = 1;
@@ -133,8 +133,8 @@ NOT EXISTS (SELECT 1 FROM t WHERE v < 0);
     assert code in (0, 3) and (code == 0) == all(answer == "proved" for _, answer, _ in headlines(document).values())
 
 
-def test_serializable_beside_weaker_levels_is_not_proved_by_running_alone() -> None:
-    """PostgreSQL's SERIALIZABLE watches its own kind only, so a proof for who runs alone says nothing in a mixture."""
+def test_a_proof_of_serializable_does_not_cover_weaker_partners() -> None:
+    """PostgreSQL's SERIALIZABLE protects only from its own kind, so the proof does not cover a mix."""
     result = infer(load("doctors"), STORES["postgresql"], (), InferOptions(prove=True))
     check_together(result, InferOptions(prove=True))
     leave, come = result.transactions

@@ -1,4 +1,4 @@
-"""Programs on real servers; skipped where these are not installed."""
+"""Programs on real servers: tests of execution.server and execution.client; skipped without servers."""
 
 import json
 
@@ -23,7 +23,7 @@ def needs(kind):
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_a_real_server_agrees(kind):
+def test_a_real_server_loses_updates_at_weak_levels_only(kind):
     needs(kind)
     program = load("counters")
     weak, *_, strong = STORES[STORE_OF[kind]].levels
@@ -38,7 +38,7 @@ def test_a_real_server_agrees(kind):
     assert kept.broken == [] and kept.commits and not kept.problems
 
 
-def test_the_command_runs_a_sql_file():
+def test_the_command_runs_a_sql_file_on_a_server():
     needs("postgresql")
     path = ROOT / "docs" / "examples" / "booking.sql"
     result = CliRunner().invoke(cli, ["infer", str(path), "--brief", "--run", "postgresql", "--run-seconds", "0.5"])
@@ -47,7 +47,7 @@ def test_the_command_runs_a_sql_file():
     assert result.exit_code == 0
 
 
-def test_all_vectors():
+def test_vectors_are_all_assignments_or_variants_of_the_inferred_one():
     store = STORES["mysql"]
     names = ["a", "b"]
     inferred = {"a": store.levels[2], "b": store.levels[0]}
@@ -67,8 +67,8 @@ def test_all_vectors():
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_what_was_found_safe_and_breaks_on_the_server_is_told_with_its_schedule(kind):
-    """Without any step of others every level looks safe; the server knows better, and has the last word."""
+def test_a_violation_at_levels_found_safe_is_reported_with_its_schedule(kind):
+    """Without steps of others every level looks safe. The server violates the invariant and sets the exit code."""
     needs(kind)
     options = ["--steps", "0", "--brief", "--run", kind]
     result = CliRunner().invoke(cli, ["infer", "counters", *options, "--run-seconds", "2"])
@@ -98,8 +98,8 @@ NOT EXISTS (SELECT 1 FROM a WHERE v = '\\');
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_texts_stay_texts(kind, tmp_path):
-    """A backslash says nothing in SQL; to MariaDB it does, unless it is told otherwise."""
+def test_texts_with_quotes_and_backslashes_reach_the_server_unchanged(kind, tmp_path):
+    """In standard SQL a backslash is an ordinary character. MariaDB needs a setting for that."""
     needs(kind)
     (tmp_path / "texts.sql").write_text(TEXTS)
     program = load(str(tmp_path / "texts.sql"))

@@ -1,4 +1,4 @@
-"""SQL files: what is understood, and the line of what is not."""
+"""SQL files: tests of program.from_sql, inserts and sql_expressions."""
 
 import pytest
 from click.testing import CliRunner
@@ -25,7 +25,7 @@ def body(text):
     return program("-- transaction: f(a, b)\n" + text).transactions[0].body
 
 
-def test_statements():
+def test_each_kind_of_statement_is_translated():
     select, let, update, insert, delete = body(
         "SELECT v INTO x FROM t WHERE k = :a;\n"
         "UPDATE t SET v = v + x WHERE k = :a AND v BETWEEN 0 AND 5;\n"
@@ -39,13 +39,13 @@ def test_statements():
     assert isinstance(delete, ir.Delete) and delete.line == 7
 
 
-def test_aggregates_at_once():
+def test_several_aggregates_become_one_let():
     (let,) = body("SELECT COUNT(*), COALESCE(MAX(v), -1) INTO n, m FROM t WHERE v > :a;")
     assert let.names == ("n", "m")
     assert [value.kind for value in let.values] == ["count", "max"]
 
 
-def test_control_flow():
+def test_if_and_loops_are_translated():
     loop_read, loop, choice = body(
         "BEGIN;\nFOR r IN SELECT * FROM u WHERE w > 0 LOOP\n  UPDATE t SET v = r.w WHERE k = r.w;\nEND LOOP;\n"
         "IF :a > 1 THEN ROLLBACK; ELSIF :a = 0 THEN DELETE FROM u; ELSE INSERT INTO u VALUES (1); END IF;\nCOMMIT;"
@@ -54,7 +54,7 @@ def test_control_flow():
     assert isinstance(choice.then[0], ir.Require) and isinstance(choice.otherwise[0], ir.If)
 
 
-def test_constraints_become_known():
+def test_constraints_become_enforced_clauses():
     found = parse(
         "CREATE TABLE p (k INT PRIMARY KEY, c INT UNIQUE, d INT CHECK (d > 0));\n"
         "CREATE TABLE q (a INT, b INT REFERENCES p (k), PRIMARY KEY (a, b), FOREIGN KEY (a) REFERENCES p);\n"
@@ -70,7 +70,7 @@ def test_constraints_become_known():
     ]
 
 
-def test_what_the_database_enforces_cannot_break():
+def test_enforced_constraints_are_never_violated():
     text = (
         "CREATE TABLE p (k INT PRIMARY KEY);\nCREATE TABLE q (a INT {});\n"
         "-- transaction: add(k)\nSELECT k INTO x FROM p WHERE k = :k;\nINSERT INTO q VALUES (x);\n"
@@ -83,11 +83,11 @@ def test_what_the_database_enforces_cannot_break():
         assert [txn.weakest.level.name for txn in result.transactions] == expected
 
 
-def test_first_rows_are_read():
+def test_inserts_beside_the_tables_are_initial_rows():
     assert load(str(EXAMPLES / "booking.sql")).rows[0] == ("student", (1,))
 
 
-def test_accesses():
+def test_accesses_of_statements_are_found():
     file = parse(
         SCHEMA + "-- transaction: f(a)\nUPDATE t SET v = v + 1 WHERE k = :a;\nSELECT COUNT(*) INTO n FROM u;\n"
     )
@@ -98,7 +98,7 @@ def test_accesses():
     assert (count.table, count.by_key) == ("u", False)
 
 
-def test_values_that_the_database_makes_up_are_arguments():
+def test_generated_values_become_arguments():
     found = validate(
         translate(
             parse(
@@ -131,7 +131,7 @@ def test_on_conflict_looks_for_the_row():
     assert not look.lock and choice.otherwise == ()
 
 
-def test_rows_are_counted_where_that_is_asked_for():
+def test_rows_are_counted_before_found_and_row_count():
     read, let, write, choice = body("UPDATE t SET v = 1 WHERE k = :a AND v = 0; IF NOT FOUND THEN ROLLBACK; END IF;")
     assert read.lock and let.names == ("row_count",)
     assert isinstance(write, ir.If) and isinstance(choice.condition, ir.Operation)
@@ -140,12 +140,12 @@ def test_rows_are_counted_where_that_is_asked_for():
         body("UPDATE t SET v = 1 WHERE v = 0; IF NOT FOUND THEN ROLLBACK; END IF;")
 
 
-def test_a_row_in_a_variable():
+def test_select_star_binds_a_row_variable():
     _, update = body("SELECT * INTO r FROM t WHERE k = :a FOR UPDATE NOWAIT; UPDATE t SET v = r.v + 1 WHERE k = :b;")
     assert isinstance(update, ir.Update)
 
 
-def test_a_join_by_key_is_a_row_each():
+def test_a_join_by_key_becomes_a_select_per_table():
     schema = "CREATE TABLE c (id INT PRIMARY KEY, w INT NOT NULL, name TEXT NOT NULL);\n"
     read = (
         "SELECT s.v, c.name INTO x, y FROM c JOIN t AS s ON s.k = c.w AND s.v > 0 WHERE c.id = :a;",
@@ -158,14 +158,14 @@ def test_a_join_by_key_is_a_row_each():
         assert let.names == ("x", "y")
 
 
-def test_a_query_whose_rows_nobody_uses_reads_and_no_more():
+def test_a_query_whose_rows_are_not_used_only_reads():
     (look,) = body("SELECT u.w, COUNT(*) FROM t JOIN u ON u.w = t.k GROUP BY u.w ORDER BY 1 LIMIT 3;")
     assert isinstance(look, ir.SelectAll) and look.where == ir.Const(False)
     with pytest.raises(InputError, match="u has no column z"):
         body("SELECT u.z FROM t JOIN u ON u.w = t.k;")
 
 
-def test_null_in_a_column_that_is_only_written():
+def test_null_is_supported_in_a_column_that_is_only_written():
     schema = "CREATE TABLE j (id SERIAL PRIMARY KEY, who INT, state INT NOT NULL);\n-- transaction: f(a)\n"
     insert, update = (
         program(f"{schema}INSERT INTO j (state) VALUES (1); UPDATE j SET who = NULL WHERE id = :a;")
@@ -177,7 +177,7 @@ def test_null_in_a_column_that_is_only_written():
         program(f"{schema}INSERT INTO j (state) VALUES (1); UPDATE j SET who = who + 1 WHERE id = :a;")
 
 
-def test_found_speaks_of_the_last_statement():
+def test_found_refers_to_the_previous_statement():
     with pytest.raises(InputError, match="FOUND and ROW_COUNT are understood after"):
         body("UPDATE t SET v = 1 WHERE k = :a; SET x = 1; IF NOT FOUND THEN ROLLBACK; END IF;")
     two = "UPDATE t SET v = 1 WHERE k = :a; IF NOT FOUND THEN ROLLBACK; END IF;"
@@ -209,7 +209,7 @@ AND NOT EXISTS (SELECT 1 FROM seat WHERE taken > 1);
         ),
     ],
 )
-def test_a_guarded_update_needs_no_more_than_read_committed(way, level):
+def test_a_guarded_update_is_safe_at_read_committed(way, level):
     found = infer(validate(translate(parse(SEATS.format(way)))), STORES["postgresql"], (), InferOptions())
     assert [txn.weakest.level.name for txn in found.transactions] == [level]
 
@@ -295,8 +295,8 @@ def test_errors_of_files(text, said):
 
 @pytest.mark.parametrize("name", ["a; SELECT 1", 'a""b', "a'b", "a b", "1a", "a--"])
 @pytest.mark.parametrize("place", ["table", "field", "alias", "variable"])
-def test_names_are_words(name, place):
-    """They become part of statements, which --run sends to a server."""
+def test_names_that_are_not_identifiers_are_rejected(name, place):
+    """Names become part of statements, which --run sends to a server."""
     words = {"table": "t1", "field": "f1", "alias": "a1", "variable": "v1"}
     text = """
 CREATE TABLE {table} (k INT PRIMARY KEY, {field} INT);
@@ -310,7 +310,7 @@ NOT EXISTS (SELECT 1 FROM {table} AS {alias} WHERE {alias}.{field} < 0);
         parse(text.format(**words | {place: f'"{name}"'}))
 
 
-def test_a_statement_that_the_store_does_not_have_is_refused(tmp_path):
+def test_a_statement_that_the_store_does_not_have_is_rejected(tmp_path):
     path = tmp_path / "app.sql"
     path.write_text(f"{SCHEMA}-- transaction: f(a)\nINSERT INTO t VALUES (:a, 1) ON CONFLICT (k) DO NOTHING;\n")
     require_dialect(load(str(path)), "postgresql")
@@ -334,8 +334,8 @@ AND NOT EXISTS (SELECT 1 FROM paid WHERE EXISTS (SELECT 1 FROM job WHERE job.id 
 
 
 @pytest.mark.parametrize("store", ["postgresql", "mysql"])
-def test_one_of_several_rows_may_be_any(store):
-    """A job is paid twice unless it is locked when it is taken; those that others have locked may be left out."""
+def test_limit_1_may_return_any_row(store):
+    """A job is paid twice unless it is locked when it is taken. SKIP LOCKED may leave out locked jobs."""
     weakest = {}
     for lock in ("", " FOR UPDATE", " FOR UPDATE SKIP LOCKED"):
         app = validate(translate(parse(JOBS.format(lock))))
@@ -348,7 +348,7 @@ def test_one_of_several_rows_may_be_any(store):
     }
 
 
-def test_a_subquery_of_one_row_is_read_before():
+def test_a_subquery_of_one_row_is_read_before_its_statement():
     look, let, update = body(
         "UPDATE t SET v = 1 WHERE k = (SELECT k FROM t WHERE v = :a LIMIT 1 FOR UPDATE SKIP LOCKED);"
     )
@@ -357,7 +357,7 @@ def test_a_subquery_of_one_row_is_read_before():
     assert ir.fixed(update.where, update.var)["k"] == ir.Local(let.names[1])
 
 
-def test_a_comparison_with_the_greatest_of_no_rows_does_not_hold():
+def test_a_comparison_with_max_of_no_rows_is_false():
     (look, _) = body(
         "SELECT v INTO x FROM t WHERE k = (SELECT MAX(k) FROM t WHERE v > :a) AND v <> (SELECT MIN(v) FROM t);"
     )
@@ -367,7 +367,7 @@ def test_a_comparison_with_the_greatest_of_no_rows_does_not_hold():
         body("SELECT v INTO x FROM t WHERE NOT (k = (SELECT MAX(k) FROM t));")
 
 
-def test_rows_of_a_query_are_inserted_one_by_one():
+def test_insert_select_inserts_row_by_row():
     look, loop = body("INSERT INTO t (v, k) SELECT :b, w FROM u WHERE w > :a;")
     assert isinstance(look, ir.SelectAll) and look.table == "u" and isinstance(loop, ir.ForEach)
     assert loop.body == (ir.Insert(4, "t", (ir.Field(loop.var, "w"), ir.Arg("b"))),)
@@ -375,7 +375,7 @@ def test_rows_of_a_query_are_inserted_one_by_one():
     assert isinstance(let, ir.Let) and insert.values == tuple(map(ir.Local, let.names))
 
 
-def test_an_update_from_one_row_of_another_table():
+def test_update_from_reads_one_row_of_another_table():
     schema = "CREATE TABLE o (d INT, k INT, n INT NOT NULL, PRIMARY KEY (d, k));\n"
     text = "-- transaction: f(a, b)\nUPDATE t SET v = t.v + o.n FROM o WHERE o.k = t.k AND o.d = :b AND t.k = :a;\n"
     found = validate(translate(parse(SCHEMA + schema + text))).transactions[0].body
@@ -386,7 +386,7 @@ def test_an_update_from_one_row_of_another_table():
             translate(parse(SCHEMA + schema + f"-- transaction: f(a, b)\nUPDATE t SET v = o.n FROM o WHERE {wrong};\n"))
 
 
-def test_for_share_is_a_read_of_one_row():
+def test_for_share_reads_one_row():
     look, _ = body("SELECT v INTO x FROM t WHERE k = :a FOR SHARE;")
     assert isinstance(look, ir.SelectOne) and not look.lock
     for again in ("DELETE FROM t WHERE k = :b; INSERT INTO t VALUES (:b, 1);",):
@@ -402,14 +402,14 @@ def test_for_share_is_a_read_of_one_row():
         "UPDATE t SET v = s.v FROM t s WHERE s.k = :b AND t.k = :a;",
     ],
 )
-def test_what_mysql_does_otherwise_is_refused_there(text):
+def test_statements_that_mysql_executes_differently_are_rejected(text):
     app = program(f"-- transaction: f(a, b)\n{text}")
     require_dialect(app, "postgresql")
     with pytest.raises(InputError, match=r"line 4: .* MySQL"):
         require_dialect(app, "mysql")
 
 
-def test_arguments_that_are_texts():
+def test_arguments_stored_in_text_columns_are_texts():
     table = "CREATE TABLE n (k INT PRIMARY KEY, s TEXT NOT NULL);\n"
     app = validate(translate(parse(f"{table}-- transaction: f(a, b)\nINSERT INTO n VALUES (:a, :b);")))
     assert [param.sort for param in app.transactions[0].params] == ["int", "text"]
@@ -426,8 +426,8 @@ NOT EXISTS (SELECT 1 FROM t WHERE v < 0);
 """
 
 
-def test_what_violates_alone_comes_first_and_is_no_partner(tmp_path):
-    """`add` loses updates, but keeps this invariant at RC: not even `fill` makes it unsafe."""
+def test_a_transaction_that_violates_alone_comes_first_and_is_not_a_partner(tmp_path):
+    """`add` loses updates, but satisfies this invariant at RC, even with `fill`."""
     path = tmp_path / "app.sql"
     path.write_text(BAD_FILL)
     options = ["infer", str(path), "--rows", "2", "--steps", "1", "--brief"]
@@ -445,8 +445,8 @@ def test_what_violates_alone_comes_first_and_is_no_partner(tmp_path):
     assert refused.exit_code != 0 and "did you mean fill?" in str(refused.exception)
 
 
-def test_texts_of_a_log_are_what_their_columns_are() -> None:
-    """psycopg 3 sends 't' for true, psycopg 2 the text '7' as a number looks."""
+def test_texts_of_a_log_get_the_sorts_of_their_columns() -> None:
+    """psycopg 3 sends 't' for true; psycopg 2 sends the text '7' like a number."""
     table = "CREATE TABLE d (id INT PRIMARY KEY, code TEXT NOT NULL, free BOOLEAN NOT NULL);\n"
     body = "UPDATE d SET free = :a WHERE id = :x;\nSELECT id FROM d WHERE free IS TRUE AND code IN (:c) AND free = :b;"
     found = translate(parse(f"{table}-- transaction: f(a TEXT, x INT, c INT, b TEXT)\n{body}"))
