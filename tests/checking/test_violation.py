@@ -1,4 +1,4 @@
-"""A violation is complete when it leaves the engine: every report says the same conclusion and the same culprits."""
+"""checking/violation: a violation is complete, so every report prints the same conclusion and culprits."""
 
 import html
 import json

@@ -25,7 +25,7 @@ from plume_py.checking.stream.list_orders import ListOrders
 from plume_py.checking.stream.monitored_history import MonitoredHistory, TransactionNames
 from plume_py.checking.stream.state import LAYERS, State, new_state, prepare, with_room
 from plume_py.checking.verdicts import CheckOptions
-from plume_py.checking.verdicts import judge as judge_in_order
+from plume_py.checking.verdicts import judge_order as judge_in_order
 from plume_py.history.formats.json_common import no_collector
 from plume_py.history.init_txn import InitTxn
 from plume_py.history.model import COMMITTED, WRITE, History, Int32s

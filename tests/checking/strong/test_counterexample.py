@@ -1,4 +1,4 @@
-"""Arguments why a strong level is broken: named, minimal, true step by step, and shown in every kind of report."""
+"""strong/counterexample and strong/minimal: proofs are named, minimal, true step by step, and in every report."""
 
 import random
 from dataclasses import replace
@@ -15,10 +15,10 @@ from small_histories import build, history
 import plume_py
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import LevelVerdict, Result
-from plume_py.checking.strong.explain.counterexample import DECLARED, explain
+from plume_py.checking.strong.counterexample import DECLARED, explain
 from plume_py.checking.strong.minimal import proof_tree
-from plume_py.checking.strong.solver.answer import Core, Decision
-from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.solver.engine import Decision, StrongEngine
+from plume_py.checking.strong.solver.unsat_core import Core
 from plume_py.history.generate import generate
 from plume_py.history.model import INITIAL_ID
 from plume_py.levels import weaker_levels
@@ -142,7 +142,7 @@ def test_arguments_are_true_and_minimal():
     true_and_minimal(1, 600)
 
 
-def test_mixed_levels_are_refuted_exactly_when_they_are_broken():
+def test_mixed_levels_have_a_proof_exactly_if_they_are_violated():
     refuted_exactly(2, 150)
 
 
@@ -200,7 +200,7 @@ def test_read_only_anomaly():
     assert "T3 only reads" in violation.explanation
 
 
-def test_what_only_serializability_forbids_is_no_lost_update():
+def test_a_violation_of_serializability_alone_is_no_lost_update():
     """T1's x comes after T2's, or else T2 would have lost it; so T1 and T4 each missed what the other one wrote."""
     made = history(["ry1 wx4"], ["rx2 wx3"], ["wy1 wx2"], ["ry1 wy5 rx3"])
     assert [level for level in LEVELS if not plume_py.check(made, level).ok] == ["SER"]
@@ -321,7 +321,7 @@ def lost_update():
     return Result("h.json", levels={"SI": verdict}, violations=(violation,), counts={violation.tap: 1})
 
 
-def test_text_tells_why_both_orders_fail():
+def test_the_text_report_explains_why_both_orders_fail():
     text = render(lost_update(), style=lambda words, **_: words)
     assert "LostUpdate [lost-update, P4, G-single], forbidden by" in text
     assert "forbidden by parallel snapshot" in text
@@ -330,7 +330,7 @@ def test_text_tells_why_both_orders_fail():
     assert "2. T3 -RW-> T2" in text
 
 
-def test_json_has_the_whole_argument():
+def test_json_contains_the_whole_proof():
     (violation,) = msgspec.json.decode(line(lost_update()))["violations"]
     first, second = violation["steps"]
     assert first["evidence"][0]["assumed"] is True
@@ -366,7 +366,7 @@ def test_the_page_has_the_excluded_order():
 
 
 @pytest.mark.parametrize("pattern", STRONG)
-def test_every_pattern_can_be_told(pattern):
+def test_every_pattern_has_a_sentence(pattern):
     described = STRONG[pattern]
     assert described.id == pattern
     assert described.level in ("TCC", "PC", "PSI", "SER")
@@ -374,7 +374,7 @@ def test_every_pattern_can_be_told(pattern):
 
 @pytest.mark.parametrize("distribution", ["uniform", "zipfian"])
 @pytest.mark.parametrize("level", ["SI", "SER"])
-def test_a_long_history_is_broken_by_a_handful_of_transactions(level, distribution):
+def test_the_core_of_a_long_history_has_few_transactions(level, distribution):
     """In a component of hundreds of transactions most cycles are long: one of the short ones is to be found."""
     history = generate(
         "TCC", sessions=10, transactions=80, operations=8, keys=200, distribution=distribution, read_share=0.5, seed=4

@@ -1,4 +1,4 @@
-"""The search over commit orders agrees with the oracle, for every strong level and for a level per transaction."""
+"""minimal/search: the search agrees with the oracle, for every strong level and for declared levels."""
 
 import random
 

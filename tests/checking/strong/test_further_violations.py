@@ -1,4 +1,4 @@
-"""Strong patterns beside others: each level names what breaks it, also where something else is wrong already."""
+"""strong/further_violations: each level lists its patterns, also after other violations of the same history."""
 
 import random
 from dataclasses import replace
@@ -11,7 +11,7 @@ from confirming import ALL, problems
 from small_histories import build
 
 from plume_py import HistoryBuilder, check
-from plume_py.checking.graph.without import without_operations
+from plume_py.checking.graph.subhistory import without_operations
 from plume_py.checking.strong import further_violations
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
@@ -72,7 +72,7 @@ def test_several_examples_of_one_pattern():
         assert not result.counts_exact
 
 
-def test_declared_levels_are_looked_at_besides():
+def test_declared_levels_get_further_violations():
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("r", "x", 0), ("w", "x", 1)], level="SI")
     builder.add("b", [("r", "x", 0), ("w", "x", 2)], level="SER")
@@ -85,14 +85,16 @@ def test_declared_levels_are_looked_at_besides():
 
 
 def test_healthy_histories_are_not_looked_at(monkeypatch):
-    monkeypatch.setattr(further_violations.Besides, "search", lambda *_: pytest.fail("nothing is broken"))
+    monkeypatch.setattr(further_violations.FurtherViolations, "search", lambda *_: pytest.fail("nothing is broken"))
     history = planted({})
     assert check(history, ALL).ok
     assert check(planted({"write-skew": 1}), ["PC", "PSI", "SI"]).ok
 
 
 def test_without_examples_only_the_levels_are_decided(monkeypatch):
-    monkeypatch.setattr(further_violations.Besides, "search", lambda *_: pytest.fail("no examples are wanted"))
+    monkeypatch.setattr(
+        further_violations.FurtherViolations, "search", lambda *_: pytest.fail("no examples are wanted")
+    )
     result = check(planted({"a": 1, "lost-update": 1}), ALL, max_examples=0)
     assert result.levels["SER"].taps == ("a",)
     assert check(planted({"lost-update": 1}), "SER", max_examples=0).levels["SER"].taps == ("lost-update",)

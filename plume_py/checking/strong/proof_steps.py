@@ -1,4 +1,4 @@
-"""The links of a proof as steps of an argument: what they are, and why they are there."""
+"""Turn the edges of a proof into steps with sentences, for ``strong.counterexample``."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,13 +9,13 @@ from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.result import Step
 from plume_py.checking.steps import StepWriter
 from plume_py.checking.strong.minimal.facts import Facts
-from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof
+from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Proof, ProofEdge
 from plume_py.history.model import INITIAL, INITIAL_ID
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 
 class ProofWriter(StepWriter):
-    """Writes the steps of a proof; with ``mixed`` levels, each says whose level makes it so."""
+    """Builds the steps of a proof. With ``mixed`` levels, each step says which transaction's level requires it."""
 
     def __init__(self, analysis: Analysis, facts: Facts, mixed: bool) -> None:
         super().__init__(analysis)
@@ -23,14 +23,14 @@ class ProofWriter(StepWriter):
         self.mixed = mixed
 
     def steps(self, proof: Proof) -> tuple[Step, ...]:
-        """The cycle, step by step."""
+        """Return the steps of the cycle."""
         links = proof.cycle
         before, after = (links[-1], *links[:-1]), (*links[1:], links[0])
         steps = [self._step(link, earlier) for earlier, link in zip(before, links, strict=True)]
         clauses = map(self._by_level_prefix, before, links, after)
         return tuple(replace(step, because=step.because + why) for step, why in zip(steps, clauses, strict=True))
 
-    def _step(self, link: Link, earlier: Link | None) -> Step:
+    def _step(self, link: ProofEdge, earlier: ProofEdge | None) -> Step:
         a, b = self.facts.number[link.source], self.facts.number[link.target]
         if link.relation == "SO":
             return self.session_step(a, b)
@@ -43,14 +43,14 @@ class ProofWriter(StepWriter):
         return self._ordered(link)
 
     def _read(self, t: int, x: int, source: int) -> int:
-        """The first read of x by which t saw ``source``."""
+        """Return the first read of x by which t read from ``source``."""
         for r in range(int(self.reads.read_start[t]), int(self.reads.read_start[t + 1])):
             if self.reads.read_source[r] == source and self.history.op_key[self.reads.read_op[r]] == x:
                 return r
         raise AssertionError("a read that is not there")
 
-    def _missed(self, link: Link, earlier: Link | None) -> Step:
-        """The source read what the target overwrote."""
+    def _missed(self, link: ProofEdge, earlier: ProofEdge | None) -> Step:
+        """Return the RW step: the source read a version that the target overwrote."""
         number = self.facts.number
         t, b = number[link.source], number[link.target]
         source = INITIAL if link.via == INITIAL else number[link.via]
@@ -77,8 +77,8 @@ class ProofWriter(StepWriter):
             needs_proof=newer is not None and (newer.needs_proof or newer.reader is not None),
         )
 
-    def _ordered(self, link: Link) -> Step:
-        """The source's version is older (WW), or it commits first (CM)."""
+    def _ordered(self, link: ProofEdge) -> Step:
+        """Return the WW step (the source's version is older) or CM step (the source commits first)."""
         a, b = (self.name(self.facts.number[t]) for t in (link.source, link.target))
         key = self.key(self.facts.key_number[link.key]) if link.relation == "WW" else None
         what = f"{txn_text(a)}'s write of {key_text(key)} comes before {txn_text(b)}'s"
@@ -116,16 +116,16 @@ class ProofWriter(StepWriter):
             needs_proof=not by_causality,
         )
 
-    def _written(self, link: Link) -> tuple[int | None, int | None]:
-        """The writes of a WW step; a CM step is about transactions as a whole."""
+    def _written(self, link: ProofEdge) -> tuple[int | None, int | None]:
+        """Return the writes of a WW step; a CM step is about whole transactions."""
         if link.relation == "CM":
             return None, None
         x, number = self.facts.key_number[link.key], self.facts.number
         return self.last_write(number[link.source], x), self.last_write(number[link.target], x)
 
-    # Why it matters, when every transaction has a level of its own
+    # Clauses for declared levels
 
-    def _by_level_missed(self, link: Link, earlier: Link | None) -> str:
+    def _by_level_missed(self, link: ProofEdge, earlier: ProofEdge | None) -> str:
         if not self.mixed:
             return ""
         level = self.facts.level[link.source]
@@ -139,8 +139,8 @@ class ProofWriter(StepWriter):
             return f"; {t} runs at {level} and saw {s}, so {s} comes before {b}"
         return f"; {t} runs at {level}, so it must not have seen {b}"
 
-    def _by_level_prefix(self, earlier: Link, link: Link, later: Link) -> str:
-        """Whoever sees a prefix also sees those that come before the one it saw."""
+    def _by_level_prefix(self, earlier: ProofEdge, link: ProofEdge, later: ProofEdge) -> str:
+        """Return the clause that the target sees a prefix, and so all transactions before the one it sees."""
         level = self.facts.level[link.target]
         seen_on = later.relation in CAUSAL and earlier.relation not in CAUSAL
         prefix = self.facts.sees[link.target] & PREFIX
@@ -149,7 +149,7 @@ class ProofWriter(StepWriter):
         a, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw all that comes before {a}"
 
-    def _by_level_written(self, link: Link) -> str:
+    def _by_level_written(self, link: ProofEdge) -> str:
         level = self.facts.level[link.target]
         writers = self.facts.sees[link.target] & (WRITERS | EVERYTHING) == WRITERS
         if not self.mixed or not writers or link.relation != "WW":
@@ -157,18 +157,18 @@ class ProofWriter(StepWriter):
         a, b = (txn_text(self.name(self.facts.number[n])) for n in (link.source, link.target))
         return f"; {b} runs at {level}, so it saw {a}, which wrote {key_text(self._key(link))} before it"
 
-    def _key(self, link: Link) -> object:
+    def _key(self, link: ProofEdge) -> object:
         return self.key(self.facts.key_number[link.key])
 
 
 def _from_assumed(steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The same cycle, beginning with what was supposed."""
+    """Return the cycle beginning with the supposed step."""
     at = next((i for i, step in enumerate(steps) if step.assumed), 0)
     return (*steps[at:], *steps[:at])
 
 
 def chain(steps: Sequence[Step]) -> str:
-    """``T1 -WW-> T2 -RW-> T1``"""
+    """Return a text like ``T1 -WW-> T2 -RW-> T1``."""
     if not steps:
         return ""
     assert all(a.target == b.source for a, b in pairwise(steps))

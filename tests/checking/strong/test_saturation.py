@@ -1,4 +1,4 @@
-"""Rounds that derive only what is new know as much as rounds that derive everything."""
+"""solver/saturation: rounds that derive only changes infer as much as rounds that derive everything."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A level per transaction: against the oracle, against the single levels, and worked examples."""
+"""Declared levels (checking/declared, solver/engine): against the oracle, against single levels, and by example."""
 
 import json
 import random
@@ -15,9 +15,9 @@ from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.checking.declared import LevelMap, read_level_map, transaction_levels
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.minimal.visibility import visibility
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels, saturation_kernels
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.witness import visibility
 from plume_py.cli.main import cli
 from plume_py.history.generate import generate
 from plume_py.levels import NAMES
@@ -84,7 +84,7 @@ def test_compiled_kernels_agree_with_the_oracle(monkeypatch):
     try:
         compare(3, 300)
     finally:
-        dispatch.release(node_kernels, saturation_kernels, greedy_order_kernels)
+        dispatch.release(saturation_kernels, saturation_kernels, greedy_order_kernels)
 
 
 @pytest.mark.parametrize("level", oracle_mixed.LEVELS)
@@ -223,7 +223,7 @@ def test_a_levels_file_that_says_two_things_is_bad_input(tmp_path):
         read_level_map(str(path))
 
 
-def test_who_is_missing_is_told_with_the_history(tmp_path):
+def test_transactions_without_a_level_are_named(tmp_path):
     from plume_py.history.formats.json_writer import write_json
 
     path, levels = tmp_path / "h.json", tmp_path / "levels.json"

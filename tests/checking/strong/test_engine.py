@@ -1,4 +1,4 @@
-"""The strong levels against the brute-force oracle, and what holds on histories of any size."""
+"""solver/engine: the strong levels against the brute-force oracle, and properties of histories of any size."""
 
 import json
 import random
@@ -11,9 +11,9 @@ from small_histories import all_histories, build, close, crowded, random_lists
 from plume_py import HistoryBuilder, check, load
 from plume_py.base.kernels import dispatch
 from plume_py.checking.graph.analysis import Analysis
-from plume_py.checking.strong.solver import greedy_order_kernels, node_kernels, saturation_kernels
-from plume_py.checking.strong.solver.answer import Core
+from plume_py.checking.strong.solver import greedy_order_kernels, saturation_kernels
 from plume_py.checking.strong.solver.engine import StrongEngine
+from plume_py.checking.strong.solver.unsat_core import Core
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.history.model import NOBODY
@@ -22,7 +22,7 @@ from plume_py.verify import verify_entry, verify_witness
 from plume_py.verify.claims import WitnessClaim, read_claim
 
 STRONG = ("PC", "PSI", "SI", "SER")
-KERNELS = (node_kernels, saturation_kernels, greedy_order_kernels)
+KERNELS = (saturation_kernels, saturation_kernels, greedy_order_kernels)
 
 
 def decided(sessions, initial=0):
@@ -88,7 +88,7 @@ def test_list_histories_agree_with_the_oracle():
     compare(2, 150, random_lists, None)
 
 
-def test_a_core_holds_the_reasons_of_what_the_search_took_as_known():
+def test_a_core_contains_the_reasons_of_forced_edges():
     """T2 commits before T1 only because of T4, which the contradiction itself does not mention."""
     ops = ["wx3", "rx3 wx5 ry0"], ["wx7 wy1", "rx7", "rx5 wy2 wx8"], ["rx0 ry0"], ["ry0 wx4"]
     sessions = [[("committed", [(o[0], o[1], int(o[2])) for o in t.split()]) for t in session] for session in ops]
@@ -172,7 +172,7 @@ def test_planted_patterns_are_found_and_proved(pattern, seed):
 
 
 @pytest.mark.parametrize("level", STRONG)
-def test_a_wrong_witness_is_refuted(level):
+def test_verify_rejects_a_wrong_witness(level):
     history = generated("SER")
     decision = StrongEngine(Analysis(history), level).decide()
     order = [history.txn_label[t] for t in decision.order]

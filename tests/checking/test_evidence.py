@@ -1,4 +1,4 @@
-"""What a pass is worth, against the oracle on the changed history, and by hand."""
+"""checking/evidence: detection rates against the oracle on the changed history, conflicts and advice by hand."""
 
 import json
 import random
@@ -11,9 +11,8 @@ from small_histories import build, random_times
 from plume_py import HistoryBuilder, check
 from plume_py.base.limits import Limits
 from plume_py.checking.evidence import evidence_of
-from plume_py.checking.evidence.overlap import conflicts
-from plume_py.checking.evidence.stale_read_mutants import levels_detecting, stale_reads
-from plume_py.checking.evidence.version_order import Versions
+from plume_py.checking.evidence.evidence import conflicts
+from plume_py.checking.evidence.stale_read_mutants import Versions, levels_detecting, stale_reads
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.weak.decide import WeakLevels
 from plume_py.cli.main import cli
@@ -34,7 +33,7 @@ def changed(sessions, history, stale):
     return copied
 
 
-def test_what_is_noticed_is_what_breaks_the_changed_history():
+def test_a_stale_read_is_detected_by_the_levels_that_the_changed_history_violates():
     rng = random.Random(11)
     asked, seen, broken = 0, 0, 0
     for _ in range(400):
@@ -85,7 +84,7 @@ def by_hand(history):
     }
 
 
-def test_a_chain_of_updates_is_noticed_and_says_what_is_missing():
+def test_a_chain_of_updates_has_a_detection_rate_and_lists_impossible_anomalies():
     builder = HistoryBuilder(initial=0)
     for i in range(40):
         builder.add(i % 2, [("r", "x", i), ("w", "x", i + 1)])
@@ -120,7 +119,7 @@ def test_levels_that_follow_are_judged_too(levels):
     assert set(evidence_of(history, check(history, levels).levels).levels_detecting) >= {*levels, "RC"}
 
 
-def test_nothing_is_said_where_nothing_holds():
+def test_no_evidence_is_computed_if_no_level_holds():
     builder = HistoryBuilder(initial=0)
     builder.add(0, [("w", "x", 1)], status="aborted")
     builder.add(1, [("r", "x", 1)])
