@@ -14,7 +14,7 @@ from plume_py.cli.common_options import picture_formats, picture_option, tell, t
 
 if TYPE_CHECKING:
     from plume_py.reasoning.infer.driver import InferenceResult, InferOptions
-    from plume_py.reasoning.infer.joint_levels import Together
+    from plume_py.reasoning.infer.joint_levels import JointLevels
 
 SERVERS = ("postgresql", "mariadb")
 MOST_KEYS = 4  # parameters of one program that name rows, for which infer also asks allocate
@@ -103,13 +103,13 @@ def command(
     extra: dict[str, Any] = {}
     if style == "text":
         from plume_py.reasoning.infer.joint_levels import mixes_serializable
-        from plume_py.reasoning.infer.report import serializable_text, text, together_text
+        from plume_py.reasoning.infer.report import joint_levels_text, serializable_text, text
 
         if programs:
             click.echo(f"{programs}\n")
         click.echo(text(result, examples=not brief))
         if together is not None and (partners or together.raised or mixes_serializable(result)):
-            click.echo(together_text(result, together, not brief))
+            click.echo(joint_levels_text(result, together, not brief))
         if not params["serializability"]:
             needed = _serializable(app, log, exclude, params["store"], params["limits"])
             for line in serializable_text(result, needed):
@@ -183,20 +183,20 @@ def _store(store: str | None, server: str | None) -> str:
     return own
 
 
-def _print_json(result: "InferenceResult", together: "Together | None", extra: dict[str, Any]) -> None:
-    from plume_py.reasoning.infer.report import data, together_data
+def _print_json(result: "InferenceResult", together: "JointLevels | None", extra: dict[str, Any]) -> None:
+    from plume_py.reasoning.infer.report import data, joint_levels_data
     from plume_py.report.json import signed
 
     document = {**data(result), **extra}
     if together is not None:
-        document["together"] = together_data(result, together)
+        document["together"] = joint_levels_data(result, together)
     click.echo(signed(document, indent=2))
 
 
-def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
+def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "JointLevels | None":
     """Partners at their own levels, which is what they will have; the explorer and serial orders know no partners."""
     from plume_py.reasoning.infer.driver import MISSING, has_solver
-    from plume_py.reasoning.infer.joint_levels import check_together, mixes_serializable
+    from plume_py.reasoning.infer.joint_levels import check_joint_levels, mixes_serializable
 
     if params["serializability"] and not partners:
         return None
@@ -207,12 +207,12 @@ def _together(result: "InferenceResult", partners: bool, params: dict[str, Any])
         watched = ": SERIALIZABLE watches only its own kind" if mixes_serializable(result) else ""
         click.echo(f"note: these levels were not checked together, which needs z3{watched}", err=True)
         return None
-    return check_together(result, replace(_options(params), engine="z3"))
+    return check_joint_levels(result, replace(_options(params), engine="z3"))
 
 
 def _run(
     result: "InferenceResult",
-    together: "Together | None",
+    together: "JointLevels | None",
     server: str,
     every: bool,
     seconds: float,
@@ -221,7 +221,7 @@ def _run(
 ) -> tuple[dict[str, Any], ExitCode]:
     """The sanity experiment: the inferred levels, and weaker ones, on a real server. It has the last word."""
     from plume_py.reasoning.infer.execution.client import Load
-    from plume_py.reasoning.infer.execution.server import SAFE, sanity
+    from plume_py.reasoning.infer.execution.server import SAFE, run_assignments
     from plume_py.reasoning.infer.report import disproved, run_data, run_line, run_summary, schedule_text
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
@@ -235,7 +235,9 @@ def _run(
         if tells:
             click.echo(run_line(outcome, standing))
 
-    version, found = sanity(result.program, server, inferred, answers, Load(clients, seconds), every, print_run)
+    version, found = run_assignments(
+        result.program, server, inferred, answers, Load(clients, seconds), every, print_run
+    )
     if tells:
         click.echo(run_summary(version, found))
         for outcome in disproved(found):
@@ -287,7 +289,7 @@ def _exit_code(result: "InferenceResult") -> ExitCode:
     return ExitCode.HOLDS if all(headlines) else ExitCode.UNDECIDED
 
 
-def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:
+def _with_partners(alone: ExitCode, together: "JointLevels") -> ExitCode:
     """The exit code, given what came out when all run at their own levels."""
     from plume_py.reasoning.infer.driver import UNDECIDED
 
