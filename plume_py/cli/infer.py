@@ -14,7 +14,7 @@ from plume_py.cli.common_options import picture_formats, picture_option, tell, t
 
 if TYPE_CHECKING:
     from plume_py.reasoning.infer.driver import InferenceResult, InferOptions
-    from plume_py.reasoning.infer.joint_levels import Together
+    from plume_py.reasoning.infer.joint_levels import JointLevels
 
 SERVERS = ("postgresql", "mariadb")
 # The time of ``allocate`` grows exponentially with the parameters of a program. Above this number it is not called.
@@ -104,13 +104,13 @@ def command(
     extra: dict[str, Any] = {}
     if style == "text":
         from plume_py.reasoning.infer.joint_levels import mixes_serializable
-        from plume_py.reasoning.infer.report import serializable_text, text, together_text
+        from plume_py.reasoning.infer.report import joint_levels_text, serializable_text, text
 
         if programs:
             click.echo(f"{programs}\n")
         click.echo(text(result, examples=not brief))
         if together is not None and (partners or together.raised or mixes_serializable(result)):
-            click.echo(together_text(result, together, not brief))
+            click.echo(joint_levels_text(result, together, not brief))
         if not params["serializability"]:
             serializable = _serializable(app, log, exclude, store, params["limits"])
             for line in serializable_text(result, serializable):
@@ -184,23 +184,23 @@ def _store(store: str | None, server: str | None) -> str:
     return own
 
 
-def _print_json(result: "InferenceResult", together: "Together | None", extra: dict[str, Any]) -> None:
-    from plume_py.reasoning.infer.report import data, together_data
+def _print_json(result: "InferenceResult", together: "JointLevels | None", extra: dict[str, Any]) -> None:
+    from plume_py.reasoning.infer.report import data, joint_levels_data
     from plume_py.report.json import signed
 
     document = {**data(result), **extra}
     if together is not None:
-        document["together"] = together_data(result, together)
+        document["together"] = joint_levels_data(result, together)
     click.echo(signed(document, indent=2))
 
 
-def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "Together | None":
+def _together(result: "InferenceResult", partners: bool, params: dict[str, Any]) -> "JointLevels | None":
     """Check all transactions together, each at its own level; return None where that is not possible.
 
     It needs z3: the explorer and serial orders do not support other transactions at their own levels.
     """
     from plume_py.reasoning.infer.driver import MISSING, has_solver
-    from plume_py.reasoning.infer.joint_levels import check_together, mixes_serializable
+    from plume_py.reasoning.infer.joint_levels import check_joint_levels, mixes_serializable
 
     if params["serializability"] and not partners:
         return None
@@ -211,12 +211,12 @@ def _together(result: "InferenceResult", partners: bool, params: dict[str, Any])
         reason = ": SERIALIZABLE watches only its own kind" if mixes_serializable(result) else ""
         click.echo(f"note: these levels were not checked together, which needs z3{reason}", err=True)
         return None
-    return check_together(result, replace(_options(params), engine="z3"))
+    return check_joint_levels(result, replace(_options(params), engine="z3"))
 
 
 def _run(
     result: "InferenceResult",
-    together: "Together | None",
+    together: "JointLevels | None",
     server: str,
     every: bool,
     seconds: float,
@@ -225,7 +225,7 @@ def _run(
 ) -> tuple[dict[str, Any], ExitCode]:
     """Run the program at the inferred levels and at weaker ones on a real server; return the data and an exit code."""
     from plume_py.reasoning.infer.execution.client import Load
-    from plume_py.reasoning.infer.execution.server import SAFE, sanity
+    from plume_py.reasoning.infer.execution.server import SAFE, run_assignments
     from plume_py.reasoning.infer.report import disproved, run_data, run_line, run_summary, schedule_text
 
     inferred = {txn.name: txn.weakest.level for txn in result.transactions if txn.weakest is not None}
@@ -239,7 +239,9 @@ def _run(
         if prints:
             click.echo(run_line(outcome, standing))
 
-    version, found = sanity(result.program, server, inferred, answers, Load(clients, seconds), every, print_run)
+    version, found = run_assignments(
+        result.program, server, inferred, answers, Load(clients, seconds), every, print_run
+    )
     if prints:
         click.echo(run_summary(version, found))
         for outcome in disproved(found):
@@ -291,7 +293,7 @@ def _exit_code(result: "InferenceResult") -> ExitCode:
     return ExitCode.HOLDS if all(headlines) else ExitCode.UNDECIDED
 
 
-def _with_partners(alone: ExitCode, together: "Together") -> ExitCode:
+def _with_partners(alone: ExitCode, together: "JointLevels") -> ExitCode:
     """Return the exit code after the check of all transactions together."""
     from plume_py.reasoning.infer.driver import UNDECIDED
 

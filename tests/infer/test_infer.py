@@ -14,7 +14,7 @@ from plume_py.reasoning.infer.bounded.bounded_search import BoundedSearch
 from plume_py.reasoning.infer.driver import InferOptions, infer
 from plume_py.reasoning.infer.execution.replay import replay
 from plume_py.reasoning.infer.execution.schedule import Commit, Counterexample, ReplayError
-from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.joint_levels import check_joint_levels
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES
 
@@ -145,10 +145,10 @@ def test_postgresql_serializable_raises_its_partners_to_serializable():
     """A count before a lock needs SERIALIZABLE. Then the partner, which is safe at RC alone, needs it too."""
     result = infer(load(str(EXAMPLES / "booking.sql")), STORES["postgresql"])
     assert [txn.weakest.level.name for txn in result.transactions] == ["SER", "RC"]
-    together = check_together(result, InferOptions())
+    together = check_joint_levels(result, InferOptions())
     assert {name: level.name for name, level in together.levels.items()} == dict.fromkeys(together.levels, "SER")
     assert together.raised == {"lock_then_count": "RC"}
-    assert together.troubles
+    assert together.raising_violations
 
 
 def test_for_update_under_a_snapshot_does_not_prevent_stale_reads():
@@ -313,7 +313,7 @@ def test_the_solver_is_not_called_after_the_timeout(monkeypatch):
     result = infer(load("doctors"), STORES["postgresql"], (), InferOptions(prove=True, limits=Limits(0)))
     assert not asked
     assert {level.answer for txn in result.transactions for level in txn.levels} == {"undecided"}
-    together = check_together(
+    together = check_joint_levels(
         infer(load("doctors"), STORES["postgresql"], (), InferOptions(engine="explore")), InferOptions(limits=Limits(0))
     )
     assert not asked

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from plume_py.cli.main import cli
-from plume_py.reasoning.infer.driver import InferOptions, infer, most_counted, rows_for
-from plume_py.reasoning.infer.joint_levels import check_together
+from plume_py.reasoning.infer.driver import InferOptions, infer, largest_count_compared, rows_for
+from plume_py.reasoning.infer.joint_levels import check_joint_levels
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES
 
@@ -84,7 +84,7 @@ def test_bounds_follow_the_constants_that_counts_are_compared_with(limit, store,
 def test_variables_that_hold_counts_extend_the_bounds(tmp_path) -> None:
     (tmp_path / "app.sql").write_text(BOOK.format(guard="SET m = n + 1; IF m <= 7", limit=4).replace("<= 4", "<= 7"))
     program = load(str(tmp_path / "app.sql"))
-    assert most_counted(program) == rows_for(program) == 7
+    assert largest_count_compared(program) == rows_for(program) == 7
     assert rows_for(load("counters")) == 3
 
 
@@ -136,7 +136,7 @@ NOT EXISTS (SELECT 1 FROM t WHERE v < 0);
 def test_a_proof_of_serializable_does_not_cover_weaker_partners() -> None:
     """PostgreSQL's SERIALIZABLE protects only from its own kind, so the proof does not cover a mix."""
     result = infer(load("doctors"), STORES["postgresql"], (), InferOptions(prove=True))
-    check_together(result, InferOptions(prove=True))
+    check_joint_levels(result, InferOptions(prove=True))
     leave, come = result.transactions
     assert result.headline(leave).level.name == "SER" and result.headline(leave).answer == "no violation found"
     assert result.headline(come).answer == "proved"

@@ -10,7 +10,15 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.collect.managed import SERVERS
 from plume_py.reasoning.infer.execution.client import Load
-from plume_py.reasoning.infer.execution.server import OPEN, SAFE, STORE_OF, UNSAFE, SqlServer, standing, vectors
+from plume_py.reasoning.infer.execution.server import (
+    OPEN,
+    SAFE,
+    STORE_OF,
+    UNSAFE,
+    SqlServer,
+    expectation,
+    level_assignments,
+)
 from plume_py.reasoning.infer.program.load import load
 from plume_py.reasoning.infer.statement_models import STORES
 
@@ -53,14 +61,14 @@ def test_vectors_are_all_assignments_or_variants_of_the_inferred_one():
     inferred = {"a": store.levels[2], "b": store.levels[0]}
     kept, broken = "no violation found", "violated"
     answers = {"a": {"RC": broken, "RR": broken, "SER": kept}, "b": {"RC": kept, "RR": "undecided", "SER": kept}}
-    assert len(list(vectors(store, names, inferred, answers, True))) == 9
+    assert len(list(level_assignments(store, names, inferred, answers, True))) == 9
     some = [
         {name: level.name for name, level in vector.items()}
-        for vector in vectors(store, names, inferred, answers, False)
+        for vector in level_assignments(store, names, inferred, answers, False)
     ]
     assert some == [{"a": "SER", "b": "RC"}, {"a": "RC", "b": "RC"}, {"a": "RR", "b": "RC"}]
     told = [
-        standing(store, dict(zip(names, (store.levels[i], store.levels[j]), strict=True)), answers)
+        expectation(store, dict(zip(names, (store.levels[i], store.levels[j]), strict=True)), answers)
         for i, j in ((2, 0), (2, 1), (1, 1))
     ]
     assert told == [SAFE, OPEN, UNSAFE]

@@ -1,4 +1,4 @@
-"""Statements that wait for locks: tests of statement_models, conflicts and prove."""
+"""Statements that wait for locks: tests of statement_models, locking_statements and prove."""
 
 import pytest
 

@@ -19,7 +19,7 @@ from plume_py.reasoning.infer.execution.explorer import Explorer
 from plume_py.reasoning.infer.execution.replay import Replay, replay
 from plume_py.reasoning.infer.execution.schedule import CLAUSE, Counterexample, ReplayError
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import locks_atomically
+from plume_py.reasoning.infer.program.locking_statements import locks_atomically
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel, StoreModel
 
 PROVED, BOUNDED, VIOLATED, UNDECIDED = "proved", "no violation found", "violated", "undecided"
@@ -29,7 +29,7 @@ MISSING = "this needs z3; install it with `pip install z3-solver`, or use --engi
 
 
 @dataclass
-class ConfirmedExample:
+class ReplayedExample:
     """A counterexample that was replayed."""
 
     example: Counterexample
@@ -42,10 +42,10 @@ class LevelAnswer:
 
     level: LevelModel
     answer: str
-    examples: dict[str, ConfirmedExample] = field(default_factory=dict)
+    examples: dict[str, ReplayedExample] = field(default_factory=dict)
     proved: tuple[str, ...] = ()
     note: str = ""
-    is_empty: bool = False  # no state satisfies the invariant within the bounds, so the search means nothing
+    has_no_state: bool = False  # no state satisfies the invariant within the bounds, so the search means nothing
 
 
 def is_safe(verdict: LevelAnswer) -> bool:
@@ -85,18 +85,20 @@ class InferenceResult:
     seconds: float = 0.0
     others: list[TransactionVerdict] = field(default_factory=list)  # not named, but partners of named transactions
     proves: bool = False  # whether proofs were requested
-    settled: dict[str, LevelAnswer] = field(default_factory=dict)  # answers with partners at their inferred levels
+    joint_answers: dict[str, LevelAnswer] = field(
+        default_factory=dict
+    )  # answers with partners at their inferred levels
     alone: tuple[str, ...] = ()  # transactions that violate the invariant when they run alone
 
     @property
-    def judged(self) -> ir.Application:
+    def analysed_program(self) -> ir.Application:
         """The program without the transactions that violate the invariant when they run alone."""
         kept = tuple(txn for txn in self.program.transactions if txn.name not in self.alone)
         return replace(self.program, transactions=kept)
 
     def headline(self, txn: TransactionVerdict) -> LevelAnswer | None:
         """Return the answer to act on: the joint answer if partners were checked, else the weakest safe level."""
-        return self.settled.get(txn.name, txn.weakest)
+        return self.joint_answers.get(txn.name, txn.weakest)
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,7 @@ def infer(
     options = replace(options, rows=rows)
     alone = _violations_alone(_search(engine, program, options), program, store, options)
     result = InferenceResult(program, store, [], rows, options.steps, engine, proves=options.prove, alone=tuple(alone))
-    judged = result.judged
+    judged = result.analysed_program
     search = _search(engine, judged, options) if alone else _search(engine, program, options)
     for txn in program.transactions:
         is_asked = not names or txn.name in names
@@ -155,12 +157,12 @@ def infer(
     return result
 
 
-def _search(engine: str, program: ir.Application, options: InferOptions) -> "SymbolicSearch | _Explicit":
-    return SymbolicSearch(program, options) if engine == "z3" else _Explicit(program, options)
+def _search(engine: str, program: ir.Application, options: InferOptions) -> "SymbolicSearch | ExplicitSearch":
+    return SymbolicSearch(program, options) if engine == "z3" else ExplicitSearch(program, options)
 
 
 def _violations_alone(
-    search: "SymbolicSearch | _Explicit", program: ir.Application, store: StoreModel, options: InferOptions
+    search: "SymbolicSearch | ExplicitSearch", program: ir.Application, store: StoreModel, options: InferOptions
 ) -> dict[str, LevelAnswer]:
     """Return the transactions that violate the invariant when they run alone, with examples."""
     serial = next((level for level in store.levels if level.is_serial), ALONE)
@@ -170,7 +172,11 @@ def _violations_alone(
 
 
 def _verdict(
-    search: "SymbolicSearch | _Explicit", program: ir.Application, name: str, level: LevelModel, options: InferOptions
+    search: "SymbolicSearch | ExplicitSearch",
+    program: ir.Application,
+    name: str,
+    level: LevelModel,
+    options: InferOptions,
 ) -> LevelAnswer:
     """Return the answer for one level; UNDECIDED if a limit ends the search or the bounds are too small."""
     try:
@@ -178,22 +184,22 @@ def _verdict(
         verdict = search.verdict(name, level)
     except LimitError as error:
         return LevelAnswer(level, UNDECIDED, note=str(error))
-    counted = most_counted(program)
+    counted = largest_count_compared(program)
     if verdict.answer == BOUNDED and not level.is_serial and options.rows < counted:
         note = f"{verdict.note}; but {counted} rows are counted, so this says little; raise --rows, or use --prove"
         verdict = replace(verdict, answer=UNDECIDED, note=note)
     if verdict.answer == BOUNDED and level.row_by_row and not locks_atomically(program.transaction(name), program):
         return replace(verdict, answer=UNDECIDED, note=f"{verdict.note}; but {ROW_BY_ROW}")
-    if options.prove and verdict.answer != VIOLATED and not verdict.is_empty:
+    if options.prove and verdict.answer != VIOLATED and not verdict.has_no_state:
         try:
-            return proved(verdict, program, name, options)
+            return with_proof(verdict, program, name, options)
         except LimitError as error:
             if verdict.answer == BOUNDED:
                 verdict.note += f"; not proved: {error}"
     return verdict
 
 
-def proved(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
+def with_proof(verdict: LevelAnswer, program: ir.Application, name: str, options: InferOptions) -> LevelAnswer:
     """Return the answer PROVED if all clauses can be proved; otherwise add the open clauses to the note."""
     from plume_py.reasoning.infer.proof.prove import prove
 
@@ -221,11 +227,11 @@ class SymbolicSearch:
         bounds = [(1, min(1, steps)), (rows, steps)]
         if level.is_serial:
             bounds = [(1, 0), (rows, 0)]
-        open_clauses = _judged(self.program)
+        open_clauses = _clauses_to_check(self.program)
         found = LevelAnswer(level, BOUNDED)
         try:
             for k, b in dict.fromkeys(bounds):
-                open_clauses = self._ask(name, level, k, b, open_clauses, found)
+                open_clauses = self._search_clauses(name, level, k, b, open_clauses, found)
             if found.examples:
                 self._shorten(name, level, found)
             elif not found.note and not self.has_states():
@@ -263,9 +269,9 @@ class SymbolicSearch:
             if clause.name in verdict.examples
             and sum(event is not None for event in verdict.examples[clause.name].example.events) > 1
         ]
-        self._ask(name, level, self.options.rows, 1, long, verdict)
+        self._search_clauses(name, level, self.options.rows, 1, long, verdict)
 
-    def _ask(
+    def _search_clauses(
         self, name: str, level: LevelModel, rows: int, steps: int, clauses: list[ir.Clause], verdict: LevelAnswer
     ) -> list[ir.Clause]:
         from plume_py.reasoning.infer.bounded.bounded_search import UNKNOWN, BoundedSearch
@@ -280,7 +286,7 @@ class SymbolicSearch:
             limits.check()
             answer = formula.search(clause)
             if answer.example is not None:
-                verdict.examples[clause.name] = confirmed(self.program, answer.example)
+                verdict.examples[clause.name] = replay_and_shrink(self.program, answer.example)
                 continue
             left.append(clause)
             if answer.outcome == UNKNOWN:
@@ -289,7 +295,7 @@ class SymbolicSearch:
         return left
 
 
-class _Explicit:
+class ExplicitSearch:
     """Answers of the explicit-state explorer."""
 
     def __init__(self, program: ir.Application, options: InferOptions) -> None:
@@ -297,8 +303,8 @@ class _Explicit:
         self.explorer = Explorer(program, options.rows, options.steps, options.seconds, options.limits)
 
     def verdict(self, name: str, level: LevelModel) -> LevelAnswer:
-        result = self.explorer.explore(name, level, tuple(clause.name for clause in _judged(self.program)))
-        shown = {clause: confirmed(self.program, example) for clause, example in result.examples.items()}
+        result = self.explorer.explore(name, level, tuple(clause.name for clause in _clauses_to_check(self.program)))
+        shown = {clause: replay_and_shrink(self.program, example) for clause, example in result.examples.items()}
         if shown:
             return LevelAnswer(level, VIOLATED, shown)
         if result.complete and not result.states:
@@ -313,24 +319,24 @@ class _Explicit:
 
 def _empty(level: LevelModel, rows: int) -> LevelAnswer:
     note = f"no state of up to {rows} row{'s' if rows != 1 else ''} per table satisfies the invariant; raise --rows"
-    return LevelAnswer(level, UNDECIDED, note=note, is_empty=True)
+    return LevelAnswer(level, UNDECIDED, note=note, has_no_state=True)
 
 
-def _judged(program: ir.Application) -> list[ir.Clause]:
+def _clauses_to_check(program: ir.Application) -> list[ir.Clause]:
     """Return the clauses to check: the serial-order clause if present, else all clauses of the invariant."""
     asked = [clause for clause in program.invariant if clause.name == CLAUSE]
     return asked or list(program.invariant)
 
 
-def confirmed(program: ir.Application, example: Counterexample) -> ConfirmedExample:
+def replay_and_shrink(program: ir.Application, example: Counterexample) -> ReplayedExample:
     """Replay a counterexample, then remove rows and commits as long as it remains one."""
-    current = ConfirmedExample(example, replay(program, example))
+    current = ReplayedExample(example, replay(program, example))
     shrinking = True
     while shrinking:
         shrinking = False
-        for smaller in _smaller(current.example):
+        for smaller in _reductions(current.example):
             try:
-                current = ConfirmedExample(smaller, replay(program, smaller))
+                current = ReplayedExample(smaller, replay(program, smaller))
             except ReplayError:
                 continue
             shrinking = True
@@ -338,7 +344,7 @@ def confirmed(program: ir.Application, example: Counterexample) -> ConfirmedExam
     return current
 
 
-def _smaller(example: Counterexample) -> list[Counterexample]:
+def _reductions(example: Counterexample) -> list[Counterexample]:
     found = []
     for place, event in enumerate(example.events):
         if event is not None:
@@ -372,10 +378,10 @@ _COMPARISONS = ("=", "<>", "!=", "<", "<=", ">", ">=")
 
 def rows_for(program: ir.Application) -> int:
     """Return the number of rows per table: every count that the program compares with a constant can be reached."""
-    return min(max(FEWEST, most_counted(program)), MOST)
+    return min(max(FEWEST, largest_count_compared(program)), MOST)
 
 
-def most_counted(program: ir.Application) -> int:
+def largest_count_compared(program: ir.Application) -> int:
     """Return the largest constant that a number of rows is compared with."""
     clauses = [clause.condition for clause in (*program.invariant, *program.enforced)]
     found = [0, *(c for clause in clauses for c in _counted(clause, set()))]

@@ -18,22 +18,22 @@ from plume_py.reasoning.infer.driver import (
     SymbolicSearch,
     TransactionVerdict,
     is_safe,
-    proved,
+    with_proof,
 )
 from plume_py.reasoning.infer.execution.schedule import Commit
 from plume_py.reasoning.infer.statement_models import LevelModel
 
 # Chooses the answer whose level a transaction gets.
-Pick = Callable[[TransactionVerdict], LevelAnswer | None]
+ChooseAnswer = Callable[[TransactionVerdict], LevelAnswer | None]
 
 
 @dataclass
-class Together:
+class JointLevels:
     """Levels at which all transactions were checked together, and the violations that raised levels on the way."""
 
     levels: dict[str, LevelModel]
     raised: dict[str, str]  # transaction -> its level before its partners required a stronger one
-    troubles: list[tuple[str, LevelAnswer]]  # the violations that raised levels to the strongest
+    raising_violations: list[tuple[str, LevelAnswer]]  # the violations that raised levels to the strongest
     verdicts: dict[str, LevelAnswer]
 
 
@@ -47,28 +47,28 @@ def mixes_serializable(result: InferenceResult) -> bool:
     )
 
 
-def check_together(result: InferenceResult, options: InferOptions) -> Together:
+def check_joint_levels(result: InferenceResult, options: InferOptions) -> JointLevels:
     """Check each transaction at its inferred level with partners at theirs; raise levels until no violation is found.
 
     With ``--prove`` the candidate levels are checked first. If a transaction fails, its level is unsafe and it gets the
     next safe level. If only a serializable transaction's weaker partners are the cause, these become serializable too.
     """
     if result.proves:
-        _settle(result, options, lambda txn: txn.candidate)
-    return _settle(result, options, lambda txn: txn.weakest)
+        _raise_until_safe(result, options, lambda txn: txn.candidate)
+    return _raise_until_safe(result, options, lambda txn: txn.weakest)
 
 
-def _settle(result: InferenceResult, options: InferOptions, pick: Pick) -> Together:
+def _raise_until_safe(result: InferenceResult, options: InferOptions, pick: ChooseAnswer) -> JointLevels:
     everyone = (*result.transactions, *result.others)
     picked = {txn.name: pick(txn) for txn in everyone}
     levels = {name: verdict.level for name, verdict in picked.items() if verdict is not None}
-    alone, troubles = dict(levels), list[tuple[str, LevelAnswer]]()
+    alone, raising = dict(levels), list[tuple[str, LevelAnswer]]()
     strongest = result.store.levels[-1]
     options = replace(options, rows=result.rows, prove=False)
     while True:
         verdicts = _with_partners(result, levels, options)
         broken = [(name, verdict) for name, verdict in verdicts.items() if verdict.examples]
-        higher = {name: _refused(result, levels, name, verdict, pick) for name, verdict in broken}
+        higher = {name: _next_level(result, levels, name, verdict, pick) for name, verdict in broken}
         if any(higher.values()):
             levels |= {name: level for name, level in higher.items() if level is not None}
             alone |= {name: level for name, level in higher.items() if level is not None}
@@ -83,16 +83,16 @@ def _settle(result: InferenceResult, options: InferOptions, pick: Pick) -> Toget
         raised = {name for name in partners if levels.get(name, strongest) != strongest}
         if not raised:
             changed = {name: alone[name].name for name in levels if levels[name] != alone[name]}
-            result.settled = {
-                name: _settled(result, everyone, name, levels[name], verdict, options)
+            result.joint_answers = {
+                name: _joint_answer(result, everyone, name, levels[name], verdict, options)
                 for name, verdict in verdicts.items()
             }
-            return Together(levels, changed, troubles, result.settled)
-        troubles += broken
+            return JointLevels(levels, changed, raising, result.joint_answers)
+        raising += broken
         levels.update(dict.fromkeys(raised, strongest))
 
 
-def _settled(
+def _joint_answer(
     result: InferenceResult,
     everyone: Sequence[TransactionVerdict],
     name: str,
@@ -111,13 +111,13 @@ def _settled(
     if found.level == level:
         return by_itself if by_itself.answer == PROVED else found
     try:
-        return proved(found, result.judged, name, options)
+        return with_proof(found, result.analysed_program, name, options)
     except LimitError:
         return found
 
 
-def _refused(
-    result: InferenceResult, levels: dict[str, LevelModel], name: str, found: LevelAnswer, pick: Pick
+def _next_level(
+    result: InferenceResult, levels: dict[str, LevelModel], name: str, found: LevelAnswer, pick: ChooseAnswer
 ) -> LevelModel | None:
     """Record that a transaction violates the invariant with these partners; return its next level, or None."""
     txn = next(txn for txn in (*result.transactions, *result.others) if txn.name == name)
@@ -146,5 +146,5 @@ def _with_partners(
     mixed = (
         levels if all_serial else {name: result.store.beside_weaker_partners(level) for name, level in levels.items()}
     )
-    search = SymbolicSearch(result.judged, options, mixed)
+    search = SymbolicSearch(result.analysed_program, options, mixed)
     return {name: search.verdict(name, level) for name, level in mixed.items()}

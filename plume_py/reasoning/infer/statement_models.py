@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from plume_py.levels import STRONGEST
 from plume_py.levels.databases import ANSI, MIXISO, MYSQL, POSTGRESQL, PRINTED, SERIAL, Database, Model, Setting
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import Locking, locks_rows, reuses_keys, row_of
+from plume_py.reasoning.infer.program.locking_statements import Locking, locks_rows, reuses_keys, row_of
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ class Instruction:
     name: str = ""
 
 
-class Code:
+class FlatCode:
     """The flat code of a transaction at a level."""
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
@@ -49,11 +49,11 @@ class Code:
         if stmt.otherwise:
             skip = len(self.instructions)
             self.instructions.append(Instruction("jump", stmt, False, False))
-            self._aim(at, len(self.instructions))
+            self._set_target(at, len(self.instructions))
             self._block(stmt.otherwise)
-            self._aim(skip, len(self.instructions))
+            self._set_target(skip, len(self.instructions))
         else:
-            self._aim(at, len(self.instructions))
+            self._set_target(at, len(self.instructions))
 
     def _loop(self, stmt: ir.ForEach) -> None:
         left = f"left {len(self.instructions)}"
@@ -62,9 +62,9 @@ class Code:
         self.instructions.append(Instruction("next", stmt, False, False, name=left))
         self._block(stmt.body)
         self.instructions.append(Instruction("jump", stmt, False, False, target=at))
-        self._aim(at, len(self.instructions))
+        self._set_target(at, len(self.instructions))
 
-    def _aim(self, at: int, target: int) -> None:
+    def _set_target(self, at: int, target: int) -> None:
         self.instructions[at] = replace(self.instructions[at], target=target)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from plume_py.collect.adapter import AbortedError, first_line
 from plume_py.collect.adapters.sql import SqlAdapter
-from plume_py.reasoning.infer.execution.bytecode import Code
+from plume_py.reasoning.infer.execution.bytecode import FlatCode
 from plume_py.reasoning.infer.execution.domains import Domains
 from plume_py.reasoning.infer.execution.evaluate import Frame, TableShape
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
@@ -33,7 +33,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Executed:
+class ExecutedStatement:
     """A statement that a server has executed."""
 
     asked: float  # time of the request; ``answered`` is the time of the answer
@@ -45,14 +45,14 @@ class Executed:
 
 
 @dataclass
-class Called:
+class CommittedCall:
     """A committed call of a transaction."""
 
     client: int
     transaction: str
     level: str
     args: tuple[tuple[str, Any], ...]
-    statements: list[Executed] = field(default_factory=list)
+    statements: list[ExecutedStatement] = field(default_factory=list)
 
 
 # The server isolates the transactions, so the code may be made for any level.
@@ -60,20 +60,20 @@ _PLAIN = STORES["ansi"].levels[0]
 
 
 class Client:
-    """One connection that executes one transaction after the other. ``spelled`` maps transactions to level names."""
+    """One connection that executes one transaction after the other. ``level_names`` has the level of each."""
 
     def __init__(
-        self, program: ir.Application, adapter: SqlAdapter, spelled: dict[str, str], load: Load, number: int
+        self, program: ir.Application, adapter: SqlAdapter, level_names: dict[str, str], load: Load, number: int
     ) -> None:
         self.adapter, self.load, self.number = adapter, load, number
-        self.spelled = spelled
+        self.level_names = level_names
         self.connection = adapter.connect()
         self.random = random.Random(f"{load.seed} {number}")
         self.counts: Counter[str] = Counter()
         self.problems: Counter[str] = Counter()
-        self.called: list[Called] = []  # since the tables were reset
+        self.called: list[CommittedCall] = []  # since the tables were reset
         domains = Domains(program, 2)
-        self.codes = [Code(program, txn, _PLAIN) for txn in program.transactions]
+        self.codes = [FlatCode(program, txn, _PLAIN) for txn in program.transactions]
         self.arguments = [domains.arguments(code) for code in self.codes]
 
     def work(self, deadline: float, calls: int | None = None) -> None:
@@ -84,19 +84,19 @@ class Client:
             self._call(self.codes[place], self.random.choice(self.arguments[place]))
             calls = None if calls is None else calls - 1
 
-    def _call(self, code: Code, args: dict[str, Any]) -> None:
-        level = self.spelled[code.txn.name]
-        called = Called(self.number, code.txn.name, level, tuple(args.items()))
+    def _call(self, code: FlatCode, args: dict[str, Any]) -> None:
+        level = self.level_names[code.txn.name]
+        called = CommittedCall(self.number, code.txn.name, level, tuple(args.items()))
         try:
             self.connection.begin(level)
             machine = Machine(code, args)
             while not machine.is_done:
-                self._think()
+                self._pause()
                 called.statements.append(execute(machine, self.connection.cursor))
-            self._think()
+            self._pause()
             asked = time.monotonic()
             self.connection.commit()
-            called.statements.append(Executed(asked, time.monotonic(), None, {}, code.shape))
+            called.statements.append(ExecutedStatement(asked, time.monotonic(), None, {}, code.shape))
             self.called.append(called)
             self.counts["commit"] += 1
         except RollbackSignal:
@@ -105,7 +105,7 @@ class Client:
         except Exception as error:
             self._failed(error)
 
-    def _think(self) -> None:
+    def _pause(self) -> None:
         if self.load.pause:
             time.sleep(self.random.random() * self.load.pause)
 
@@ -121,7 +121,7 @@ class Client:
             self.problems[first_line(second)[:200]] += 1
 
 
-def execute(machine: Machine, cursor: Any) -> Executed:
+def execute(machine: Machine, cursor: Any) -> ExecutedStatement:
     """Execute the next statement of a transaction on a server, and the local statements after it."""
     instruction = machine.next
     stmt, frame, shape = instruction.stmt, machine.frame, machine.code.shape
@@ -134,7 +134,7 @@ def execute(machine: Machine, cursor: Any) -> Executed:
     if isinstance(stmt, ir.If) and not result:
         machine.pc = instruction.target
     machine._advance()
-    return Executed(asked, answered, stmt, before, shape, result)
+    return ExecutedStatement(asked, answered, stmt, before, shape, result)
 
 
 def _execute(machine: Machine, stmt: ir.Stmt, cursor: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, combinations_with_replacement, islice, product
 from typing import Any, TypeVar
 
-from plume_py.reasoning.infer.execution.bytecode import Code
+from plume_py.reasoning.infer.execution.bytecode import FlatCode
 from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
 from plume_py.reasoning.infer.program import ir
 
@@ -23,7 +23,7 @@ class Domains:
 
     def __init__(self, program: ir.Application, rows: int) -> None:
         self.program, self.rows = program, rows
-        self.is_cut = False  # whether a bound cut off some choices
+        self.was_cut = False  # whether a bound cut off some choices
 
     def values(self, owner: str, name: str, sort: ir.Sort) -> tuple[ir.Value, ...]:
         """Return the values of a column or an argument."""
@@ -38,10 +38,12 @@ class Domains:
         """Return every small content of a table."""
         most = min(self.program.scope.rows.get(table.name, self.rows), 99)
         places = [table.index(column) for column in table.key]
-        every = self.some(product(*(self.values(table.name, name, sort) for name, sort in table.columns)), MOST_ROWS)
+        every = self.first_of(
+            product(*(self.values(table.name, name, sort) for name, sort in table.columns)), MOST_ROWS
+        )
         if not places:
             chosen = (rows for n in range(most + 1) for rows in combinations_with_replacement(every, n))
-            return [tuple(enumerate(rows, 1)) for rows in self.some(chosen, MOST_CONTENTS)]
+            return [tuple(enumerate(rows, 1)) for rows in self.first_of(chosen, MOST_CONTENTS)]
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in every:
             key = tuple(row[i] for i in places)
@@ -52,12 +54,12 @@ class Domains:
             for keys in combinations(groups, n)
             for rows in product(*(groups[key] for key in keys))
         )
-        return [tuple(sorted(rows)) for rows in self.some(keyed, MOST_CONTENTS)]
+        return [tuple(sorted(rows)) for rows in self.first_of(keyed, MOST_CONTENTS)]
 
-    def some(self, items: Iterable[T], most: int) -> list[T]:
-        """Return the first ``most`` items; set ``is_cut`` if there are more."""
+    def first_of(self, items: Iterable[T], most: int) -> list[T]:
+        """Return the first ``most`` items; set ``was_cut`` if there are more."""
         found = list(islice(items, most + 1))
-        self.is_cut |= len(found) > most
+        self.was_cut |= len(found) > most
         return found[:most]
 
     def states(self) -> Iterator[State]:
@@ -88,19 +90,19 @@ class Domains:
         """Return the position of a table in a state."""
         return [t.name for t in self.program.tables].index(table)
 
-    def arguments(self, code: Code) -> list[Frame]:
+    def arguments(self, code: FlatCode) -> list[Frame]:
         """Return every choice of arguments that satisfies the transaction's assumption."""
         txn, names = code.txn, list[str]()
         choices: list[list[Any]] = []
         for param in txn.params:
             names.append(param.name)
             if param.fields:
-                records = self.some(
+                records = self.first_of(
                     product(*(self.values(txn.name, f"{param.name}.{n}", s) for n, s in param.fields)), 50
                 )
                 lists = (rows for n in range(LIST + 1) for rows in combinations(records, n))
                 choices.append([tuple(enumerate(rows, 1)) for rows in lists])
             else:
                 choices.append(list(self.values(txn.name, param.name, param.sort)))
-        frames = [dict(zip(names, chosen, strict=True)) for chosen in self.some(product(*choices), MOST_CALLS)]
+        frames = [dict(zip(names, chosen, strict=True)) for chosen in self.first_of(product(*choices), MOST_CALLS)]
         return [frame for frame in frames if all(condition((), frame) for condition in code.assume)]

@@ -7,7 +7,7 @@ replay and the client of a server all run transactions with ``Machine``.
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from plume_py.reasoning.infer.execution.bytecode import Code, Instruction
+from plume_py.reasoning.infer.execution.bytecode import FlatCode, Instruction
 from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, State, Writes, compiled, overlay
 from plume_py.reasoning.infer.program import ir
 
@@ -24,10 +24,11 @@ class Machine:
     """A transaction in progress. Copies are cheap, so that a search can branch."""
 
     __slots__ = (
-        "begun", "code", "frame", "gone", "inserted", "locked", "log", "pc", "reads", "replaced", "snapshot", "writes"
+        "begun", "code", "deleted_by_others", "frame", "inserted", "locked", "log", "pc", "reads", "replaced",
+        "snapshot", "writes",
     )  # fmt: skip
 
-    def __init__(self, code: Code, args: Frame) -> None:
+    def __init__(self, code: FlatCode, args: Frame) -> None:
         self.code = code
         self.frame: Frame = dict(args)
         self.pc = 0
@@ -36,7 +37,9 @@ class Machine:
         self.locked: frozenset[tuple[int, Any]] = frozenset()  # rows locked by FOR UPDATE
         self.inserted: frozenset[tuple[int, Any]] = frozenset()  # new rows of tables with a primary key
         self.replaced: frozenset[tuple[int, Any]] = frozenset()  # rows that it deleted and inserted again
-        self.gone: frozenset[tuple[int, Any]] = frozenset()  # rows that others deleted since it last found rows
+        self.deleted_by_others: frozenset[tuple[int, Any]] = (
+            frozenset()
+        )  # rows that others deleted since it last found rows
         self.snapshot: State | None = None
         self.begun = False
         self.log: Any = None
@@ -46,7 +49,7 @@ class Machine:
         twin = object.__new__(Machine)
         twin.code, twin.frame, twin.pc = self.code, dict(self.frame), self.pc
         twin.writes, twin.reads, twin.inserted = dict(self.writes), self.reads, self.inserted
-        twin.begun, twin.replaced, twin.gone = self.begun, self.replaced, self.gone
+        twin.begun, twin.replaced, twin.deleted_by_others = self.begun, self.replaced, self.deleted_by_others
         twin.snapshot, twin.locked, twin.log = self.snapshot, self.locked, None
         return twin
 
@@ -58,7 +61,7 @@ class Machine:
             tuple(sorted(self.writes.items(), key=lambda item: item[0])),
             self.reads,
             self.locked,
-            self.gone,
+            self.deleted_by_others,
             self.snapshot,
         )
 
@@ -66,9 +69,9 @@ class Machine:
         """Return the rows that its commit deletes, even if other rows with their keys exist then."""
         return self.replaced | {place for place, row in self.writes.items() if row is None}
 
-    def meanwhile(self, deleted: frozenset[tuple[int, Any]]) -> None:
+    def note_deleted(self, deleted: frozenset[tuple[int, Any]]) -> None:
         """Record that another transaction committed and deleted these rows."""
-        self.gone |= deleted
+        self.deleted_by_others |= deleted
 
     @property
     def is_done(self) -> bool:
@@ -118,19 +121,19 @@ class Machine:
                 found.setdefault(table, []).extend(row for row in self.snapshot[table] if row[0] == key)
         return {table: rows for table, rows in found.items() if rows}
 
-    def take(self, table: int, rows: list[Row]) -> list[Row]:
+    def require_current(self, table: int, rows: list[Row]) -> list[Row]:
         """Return the rows to lock. Roll back if one of them was deleted since the snapshot."""
         if any(row in rows for row in self.old_rows().get(table, ())):
             raise RollbackSignal("a row was deleted since the snapshot")
         return rows
 
-    def look_up(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
+    def select_view(self, stmt: ir.SelectOne | ir.SelectAll, now: State) -> State:
         """Return the state that a SELECT sees. FOR UPDATE reads the state that an UPDATE would."""
         if getattr(stmt, "newest", False):
             return self.view(now, "current")
         return self.view(now, self.code.level.write if stmt.lock else self.code.level.select)
 
-    def _see(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
+    def _note_reads(self, table: int, rows: Iterable[Row], lock: bool = False) -> None:
         if lock:
             self.locked |= {(table, key) for key, _ in rows}
         if self.code.level.locks_reads:
@@ -152,12 +155,15 @@ def _select_one(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.SelectOne)
     table = machine.code.shape.index[stmt.table]
     found = _within(
-        machine, stmt.within, table, _matching(machine, instruction.run, stmt.row, table, machine.look_up(stmt, now))
+        machine,
+        stmt.within,
+        table,
+        _matching(machine, instruction.run, stmt.row, table, machine.select_view(stmt, now)),
     )
     machine.log = found[:1]
     if not found:
         raise RollbackSignal(f"no such row in {stmt.table}")
-    machine._see(table, machine.take(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
+    machine._note_reads(table, machine.require_current(table, found[:1]) if stmt.lock else found[:1], stmt.lock)
     machine.frame[stmt.row] = found[0]
 
 
@@ -166,11 +172,14 @@ def _select_all(machine: Machine, instruction: Instruction, now: State) -> None:
     assert isinstance(stmt, ir.SelectAll)
     table = machine.code.shape.index[stmt.table]
     found = _within(
-        machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, machine.look_up(stmt, now))
+        machine,
+        stmt.within,
+        table,
+        _matching(machine, instruction.run, stmt.var, table, machine.select_view(stmt, now)),
     )
     if not stmt.lock:
-        machine.gone = frozenset()
-    machine._see(table, machine.take(table, found) if stmt.lock else found, stmt.lock)
+        machine.deleted_by_others = frozenset()
+    machine._note_reads(table, machine.require_current(table, found) if stmt.lock else found, stmt.lock)
     machine.log = found
     machine.frame[stmt.rows] = tuple(found)
 
@@ -179,12 +188,12 @@ def _let(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Let)
     asked = [query for value in stmt.values for query in ir.queries(value)]
-    values = _look(machine, instruction, now, asked)
+    values = _evaluate(machine, instruction, now, asked)
     machine.frame.update(zip(stmt.names, values, strict=True))
     machine.log = values[0] if len(values) == 1 else values
 
 
-def _look(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
+def _evaluate(machine: Machine, instruction: Instruction, now: State, queries: list[ir.Query]) -> Any:
     """Evaluate the expressions of an instruction. Rows that a query's outer table contributes count as read."""
     parts = instruction.run if isinstance(instruction.run, list) else [instruction.run]
     if not instruction.touches:
@@ -195,7 +204,7 @@ def _look(machine: Machine, instruction: Instruction, now: State, queries: list[
         # A query locks the rows that match. A nested query's condition uses unbound rows, so it locks the whole table.
         for query in queries:
             table = machine.code.shape.index[query.source]
-            machine._see(table, _matching_query(machine, query, table, view))
+            machine._note_reads(table, _matching_query(machine, query, table, view))
     values = [part(view, machine.frame) for part in parts]
     return values if isinstance(instruction.run, list) else values[0]
 
@@ -211,7 +220,7 @@ def _matching_query(machine: Machine, query: ir.Query, table: int, view: State) 
 def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.If)
-    machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
+    machine.log = _evaluate(machine, instruction, now, ir.queries(stmt.condition))
     if not machine.log:
         machine.pc = instruction.target
 
@@ -219,7 +228,7 @@ def _choose(machine: Machine, instruction: Instruction, now: State) -> None:
 def _require(machine: Machine, instruction: Instruction, now: State) -> None:
     stmt = instruction.stmt
     assert isinstance(stmt, ir.Require)
-    machine.log = _look(machine, instruction, now, ir.queries(stmt.condition))
+    machine.log = _evaluate(machine, instruction, now, ir.queries(stmt.condition))
     if not machine.log:
         raise RollbackSignal("a required condition does not hold")
 
@@ -253,7 +262,9 @@ def _update(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     where, sets = instruction.run
-    found = machine.take(table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view)))
+    found = machine.require_current(
+        table, _within(machine, stmt.within, table, _matching(machine, where, stmt.var, table, view))
+    )
     frame, changed = dict(machine.frame), []
     for key, row in found:
         frame[stmt.var] = key, row
@@ -277,7 +288,7 @@ def _delete(machine: Machine, instruction: Instruction, now: State) -> None:
     table = machine.code.shape.index[stmt.table]
     view = machine.view(now, machine.code.level.write)
     found = _within(machine, stmt.within, table, _matching(machine, instruction.run, stmt.var, table, view))
-    for key, _ in machine.take(table, found):
+    for key, _ in machine.require_current(table, found):
         machine.writes[table, key] = None
     machine.log = found
 
@@ -286,7 +297,7 @@ def _within(machine: Machine, name: str, table: int, rows: list[Row]) -> list[Ro
     """Return the rows that are also in the set ``name``, if given. A row that was deleted since is another row."""
     if not name:
         return rows
-    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.gone}
+    keys = {key for key, _ in machine.frame[name] if (table, key) not in machine.deleted_by_others}
     return [row for row in rows if row[0] in keys]
 
 

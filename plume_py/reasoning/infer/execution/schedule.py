@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.reasoning.infer.execution.bytecode import Code
+from plume_py.reasoning.infer.execution.bytecode import FlatCode
 from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, State, TableShape, Writes, compiled, overlay
 from plume_py.reasoning.infer.execution.interpreter import OWN_ROWS, Machine, RollbackSignal
 from plume_py.reasoning.infer.program import ir
@@ -52,7 +52,7 @@ class Counterexample:
 
 
 @dataclass
-class Moment:
+class ScheduleLine:
     """One line of a replayed schedule: a statement, a commit, or another transaction's call with its own lines."""
 
     stmt: ir.Stmt | None  # None for a commit or a call
@@ -60,7 +60,7 @@ class Moment:
     frame: Frame  # arguments and values that earlier statements read
     shape: TableShape | None = None
     call: Commit | None = None  # the other transaction, with its statements in ``inner``
-    inner: "list[Moment]" = field(default_factory=list)
+    inner: "list[ScheduleLine]" = field(default_factory=list)
 
 
 class ReplayError(IsocheckError):
@@ -82,12 +82,12 @@ class ScheduleRules:
         """Return the violated clauses of the invariant."""
         return [name for name, holds in self.invariant if not holds(state, {})]
 
-    def refused(self, state: State) -> list[str]:
+    def violated_constraints(self, state: State) -> list[str]:
         """Return the violated constraints that the database enforces."""
         return [name for name, holds in self.enforced if not holds(state, {})]
 
 
-def installed(program: ir.Application, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
+def install(program: ir.Application, state: State, writes: Writes, number: int) -> tuple[State, Writes]:
     """Return the state after the ``number``-th commit, and its writes with final hidden row numbers."""
     renumbered: Writes = {}
     for place, ((table, key), row) in enumerate(writes.items()):
@@ -110,7 +110,7 @@ class CommitEffect:
     deleted: Places
 
 
-def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number: int) -> CommitEffect | None:
+def run_alone(rules: ScheduleRules, code: FlatCode, args: Frame, state: State, number: int) -> CommitEffect | None:
     """Run a transaction alone; return its effect, or None if it rolls back."""
     try:
         machine = Machine(code, args)
@@ -118,8 +118,8 @@ def serially(rules: ScheduleRules, code: Code, args: Frame, state: State, number
             machine.step(state)
     except RollbackSignal:
         return None
-    after, writes = installed(rules.program, state, machine.writes, number)
-    return None if rules.refused(after) else CommitEffect(after, writes, machine.locked, machine.deleted())
+    after, writes = install(rules.program, state, machine.writes, number)
+    return None if rules.violated_constraints(after) else CommitEffect(after, writes, machine.locked, machine.deleted())
 
 
 def first_snapshot(level: LevelModel, initial: State) -> State | None:
@@ -138,7 +138,7 @@ def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool
     return not level.locks_reads or machine.reads.isdisjoint(claimed)
 
 
-def outcome(
+def state_after_commit(
     rules: ScheduleRules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int
 ) -> State | None:
     """Return the state after the transaction's commit, or None if it must roll back."""
@@ -150,8 +150,8 @@ def outcome(
         return None
     if any(key in dict(now[table]) for table, key in machine.inserted):
         return None
-    after, _ = installed(rules.program, now, machine.writes, number)
-    return None if rules.refused(after) else after
+    after, _ = install(rules.program, now, machine.writes, number)
+    return None if rules.violated_constraints(after) else after
 
 
 # Name of the clause for serializability.
@@ -166,14 +166,14 @@ def content(program: ir.Application, state: State) -> tuple[Any, ...]:
 def is_serial(program: ir.Application, example: Counterexample, final: State) -> bool:
     """Return whether some serial order of the same calls ends in the same state."""
     rules = ScheduleRules(program)
-    codes = {txn.name: Code(program, txn, ALONE) for txn in program.transactions}
+    codes = {txn.name: FlatCode(program, txn, ALONE) for txn in program.transactions}
     others = [event for event in example.events if event is not None]
     wanted = content(program, final)
     for place in range(len(others) + 1):
         own = Commit(example.transaction, example.args)
         state = example.initial
         for number, event in enumerate([*others[:place], own, *others[place:]], 1):
-            result = serially(rules, codes[event.transaction], dict(event.args), state, number)
+            result = run_alone(rules, codes[event.transaction], dict(event.args), state, number)
             state = result.after if result is not None else state
         if content(program, state) == wanted:
             return True

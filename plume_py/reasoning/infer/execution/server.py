@@ -17,7 +17,7 @@ from plume_py.base.errors import InputError, IsocheckError
 from plume_py.collect.adapter import Setup
 from plume_py.collect.adapters.sql import SqlAdapter
 from plume_py.reasoning.infer.driver import UNDECIDED, VIOLATED
-from plume_py.reasoning.infer.execution.client import Called, Client, Load, row_of
+from plume_py.reasoning.infer.execution.client import Client, CommittedCall, Load, row_of
 from plume_py.reasoning.infer.execution.evaluate import State
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.to_sql import HIDDEN, Sql, literal
@@ -38,7 +38,7 @@ _SETTINGS = {"mariadb": {"sql_mode": "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_
 class Schedule:
     """The calls that committed on a server since the tables were reset, and the clauses that were violated."""
 
-    called: list[Called]
+    called: list[CommittedCall]
     broken: list[str]
     final: State
 
@@ -61,7 +61,7 @@ class ServerRun:
         self.commits, self.rollbacks, self.refused = (counts[kind] for kind in ("commit", "rollback", "refused"))
         self.problems = sum((client.problems for client in clients), Counter[str]())
 
-    def is_longer(self, called: list[Called]) -> bool:
+    def is_longer(self, called: list[CommittedCall]) -> bool:
         """Return whether the recorded schedule is longer than this one, or missing."""
         return self.schedule is None or len(called) < len(self.schedule.called)
 
@@ -159,13 +159,13 @@ class SqlServer:
 
     @contextmanager
     def _clients(self, levels: dict[str, LevelModel], load: Load) -> Iterator[tuple[list[Client], Any]]:
-        spelled = {name: self.store.setting_names[level.name] for name, level in levels.items()}
+        level_names = {name: self.store.setting_names[level.name] for name, level in levels.items()}
         with ExitStack() as opened:
             connection = self.adapter.connect()
             opened.callback(connection.close)
             clients = []
             for number in range(1, load.clients + 1):
-                clients.append(Client(self.program, self.adapter, spelled, load, number))
+                clients.append(Client(self.program, self.adapter, level_names, load, number))
                 opened.callback(clients[-1].connection.close)
             yield clients, connection.cursor
 
@@ -230,7 +230,7 @@ Answers = dict[str, dict[str, str]]  # transaction -> level -> answer
 SAFE, UNSAFE, OPEN = "found safe", "found unsafe", "undecided"
 
 
-def vectors(
+def level_assignments(
     store: StoreModel, names: list[str], inferred: dict[str, LevelModel], answers: Answers, every: bool
 ) -> Iterator[dict[str, LevelModel]]:
     """Yield the inferred levels, then those with one transaction at an unsafe level; or all assignments of levels."""
@@ -245,7 +245,7 @@ def vectors(
                 yield {**inferred, name: level}
 
 
-def standing(store: StoreModel, levels: dict[str, LevelModel], answers: Answers) -> str:
+def expectation(store: StoreModel, levels: dict[str, LevelModel], answers: Answers) -> str:
     """Return the expectation for these levels. In a mix, SERIALIZABLE may provide only a weaker level."""
     all_serial = all(level.is_serial for level in levels.values())
     found = {
@@ -257,7 +257,7 @@ def standing(store: StoreModel, levels: dict[str, LevelModel], answers: Answers)
 Report = Callable[[ServerRun, str], None]
 
 
-def sanity(
+def run_assignments(
     program: ir.Application,
     kind: str,
     inferred: dict[str, LevelModel],
@@ -275,9 +275,9 @@ def sanity(
     with server:
         version = server.version()
         names = [txn.name for txn in program.transactions]
-        for levels in vectors(server.store, names, inferred, answers, every):
+        for levels in level_assignments(server.store, names, inferred, answers, every):
             outcome = server.run(levels, load)
-            expected = SAFE if levels == inferred else standing(server.store, levels, answers)
+            expected = SAFE if levels == inferred else expectation(server.store, levels, answers)
             if outcome.broken and expected == SAFE:
                 server.shorten(outcome, levels, load)
             found.append((outcome, expected))

@@ -14,7 +14,7 @@ import z3
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.bounded.terms import Term, not_, or_, solve
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.conflicts import (
+from plume_py.reasoning.infer.program.locking_statements import (
     Locking,
     locking_statements,
     locks_atomically,
