@@ -76,7 +76,9 @@ def _clean(params: dict[str, Any]) -> None:
         click.echo(f"removed {table}")
     for table, why in cleaned.kept.items():
         click.echo(one_line(f"kept {table}: {why}"))
-    if not cleaned.removed and not cleaned.kept:
+    if cleaned.not_searched:
+        click.echo(f"not searched for tables of abandoned runs: {cleaned.not_searched}")
+    elif not cleaned.removed and not cleaned.kept:
         click.echo("no abandoned run has left a table")
 
 
