@@ -9,8 +9,7 @@ import pytest
 from paths import ROOT
 
 from plume_py.base.kernels import dispatch, kernel
-from plume_py.checking.stream import garbage_collection
-from plume_py.checking.stream import state as stream_state
+from plume_py.checking.stream import compiled, garbage_collection
 from plume_py.cli import warm_up
 from plume_py.cli.main import cli
 
@@ -71,7 +70,7 @@ class Recorder:
 
 def record_stream(state) -> None:
     """Stand for the compilation of the kernels of the monitor."""
-    for module in stream_state.KERNELS:
+    for module in compiled.KERNELS:
         for name, function in dispatch._functions(module):
             setattr(module, name, Recorder(function))
 
@@ -79,8 +78,8 @@ def record_stream(state) -> None:
 def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     monkeypatch.setattr(kernel, "Kernel", Recorder)
-    monkeypatch.setattr(stream_state, "_compile", record_stream)
-    for module in (stream_state, garbage_collection):
+    monkeypatch.setattr(compiled, "_compile", record_stream)
+    for module in (compiled, garbage_collection):
         monkeypatch.setattr(module, "handle", lambda state: state)
     monkeypatch.setattr(Recorder, "called", set())
     dispatch.release(*KERNELS)

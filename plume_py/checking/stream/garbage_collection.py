@@ -22,7 +22,8 @@ import numpy as np
 from plume_py.checking.stream import ingest_kernels, level_kernels
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.batch import Batch
-from plume_py.checking.stream.state import LAYERS, State, handle, new_state, with_room
+from plume_py.checking.stream.compiled import handle
+from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
 from plume_py.history.model import COMMITTED, Bools, Int32s, Int64s
 from plume_py.history.times import NO_TIME
 

@@ -19,11 +19,12 @@ from plume_py.checking.result import LevelVerdict, Result, Violation
 from plume_py.checking.stream import ingest_kernels, level_kernels
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.batch import ArrivalLike, Batch, FedTransaction, code_of, make_batch
+from plume_py.checking.stream.compiled import prepare
 from plume_py.checking.stream.counterexample import Event, Excerpt, InvolvedTransactions, ViolationFilter
 from plume_py.checking.stream.garbage_collection import ForgottenTransactions, forget
 from plume_py.checking.stream.list_orders import ListOrders
 from plume_py.checking.stream.monitored_history import MonitoredHistory, TransactionNames
-from plume_py.checking.stream.state import LAYERS, State, new_state, prepare, with_room
+from plume_py.checking.stream.state import LAYERS, State, new_state, with_room
 from plume_py.checking.verdicts import CheckOptions
 from plume_py.checking.verdicts import judge_order as judge_in_order
 from plume_py.history.formats.json_common import no_collector

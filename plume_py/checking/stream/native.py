@@ -1,4 +1,4 @@
-"""The monitor's tables as one reference, and its kernels compiled by numba. ``state`` imports this module, on demand.
+"""The monitor's tables as one reference, and its kernels compiled by numba. ``compiled`` imports this module on demand.
 
 All kernels take the tables and integers. Left alone, numba would compile a function again for every mixture of integer
 widths, and copy a tuple of two dozen arrays at every call. That took minutes to compile, and was slow afterwards.

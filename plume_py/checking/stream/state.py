@@ -4,20 +4,14 @@
 system cost no memory until they are touched, so tables may be generous.
 """
 
-from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from plume_py.base.errors import LimitError
-from plume_py.base.kernels import dispatch
-from plume_py.base.kernels.numba_start import load_numba
-from plume_py.checking.stream import ingest_kernels, level_kernels, order_kernels
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.history.model import Int8s, Int32s, Int64s
-
-KERNELS: tuple[ModuleType, ...] = (tables, order_kernels, level_kernels, ingest_kernels)
 
 # Limit for the entries of a layer (4 bytes each): one per transaction and session.
 MOST_ENTRIES = 1 << 31
@@ -138,29 +132,6 @@ def with_room(m: State, txns: int, ops: int, sessions: int) -> State:
     # A list that doubles its capacity abandons at most twice its final size in the pool.
     entries = 3 * m.row.shape[1] + 4 * (int(n[tables.OPS]) + more)
     return _with_table(m, int(n[tables.POOL]), max(0, 4 * entries - int(n[tables.POOL])), "pool")
-
-
-def prepare(work: int, state: State) -> Any:
-    """Return ``handle(state)``; compile the kernels first if ``work``, in loop steps, is worth it."""
-    if dispatch.worth_compiling(work, *KERNELS) and isinstance(ingest_kernels.take_batch, FunctionType):
-        _compile(state)
-    return handle(state)
-
-
-def handle(state: State) -> Any:
-    """Return what the kernels take as their tables: ``state``, or a reference to its arrays if they are compiled."""
-    if isinstance(ingest_kernels.take_batch, FunctionType):
-        return state
-    from plume_py.checking.stream.native import NativeState
-
-    return NativeState(*state)
-
-
-def _compile(state: State) -> None:
-    load_numba()
-    from plume_py.checking.stream.native import compile_kernels
-
-    compile_kernels(KERNELS, state)
 
 
 def _with_table(m: State, used: int, more: int, *names: str, hashed: str = "") -> State:

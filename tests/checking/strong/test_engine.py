@@ -22,7 +22,7 @@ from plume_py.verify import verify_entry, verify_witness
 from plume_py.verify.claims import WitnessClaim, read_claim
 
 STRONG = ("PC", "PSI", "SI", "SER")
-KERNELS = (saturation_kernels, saturation_kernels, greedy_order_kernels)
+KERNELS = (saturation_kernels, greedy_order_kernels)
 
 
 def decided(sessions, initial=0):
