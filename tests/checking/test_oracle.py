@@ -87,7 +87,7 @@ def test_random_histories_fit_the_lattice_and_the_patterns():
     assert broken == set("abcdefghijklmn")
 
 
-def test_random_histories_tell_all_levels_apart():
+def test_random_histories_distinguish_all_levels():
     rng = random.Random(11)
     kept = [frozenset(holding(random_history(rng, wild=0, failed=0))) for _ in range(4000)]
     for strong, weak in [*STRONGER, ("RA", "CI"), ("RC", "CI"), ("CI", "RC"), ("PC", "PSI"), ("PSI", "PC")]:

@@ -157,7 +157,7 @@ def test_spellings(spelling):
     assert level_requests(spelling) == level_requests("SSER")
 
 
-def test_what_only_session_order_forbids_says_so():
+def test_a_violation_that_needs_session_order_names_the_order_in_which_it_holds():
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("w", "x", 1)])
     builder.add("a", [("r", "x", 0)])
@@ -260,7 +260,7 @@ def test_a_proof_is_not_lost_beside_a_stricter_order():
     assert verify_entry(history, read_claim(line(result).encode())[0]) == []
 
 
-def test_what_another_one_had_ended_before_is_no_initial_state():
+def test_a_transaction_that_began_after_another_ended_is_no_initial_state():
     builder = HistoryBuilder(declared=False)
     builder.add("a", [("w", "x", 1)], begin=100, end=105)
     builder.add("b", [("r", "x", 1)], begin=10, end=20)
@@ -276,7 +276,7 @@ def test_declared_levels_have_witnesses_in_real_time(tmp_path):
 
 @pytest.mark.parametrize("status", ["aborted", "unknown"])
 @pytest.mark.parametrize("order", TIMED)
-def test_who_does_not_count_passes_nothing_on(status, order):
+def test_aborted_transactions_pass_no_real_time_order_on(status, order):
     """When the second of the session began is not known: that the first began after w had ended says nothing of it."""
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("w", "x", 1)], begin=0, end=1)
