@@ -28,13 +28,15 @@ from plume_py.history.throughput import Disturbance, Speed, speed
 LOOK = 0.1
 # Without --seconds: how long making the table may take, a fault may last, and the comparison and the removal may take.
 SET_UP, FAULT, FINISHED = 600.0, 60.0, 120.0
+# Of the time for making the table, the share in which tables of abandoned runs may be removed before.
+CLEANED = 0.6
 # With --seconds: how much longer than these the whole run may take, and of that the time from the end of the clients.
 LONGER, ENDING = 7.0, 4.0
 # Of what is left when the clients should end: shares of time until their connections are cut, until they are left
 # behind, and until the comparison must be over; the rest is for the removal of the table.
 CUT, LEFT, COMPARED = 0.3, 0.4, 0.7
-# Seconds from Ctrl-C to the end of the run.
-INTERRUPTED = 1.5
+# Seconds from Ctrl-C to the end of the run; of the two that everything may take, `test` needs the rest for its check.
+INTERRUPTED = 0.9
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,11 @@ class Schedule:
     def set_up(self) -> float:
         """Then the table is there, or there is no run."""
         return min(self._begin + SET_UP, self.last - ENDING)
+
+    @property
+    def cleaned(self) -> float:
+        """Then tables of abandoned runs are left to a later run."""
+        return self._begin + CLEANED * (self.set_up - self._begin)
 
     def clients(self) -> float:
         """Then clients begin no more transactions; asked when they begin."""
@@ -153,10 +160,15 @@ def _set_up(adapter: Adapter, plan: Plan, workload: Workload) -> dict[str, Any]:
 
 def _cleaned(adapter: Adapter, schedule: Schedule) -> list[str]:
     """Remove what abandoned runs have left, and say so; a failure is none of this run."""
+    guard, until = adapter.setup.guard, schedule.cleaned
+    guard.end_by(until)
     try:
-        removed = in_time(schedule.set_up, lambda: clean(adapter)).removed
+        removed = in_time(until, lambda: clean(adapter, until)).removed
     except Exception:
+        guard.cut_all()  # the thread that was left behind shares the connection of the administrator
         return []
+    finally:
+        guard.end_by(schedule.set_up)
     return [f"removed {table}, which an abandoned run had left" for table in removed]
 
 

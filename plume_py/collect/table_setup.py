@@ -15,7 +15,7 @@ from plume_py.collect.adapter import Adapter, first_line
 from plume_py.collect.deadline import in_time
 
 # Seconds that the removal of the table may take after a failure.
-REMOVED_WITHIN = 1.5
+REMOVED_WITHIN = 1.0
 # The time in UTC at which the run began, and a random number. Nothing else is ever removed.
 _NAME = re.compile("isocheck_([0-9]{8}t[0-9]{6})_[0-9a-f]{8}", re.ASCII)
 _TIME = "%Y%m%dt%H%M%S"
@@ -57,8 +57,10 @@ def is_old(table: str) -> bool:
     return time.time() - began > OLD
 
 
-def clean(adapter: Adapter) -> Cleaned:
+def clean(adapter: Adapter, until: float = math.inf) -> Cleaned:
     """Remove the tables that abandoned runs have left, never one of a run that may be alive.
+
+    What cannot be removed by ``until`` of the monotonic clock is left to a later run.
 
     A run is alive if it is connected. After a restart of the server it is so again within ``BEAT`` seconds, so it must
     be missing twice. Where the database cannot know, a run counts as alive for a day.
@@ -66,9 +68,14 @@ def clean(adapter: Adapter) -> Cleaned:
     cleaned = Cleaned()
     tables = [table for table in adapter.tables() if is_name(table) and table not in _own]
     candidates = [table for table in tables if _is_abandoned(adapter, table, cleaned)]
-    if candidates:
+    if candidates and time.monotonic() + SECOND_LOOK < until:
         time.sleep(SECOND_LOOK)
+    elif candidates:
+        until = 0.0
     for table in candidates:
+        if time.monotonic() >= until:
+            cleaned.kept[table] = "there was no time to remove it"
+            continue
         if not _is_abandoned(adapter, table, cleaned):
             continue
         try:

@@ -132,9 +132,102 @@ def test_mysqldump() -> None:
         asked(MYSQL, "INSERT INTO u VALUES (:x);")
 
 
+OTHERS = r"""CREATE EXTENSION IF NOT EXISTS "uuid-ossp" WITH SCHEMA public;
+COMMENT ON EXTENSION "uuid-ossp" IS 'identifiers';
+CREATE DOMAIN public.price AS numeric(10,2) CONSTRAINT positive CHECK ((VALUE >= (0)::numeric));
+CREATE TYPE public.pair AS (a integer, b text COLLATE pg_catalog."en-x-icu");
+CREATE AGGREGATE public.total(integer) (SFUNC = int4pl, STYPE = integer);
+CREATE OPERATOR public.=== (FUNCTION = int4eq, LEFTARG = integer, RIGHTARG = integer);
+CREATE CAST (text AS public.pair) WITH INOUT AS ASSIGNMENT;
+CREATE TABLE public.t (
+    id integer NOT NULL,
+    name character varying(20) COLLATE pg_catalog."de-x-icu" NOT NULL,
+    cost public.price NOT NULL,
+    words tsvector GENERATED ALWAYS AS (public.words_of((name)::text)) STORED,
+    CONSTRAINT nulls CHECK ((num_nonnulls(id, cost) = 2))
+);
+CREATE TABLE public.u (id integer PRIMARY KEY, v integer DEFAULT public.next_v());
+ALTER TABLE public.t OWNER TO "app-user";
+CREATE FOREIGN TABLE public.far (id integer) SERVER s OPTIONS (table_name 'x');
+ALTER FOREIGN TABLE public.far OWNER TO "app-user";
+ALTER TABLE ONLY public.t ADD CONSTRAINT t_pkey PRIMARY KEY (id) INCLUDE (name);
+CREATE RULE both AS ON DELETE TO public.u DO ALSO (DELETE FROM public.t WHERE (t.id = old.id); NOTIFY gone;);
+GRANT SELECT,INSERT ON TABLE public.t TO "app-user";
+"""
+
+
+def test_names_functions_and_kinds_that_do_not_matter() -> None:
+    t, u = parse(OTHERS, functions=False).tables
+    assert [(c.name, c.type) for c in t.columns] == [("id", "int"), ("name", "text"), ("cost", "int")]
+    assert t.primary_key == ("id",) and t.unseen is None and u.unseen is not None
+    asked(OTHERS, "INSERT INTO t (id, name, cost) VALUES (:x, 'a', 2);")
+    asked(OTHERS, "SELECT v INTO a FROM u WHERE id = :x;")
+    for body in ("INSERT INTO u (id) VALUES (:x);", "DELETE FROM u WHERE id = :x;"):
+        with pytest.raises(InputError, match="on u"):
+            asked(OTHERS, body)
+    with pytest.raises(InputError, match="no table far"):
+        asked(OTHERS, "SELECT id INTO a FROM far WHERE id = :x;")
+    with pytest.raises(InputError, match="is no name"):
+        parse('CREATE TABLE "a-b" (id INT PRIMARY KEY);')
+
+
+@pytest.mark.parametrize(
+    "unique",
+    [
+        "CREATE UNIQUE INDEX i ON public.t USING btree (lower(name));",
+        "CREATE UNIQUE INDEX i ON public.t USING btree (name) WHERE (v > 0);",
+        "ALTER TABLE ONLY public.t ADD CONSTRAINT i EXCLUDE USING gist (name WITH =);",
+    ],
+)
+def test_what_else_forbids_a_row_matters_to_on_conflict(unique) -> None:
+    table = "CREATE TABLE public.t (id integer PRIMARY KEY, name text NOT NULL, v integer NOT NULL);\n"
+    insert = "INSERT INTO t VALUES (:x, 'a', 1) ON CONFLICT {} DO NOTHING;"
+
+    def reads(schema, target):
+        file = parse(f"{schema}\n-- transaction: f(x INT)\n{insert.format(target)}", any_query=True)
+        return {cell.table for cell in programs(file)[0].accesses if not cell.writes}
+
+    assert "t.name" not in reads(table, "") and "t.name" not in reads(table + unique, "(id)")
+    assert "t.name" in reads(table + unique, "")
+    with pytest.raises(InputError, match="which key it means"):
+        translate(parse(f"{table}{unique}\n-- transaction: f(x INT)\n{insert.format('')}"))
+
+
+MARIADB = """/*M!999999\\- enable the sandbox mode */
+CREATE TABLE `t` (
+  `id` int(11) NOT NULL,
+  `sku` varchar(40) NOT NULL CHECK (json_valid(`sku`)),
+  `hid` int(11) INVISIBLE DEFAULT 3,
+  PRIMARY KEY (`id`),
+  UNIQUE KEY `sku` (`sku`(10))
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='x; y'
+ PARTITION BY RANGE (`id`)
+(PARTITION `p0` VALUES LESS THAN (100) ENGINE = InnoDB,
+ PARTITION `p1` VALUES LESS THAN MAXVALUE ENGINE = InnoDB);
+CREATE TABLE `u` (`id` int(11) NOT NULL, PRIMARY KEY (`id`)) ENGINE=InnoDB WITH SYSTEM VERSIONING;
+CREATE SEQUENCE `s` start with 1 minvalue 1 cache 1000 nocycle ENGINE=InnoDB;
+DO SETVAL(`s`, 1, 0);
+"""
+
+
+def test_mariadb_dump() -> None:
+    t, u = parse(MARIADB).tables
+    assert (t.names, t.primary_key, t.unique, t.partly_unique) == (("id", "sku", "hid"), ("id",), (), True)
+    assert u.primary_key == ("id",)
+
+
 @pytest.mark.parametrize(
     "end", ["-- the end", "# the end", "/* the end */", "/* the\nend */\n", ";", "\n\n# a\n-- b", "#"]
 )
-@pytest.mark.parametrize("begin", ["CREATE TABLE a (i INT PRIMARY KEY);\n", "", "-- transaction: f\nDELETE FROM a;\n"])
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "CREATE TABLE a (i INT PRIMARY KEY);\n",
+        "",
+        "-- invariant: none\nNOT EXISTS (SELECT 1 FROM b);\n",
+        "-- invariant: none: NOT EXISTS (SELECT 1 FROM b);\n",
+        "-- transaction: f\nDELETE FROM a;\n",
+    ],
+)
 def test_a_file_may_end_in_a_comment(begin, end) -> None:
     parse(f"CREATE TABLE a (i INT PRIMARY KEY);\n{begin}".replace("a (i", "b (i", 1) + end)

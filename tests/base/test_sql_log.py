@@ -140,6 +140,64 @@ def test_who_only_read_counts_as_committed(end, writes, tmp_path) -> None:
     assert ("1 of which only read and did not commit" in summary) == (counts and not writes)
 
 
+QUERIES = {
+    "(SELECT v FROM t WHERE id = 7) UNION (SELECT 8)": "(SELECT v FROM t WHERE id = :p1 ) UNION (SELECT 8);",
+    "COPY t (id, v) TO STDOUT": "SELECT id, v FROM t;",
+    "COPY public.t TO '/a.csv' WITH (FORMAT csv, DELIMITER ',')": "SELECT * FROM public.t;",
+    "COPY (SELECT v FROM t WHERE id = 7) TO STDOUT (FORMAT csv, DELIMITER ',')": "SELECT v FROM t WHERE id = :p1;",
+    "CREATE TEMPORARY TABLE u ON COMMIT DROP AS SELECT v FROM t WHERE id = 7": "SELECT v FROM t WHERE id = :p1;",
+}
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_in_disguise_read(query, end, tmp_path) -> None:
+    listed, _ = listing(log(tmp_path, *statements(1, TABLES, "BEGIN", query, end)))
+    assert listed[1:] == [QUERIES[query]]
+
+
+def test_a_chained_transaction_begins_at_once(tmp_path) -> None:
+    texts = (
+        "BEGIN",
+        "SELECT v FROM t",
+        "COMMIT AND CHAIN",
+        "SELECT id FROM t",
+        "SELECT v FROM t",
+        "COMMIT AND NO CHAIN",
+    )
+    listed, _ = listing(log(tmp_path, *statements(1, TABLES, *texts, "SELECT name FROM t")))
+    assert [line.startswith("--") for line in listed] == [True, False, True, False, False, True, False]
+
+
+def test_a_table_of_the_schema_is_none_of_the_system(tmp_path) -> None:
+    schema = tmp_path / "s.sql"
+    schema.write_text("CREATE TABLE pg_games (id INT PRIMARY KEY, v INT NOT NULL);")
+    path = log(tmp_path, *statements(1, "SELECT v FROM pg_games", "SELECT oid FROM pg_class"))
+    found = load_log(path, str(schema), any_query=True)
+    assert len(found.file.transactions) == 1 and "1 statement about the session or the system" in found.summary
+
+
+def test_a_log_without_begin_may_lack_statements(tmp_path) -> None:
+    texts = ("UPDATE t SET v = 1 WHERE id = 2", "SELECT v FROM t WHERE id = 2")
+    assert "no BEGIN: each statement counts" in listing(log(tmp_path, *statements(1, TABLES, *texts)))[1]
+    assert "no BEGIN" not in listing(log(tmp_path, *statements(1, TABLES, "BEGIN", *texts, "COMMIT")))[1]
+
+
+def test_the_process_in_brackets_is_the_session(tmp_path) -> None:
+    texts = ("BEGIN", "SELECT v FROM t", "COMMIT")
+    mixed = [line for pair in zip(statements(1, *texts), statements(2, *texts), strict=True) for line in pair]
+    path = log(tmp_path, *statements(3, TABLES), *mixed, prefix="2026-11-18 12:00:00 UTC 00000 [{}] ")
+    assert "2 transactions of 1 program" in listing(path)[1]
+
+
+def test_numbers_of_a_type_are_no_values(tmp_path) -> None:
+    text = "SELECT v FROM t WHERE name = $1::VARCHAR(2) AND v = CAST($2 AS NUMERIC(8, 2)) AND id = 7"
+    lines = [(1, "LOG", f"execute <unnamed>: {text}"), (1, "DETAIL", "parameters: $1 = 'abc', $2 = '3.50'")]
+    listed, _ = listing(log(tmp_path, *statements(1, TABLES), *lines))
+    assert listed[0] == "-- transaction: read_t(p1 TEXT, p2 DECIMAL, p3 INT)"
+    assert listed[1].endswith("name = :p1 ::VARCHAR(2) AND v = CAST( :p2 AS NUMERIC(8, 2)) AND id = :p3;")
+
+
 def test_an_error_is_that_of_the_statement_it_names(tmp_path) -> None:
     """A statement that cannot be parsed is not logged; the one before it has not failed."""
     lines = [*statements(1, TABLES, "UPDATE t SET v = 1 WHERE id = 2"), (1, "ERROR", "x"), (1, "STATEMENT", "FROB")]
@@ -252,7 +310,9 @@ BAD = {
     "no values": ([f"{RUNS}UPDATE t SET v = $1", f"{SAYS}COMMIT"], r"line 1: no value of \$1"),
     "cut values": ([f"{RUNS}UPDATE t SET v = $1", "x [1] DETAIL:  parameters: $1 = 'ab..."], "line 2: cannot read"),
     "to savepoint": ([f"{SAYS}BEGIN; SAVEPOINT a; ROLLBACK TO b; COMMIT"], "line 1: ROLLBACK TO b is not"),
-    "chain": ([f"{SAYS}BEGIN", f"{SAYS}ROLLBACK AND CHAIN"], "line 2: ROLLBACK AND CHAIN is not"),
+    "a table of its own": ([f"{SAYS}CREATE TABLE u AS SELECT v FROM t"], "line 1: CREATE is not"),
+    "INTO a table": ([f"{SAYS}SELECT v INTO TEMP u FROM t"], "line 1: SELECT … INTO a new table"),
+    "tables of the system, and others": ([f"{SAYS}SELECT 7 FROM pg_class, t"], "line 1: no table pg_class"),
     "no SQL": ([f"{SAYS}FROBNICATE t", f"{SAYS}COMMIT"], "line 1: "),
     "no table": (["", f"{SAYS}UPDATE u SET v = 1 WHERE id = 2"], "line 2: no table u"),
 }

@@ -5,6 +5,7 @@ import signal
 import socket
 import threading
 import time
+from base64 import b64decode, b64encode
 from contextlib import suppress
 from dataclasses import replace
 
@@ -185,7 +186,7 @@ class Silent(Scripted):
         setattr(self, silent, lambda *_: threading.Event().wait())
 
 
-@pytest.mark.parametrize("silent", ["version", "create", "settings", "connect", "contents", "settle", "drop"])
+@pytest.mark.parametrize("silent", ["version", "tables", "create", "settings", "connect", "contents", "settle", "drop"])
 def test_a_database_that_is_silent_does_not_hang_the_run(silent, tmp_path):
     try:
         collected = gather("", tmp_path / "h.jsonl", adapter=Silent(silent), how={"seconds": 0.5, "timeout": 0.5})
@@ -196,6 +197,8 @@ def test_a_database_that_is_silent_does_not_hang_the_run(silent, tmp_path):
         assert "no answer within" in collected.audit_problem
     if silent == "drop":
         assert "isocheck collect --clean" in collected.notes[0]
+    if silent == "tables":
+        assert collected.counts["committed"], "what other runs left takes no time from the run"
 
 
 def test_a_limit_of_memory_ends_the_run(tmp_path):
@@ -264,6 +267,32 @@ def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
     adapter = Shared(alive)
     cleaned = table_setup.clean(adapter)
     assert len(adapter.left) == left and len(cleaned.removed) == 3 - left and "isocheck_mine" in adapter.left
+
+
+def test_what_cannot_be_removed_in_time_is_left_to_a_later_run():
+    adapter = Shared([False])
+    cleaned = table.clean(adapter, time.monotonic())
+    assert len(adapter.left) == 3 and not cleaned.removed and len(cleaned.kept) == 2
+
+
+def test_tables_of_any_size_are_found_in_etcd():
+    """An answer has one key: those of a large table are more than an answer may have."""
+    large, other = table.new_name(), table.new_name()
+    names = [large, f"{other}!", "isocheck_mine", *(f"{large}/x{n}" for n in range(100)), f"{other}/x", "isochecks/x"]
+    keys = sorted([*(name.encode() for name in names), b"isocheck_\xff", b"isocheck_\xff/x", b"isocheck"])
+
+    class Member:
+        asked = 0
+
+        def post(self, path, request):
+            first, last = b64decode(request["key"]), b64decode(request["range_end"])
+            self.asked += 1
+            found = [key for key in keys if first <= key < last][: int(request.get("limit", 1000))]
+            return {"kvs": [{"key": b64encode(key).decode()} for key in found]} if found else {"header": {}}
+
+    adapter, member = open_adapter(Setup("etcd://here")), Member()
+    adapter._administrator = lambda: member
+    assert sorted(adapter.tables()) == sorted([large, other]) and member.asked < 20
 
 
 def killed(child, url, folder):

@@ -280,7 +280,7 @@ def test_errors_point_at_the_line(text, said):
         ),
         ("-- assume: x > 0", "line 3: assume belongs below a transaction"),
         ("CREATE VIEW s AS SELECT 1;\n-- transaction: f\nDELETE FROM s;", "line 5: there is no table s"),
-        ("CREATE AGGREGATE s (x int);", "line 3: "),
+        ("CREATE WIDGET s (x int);", "line 3: "),
         (
             "CREATE TABLE s (a INT REFERENCES t (k) ON DELETE CASCADE);\n-- transaction: f\nDELETE FROM t;",
             "line 5: ON DELETE CASCADE of s is not supported; delete the rows of s by a statement of its own",
@@ -444,3 +444,11 @@ def test_what_violates_alone_comes_first_and_is_no_partner(tmp_path):
     assert "keep the invariant and nothing else" in told and "finds add REPEATABLE READ" in told
     refused = CliRunner().invoke(cli, [*options, "--exclude", "fil"])
     assert refused.exit_code != 0 and "did you mean fill?" in str(refused.exception)
+
+
+def test_texts_of_a_log_are_what_their_columns_are() -> None:
+    """psycopg 3 sends 't' for true, psycopg 2 the text '7' as a number looks."""
+    table = "CREATE TABLE d (id INT PRIMARY KEY, code TEXT NOT NULL, free BOOLEAN NOT NULL);\n"
+    body = "UPDATE d SET free = :a WHERE id = :x;\nSELECT id FROM d WHERE free IS TRUE AND code IN (:c) AND free = :b;"
+    found = translate(parse(f"{table}-- transaction: f(a TEXT, x INT, c INT, b TEXT)\n{body}"))
+    assert [param.sort for param in found.transactions[0].params] == ["bool", "int", "text", "bool"]

@@ -293,9 +293,10 @@ class _Accesses:
         if stmt.conflict is None:
             return
         target = stmt.conflict.target
-        by_others = bool(table.unique) if not target else set(target) != set(table.primary_key)
+        by_others = _has_other_keys(table) if not target else set(target) != set(table.primary_key)
         if by_others or not by_key:
-            columns = tuple(dict.fromkeys(target or (c for group in (table.primary_key, *table.unique) for c in group)))
+            unique = (table.names,) if table.partly_unique else table.unique
+            columns = tuple(dict.fromkeys(target or (c for group in (table.primary_key, *unique) for c in group)))
             self.known(table, columns)
             yield TableAccess(READ, table.name, columns, columns, (), False, self.line)
 
@@ -310,7 +311,7 @@ class _Accesses:
         self.known(table, written)
         yield from self.inside(*values, conflict.where)
         target = set(conflict.target or table.primary_key)
-        by_primary = target == set(table.primary_key) and (bool(conflict.target) or not table.unique)
+        by_primary = target == set(table.primary_key) and (bool(conflict.target) or not _has_other_keys(table))
         fixed = equal if by_primary else ()
         nested = any(tree is not None and tree.find(engine().exp.Select) for tree in (*values, conflict.where))
         seen = _besides_excluded(values, table)
@@ -379,6 +380,11 @@ def _besides_excluded(trees: Sequence[Any], table: SqlTable) -> tuple[str, ...]:
             if node.table.lower() != "excluded" and not (call is not None and call.name.upper() == "VALUES"):
                 found[node.name.lower()] = None
     return tuple(name for name in found if name in table.names)
+
+
+def _has_other_keys(table: SqlTable) -> bool:
+    """Can a row be in conflict with one of another primary key?"""
+    return bool(table.unique) or table.partly_unique
 
 
 def _is_value(node: Any, outside: Any) -> bool:

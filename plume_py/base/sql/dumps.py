@@ -24,6 +24,18 @@ _TRIGGER = re.compile(
     r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:CONSTRAINT\s+)?TRIGGER\s[^;]*?\sON\s+[\w.\"`]+",
     re.IGNORECASE,
 )
+# A rule may do several statements, between brackets.
+_RULE = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?RULE\s+(?!\"_RETURN\")[^;']*?\sDO\s+(?:ALSO\s+|INSTEAD\s+)?(?=\()", re.I
+)
+# Statements with names of roles, extensions and the like, which need not be words.
+_OTHER_NAMES = re.compile(
+    r"GRANT\b|REVOKE\b|COMMENT\b|SECURITY\s+LABEL\b|(?:CREATE|ALTER|DROP)\s+(?:EXTENSION|SERVER|ROLE|USER|DATABASE|"
+    r"PUBLICATION|SUBSCRIPTION|FOREIGN\s+DATA\s+WRAPPER|COLLATION|DEFAULT\s+PRIVILEGES|LANGUAGE|TRUSTED|PROCEDURAL)\b|"
+    r"ALTER\s[^;']*\sOWNER\s+TO\b|CREATE\s+(?:POLICY|SCHEMA)\b",
+    re.IGNORECASE,
+)
+_COLLATE = re.compile(r"\bCOLLATE\s+(?:\w+\.)?\Z", re.IGNORECASE)
 _ROUTINE_END = re.compile(r"\bBEGIN\s+ATOMIC\b.*?\bEND\s*;", re.IGNORECASE | re.DOTALL)
 _OF_TRIGGER = re.compile(r"[^$;']*\bRETURNS\s+(?:EVENT_)?TRIGGER\b", re.IGNORECASE)
 
@@ -38,6 +50,7 @@ class _Reader:
         self.text, self.keep_functions = text, keep_functions
         self.at, self.kept = 0, list[str]()
         self.is_schema, self.is_waiting, self.end = True, False, ";"
+        self.has_other_names = False  # the statement at hand
 
     def read(self) -> str:
         """Go through the text, a token after the other."""
@@ -59,7 +72,14 @@ class _Reader:
                 self.keep(len(self.text) if end < 0 else end + len(piece))
                 begins = False
             else:
-                self.keep(found.end())
+                self.has_other_names = self.is_schema and (
+                    _OTHER_NAMES.match(self.text, found.start()) is not None if begins else self.has_other_names
+                )
+                if piece[0] == '"' and self.is_schema and (self.has_other_names or self.after_collate(found.start())):
+                    self.kept.append('"' + re.sub(r"[^\w\n]", "_", piece[1:-1]) + '"')
+                    self.at = found.end()
+                else:
+                    self.keep(found.end())
                 begins = piece == ";"
                 self.is_waiting = False
         self.keep(len(self.text))
@@ -94,6 +114,11 @@ class _Reader:
             end = text.find(self.end, self.at)
             self.blank(len(text) if end < 0 else end)
             return True
+        if self.is_schema and (rule := _RULE.match(text, at)):
+            self.keep(rule.end())
+            self.blank(self.bracket_end(rule.end()))
+            self.kept.append("NOTHING")
+            return True
         if procedures.BEGINS.match(text, at) and not self.is_waiting:
             if self.keep_functions and _OF_TRIGGER.match(text, at) is None:
                 self.is_schema = False
@@ -101,6 +126,20 @@ class _Reader:
             self.blank(self.routine_end(at))
             return True
         return False
+
+    def after_collate(self, at: int) -> bool:
+        """Is the name that begins here one of a collation?"""
+        return _COLLATE.search(self.text[max(0, at - 80) : at]) is not None
+
+    def bracket_end(self, at: int) -> int:
+        """Where the bracket that begins here is closed."""
+        depth = 0
+        while found := _PIECE.search(self.text, at):
+            at = found.end()
+            depth += {"(": 1, ")": -1}.get(found[0], 0)
+            if depth == 0:
+                return at
+        return len(self.text)
 
     def routine_end(self, at: int) -> int:
         """Where a function ends: at the delimiter outside of its body."""

@@ -140,9 +140,14 @@ def _statements(section: _Section) -> list[tuple[str, int]]:
 
 def _invariant(section: _Section, number: int) -> Assertion:
     text, first = _body(section)
-    plain = re.sub(r"^[^\S\n]*+--", "", text, flags=re.MULTILINE)
     named = _NAME.match(section.title)
     name, begin = (named[1], named[2] or "") if named else (f"invariant{number}", section.title)
+    listed = tokens(text, first)
+    if listed and listed[-1].text == ";":  # comments may follow
+        text = text[: listed[-1].start]
+    elif not listed and begin.rstrip().endswith(";"):
+        text = ""
+    plain = re.sub(r"^[^\S\n]*+--", "", text, flags=re.MULTILINE)
     line = section.line if begin.strip() or not section.lines else first + _blank_lines(plain)
     whole = "\n" * 0 + (f"{begin}\n{plain}" if begin.strip() else plain.lstrip("\n "))
     whole = whole.strip().rstrip(";").strip()

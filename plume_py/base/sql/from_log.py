@@ -35,7 +35,8 @@ class LogFile:
 
 def load_log(path: str, schema: str | None, any_query: bool = False, fold: bool = False) -> LogFile:
     """Read a log, and the tables from another file, or else from the statements of the log that make them."""
-    log = read_log(path, fold)
+    given = load(schema, any_query, functions=False) if schema is not None else None
+    log = read_log(path, fold, [table.name for table in given.tables] if given is not None else ())
     written = [line for program in log.programs for line in _written(program)]
     places = tuple(place for place, _ in written)
     # what a comment quotes of the log is for people only
@@ -44,7 +45,7 @@ def load_log(path: str, schema: str | None, any_query: bool = False, fold: bool 
         raise InputError(f"programs of more than {MAX_BYTES} bytes", hint="take a part of the log").in_source(path)
     with _in_log(path, places):
         file = parse(text, Path(path).stem, any_query)
-    base = load(schema, any_query, functions=False) if schema is not None else _tables(log, path)
+    base = given if given is not None else _tables(log, path)
     both = replace(base, transactions=(*base.transactions, *file.transactions), name=file.name)
     return LogFile(both, path, tuple(line for _, line in written[:-1]), _summary(log, schema), places)
 
@@ -114,7 +115,13 @@ def _summary(log: Log, schema: str | None) -> str:
     told = f"{_several(counts['committed'], 'transaction')} of {_several(len(log.programs), 'program')}"
     if counts["only read"]:
         told += f", {counts['only read']:,} of which only read and did not commit"
-    return told + (f"; left out: {', '.join(left)}" if left else "")
+    told += f"; left out: {', '.join(left)}" if left else ""
+    if not counts["begun"] and counts["committed"] > 1:
+        told += (
+            "; no BEGIN: each statement counts as a transaction of its own, which is wrong if statements are missing, "
+            "as with log_statement = 'mod' or log_min_duration_statement above 0"
+        )
+    return told
 
 
 def _several(number: int, what: str) -> str:

@@ -26,6 +26,10 @@ _NAMES = """
     J_S_O_N_B_EXTRACT_SCALAR JSONB_EXTRACT JSONB_EXTRACT_SCALAR J_S_O_N_B_CONTAINS JSON_BUILD_OBJECT
     JSONB_BUILD_OBJECT JSONB_SET TO_JSON TO_JSONB PARSE_JSON ROW_TO_JSON JSON_AGG JSONB_AGG NEXTVAL CURRVAL LASTVAL
     LAST_INSERT_ID ROW_COUNT FOUND_ROWS NEXT_VALUE_FOR CURRENT_USER SESSION_USER USER CONNECTION_ID PG_BACKEND_PID
+    NUM_NULLS NUM_NONNULLS BTRIM OCTET_LENGTH BIT_LENGTH BYTE_LENGTH ENCODE DECODE TIMEZONE ISFINITE DATE_BIN
+    TO_TSVECTOR SETWEIGHT JSON_TYPEOF JSONB_TYPEOF J_S_O_N_TYPE JSON_VALID JSON_LENGTH JSON_ARRAY_LENGTH
+    JSONB_ARRAY_LENGTH JSONB_EXISTS J_S_O_N_B_EXISTS INT4RANGE INT8RANGE NUMRANGE DATERANGE TSRANGE TSTZRANGE ISEMPTY
+    LOWER_INC UPPER_INC UUID_GENERATE_V1MC GEN_RANDOM_BYTES AT_TIME_ZONE CONVERT_TIMEZONE ARRAY_POSITION
     TXID_CURRENT VALUES BIT_COUNT IS_NULL ISNULL CONVERT BIN INET_ATON INET_NTOA COLLATE
 """
 _COMPUTE = frozenset(_NAMES.split())
@@ -34,8 +38,15 @@ HINT = "write the statements of the function here: it may read and write anythin
 
 def only_computing(tree: Any, exp: Any, line: int) -> None:
     """An error if a function is called that may do more than compute."""
+    for shown in unknown_functions(tree, exp):
+        raise InputError(f"the function {shown:.60} is not known", where=f"line {line}", hint=HINT)
+
+
+def unknown_functions(tree: Any, exp: Any) -> list[str]:
+    """The functions that may do more than compute; those of computed columns and indexes cannot."""
+    found = []
     for node in tree.find_all(exp.Func):
         name = str(node.name if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) else node.sql_name()).upper()
-        if name not in _COMPUTE:
-            shown = str(node.name) if isinstance(node, exp.Anonymous) else name
-            raise InputError(f"the function {shown:.60} is not known", where=f"line {line}", hint=HINT)
+        if name not in _COMPUTE and node.find_ancestor(exp.ComputedColumnConstraint, exp.IndexParameters) is None:
+            found.append(str(node.name) if isinstance(node, exp.Anonymous) else name)
+    return found

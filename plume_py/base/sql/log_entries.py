@@ -21,7 +21,8 @@ _SEVERITY = re.compile(
 )
 # %c is the start of the session and its process, in hexadecimal; %p the process, mostly in brackets.
 _SESSION = re.compile(r"(?<![\w.])([0-9a-f]{6,16}\.[0-9a-f]{1,8})(?![\w.])")
-_PROCESS = re.compile(r"\[(\d{1,10})(?:-\d{1,10})?\]|(?<![\w.:+-])(\d{1,10})(?![\w.:+-])")
+_IN_BRACKETS = re.compile(r"\[(\d{1,10})(?:-\d{1,10})?\]")
+_PROCESS = re.compile(r"(?<![\w.:+-])(\d{1,10})(?![\w.:+-])")
 _CSV_FIELDS = 14  # up to the message; more are there
 _CSV_QUERY = 19  # the statement that an error is about
 
@@ -92,8 +93,8 @@ def _begun(line: str, number: int) -> Entry | None:
 def _session(prefix: str) -> str | None:
     if whole := _SESSION.search(prefix):
         return whole[1]
-    process = _PROCESS.search(prefix)
-    return None if process is None else process[1] or process[2]
+    process = _IN_BRACKETS.search(prefix) or _PROCESS.search(prefix)
+    return None if process is None else process[1]
 
 
 def _of_csv(file: TextIO) -> Iterator[Entry]:

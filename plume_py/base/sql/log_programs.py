@@ -10,13 +10,14 @@ deadlock: then the database rejects the reads, and the application has to run th
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from plume_py.base.errors import InputError
 from plume_py.base.sql.log_entries import HINT, Entry, entries
 from plume_py.base.sql.log_statements import Shape, given_values, shape, type_of
+from plume_py.base.sql.syntax import engine, statement
 
 MOST_PROGRAMS = 200
 MOST_STATEMENTS = 1000  # of one transaction
@@ -31,6 +32,7 @@ _PREPARED = re.compile(r"prepare: PREPARE\s.*?\sAS\s(.*)", re.DOTALL | re.IGNORE
 _EXECUTE = re.compile(r'EXECUTE\s+(?:\w+|"[^"]*")\s*(?:\((.*)\))?\s*;?\s*', re.DOTALL | re.IGNORECASE)
 _TWO_PHASES = re.compile(r"PREPARE\s+TRANSACTION\b", re.IGNORECASE)
 _PREPARE = re.compile(r"\s*PREPARE\s+(?!TRANSACTION\b)", re.IGNORECASE)
+_CHAIN = re.compile(r"(?<!\bNO)\s+CHAIN\b", re.IGNORECASE)  # the next transaction begins at once
 _CURSOR = re.compile(r'DECLARE\s+(?:\w+|"[^"]*")\s[^;]*?\bFOR\s+(?=SELECT\b|WITH\b|VALUES\b)', re.IGNORECASE)
 _ENDS = ("ERROR", "FATAL", "PANIC")
 _ABOUT_ERROR = ("DETAIL", "HINT", "CONTEXT", "QUERY", "LOCATION")
@@ -50,6 +52,18 @@ _OF_SERVER = re.compile(r"(?:CREATE|ALTER|DROP)\s+(?:SYSTEM|ROLE|USER|DATABASE|E
 _SCHEMA = re.compile(r"(?:CREATE|ALTER|DROP)\b", re.IGNORECASE)
 _SOURCE = re.compile(r'\b(?:FROM|JOIN|USING)\s+("?[\w.]+"?)', re.IGNORECASE)
 _OF_SYSTEM = re.compile(r'"?(?:pg_catalog\.|information_schema\.|pg_)', re.IGNORECASE)
+# Some statements are queries in disguise.
+_COPIED = re.compile(r'COPY\s+((?:"?\w+"?\.)?"?\w+"?)\s*(?:\(([^()]*)\))?\s+TO\b', re.IGNORECASE)
+_COPIED_QUERY = re.compile(r"COPY\s*\(\s*(?=\(?\s*(?:SELECT|WITH)\b)", re.IGNORECASE)
+_COPIED_TO = re.compile(r"\)\s*TO(?:\s+(?:STDOUT|PROGRAM)\b|\s*$)", re.IGNORECASE)
+_TEMPORARY = re.compile(
+    r"CREATE\s+(?:(?:GLOBAL|LOCAL)\s+)?TEMP(?:ORARY)?\s+TABLE\s+[^()]*?(?:\([\w\s,\"]*\)[^()]*?)?\bAS\s+(?=\(*\s*(?:SELECT|WITH)\b)",
+    re.IGNORECASE,
+)
+_MADE_OF = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:\w+\s+){0,2}TABLE\b.*?\bAS\s*\(*\s*(?:SELECT|WITH|TABLE|VALUES|EXECUTE)\b",
+    re.IGNORECASE,
+)
 _NOTHING = re.compile(
     r"SELECT\s+(?:1|(?:pg_catalog\.)?(?:version|current_schema|current_database|set_config|pg_\w+)\s*\([^()]*\))",
     re.IGNORECASE,
@@ -75,7 +89,7 @@ class _Logged:
     @property
     def only_reads(self) -> bool:
         """Is it a query without a part that writes?"""
-        return self.word in _READS and _DATA_WORD.search(self.text) is None
+        return self.text.lstrip("( ")[:8].split(" ")[0].upper() in _READS and _DATA_WORD.search(self.text) is None
 
 
 @dataclass
@@ -127,17 +141,20 @@ class Log:
     schema: list[tuple[int, str]]  # statements that make tables, with their lines
 
 
-def read_log(path: str, fold: bool) -> Log:
-    """The programs of a log. ``fold``: of statements that are repeated more than twice in a row, two are enough."""
+def read_log(path: str, fold: bool, tables: Collection[str] = ()) -> Log:
+    """The programs of a log. ``fold``: of statements that are repeated more than twice in a row, two are enough.
+
+    ``tables`` are those of the application, as far as they are known.
+    """
     try:
-        return _Reading(fold).of(entries(path))
+        return _Reading(fold, tables).of(entries(path))
     except InputError as error:
         raise error.in_source(path) from None
 
 
 class _Reading:
-    def __init__(self, fold: bool) -> None:
-        self.fold = fold
+    def __init__(self, fold: bool, tables: Collection[str]) -> None:
+        self.fold, self.tables = fold, tables
         self.sessions: dict[str, _Session] = {}
         self.programs: dict[tuple[tuple[str, ...], ...], LogProgram] = {}
         self.counts: Counter[str] = Counter()
@@ -208,18 +225,21 @@ class _Reading:
             if session.is_open:  # another session with the number of one whose connection was closed
                 self._abandon(session, "not ended")
             session.is_open = True
-        elif (word in ("COMMIT", "END") and "CHAIN" not in text.upper()) or _TWO_PHASES.match(text):
+            self.counts["begun"] += 1
+        elif word in ("COMMIT", "END") or _TWO_PHASES.match(text):
             self._commit(session)
+            session.is_open = _CHAIN.search(text) is not None
         elif word in ("SAVEPOINT", "RELEASE") or (word in ("ROLLBACK", "ABORT") and " TO " in f"{text.upper()} "):
             self._savepoint(session, stmt)
-        elif word in ("ROLLBACK", "ABORT") and "CHAIN" not in text.upper():
+        elif word in ("ROLLBACK", "ABORT"):
             if session.is_open:
                 self._abandon(session, "failed" if session.failed else "rolled back")
-        elif word in ("COMMIT", "END", "ROLLBACK", "ABORT"):
-            raise InputError(f"{text[:40]} is not understood", where=f"line {stmt.line}", hint=_AGAIN)
-        elif word in _ASIDE or _OF_SERVER.match(text) or _is_about_system(text):
+            session.is_open = _CHAIN.search(text) is not None
+        elif word in _ASIDE or _OF_SERVER.match(text) or _is_about_system(text, self.tables):
             self.counts["left aside"] += 1
-        elif _SCHEMA.match(text):
+        elif (read := _read_of(stmt)) is not None:
+            session.done.append(read)
+        elif _SCHEMA.match(text) and _MADE_OF.match(text) is None:
             self.schema.setdefault(_whole(stmt), stmt.line)
         else:
             if len(session.done) >= MOST_STATEMENTS:
@@ -365,11 +385,39 @@ def _one(line: int, pieces: list[str], values: list[str]) -> Iterator[_Logged]:
         yield _Logged(line, Shape(tuple(piece.strip() for piece in pieces), tuple(values)))
 
 
-def _is_about_system(text: str) -> bool:
+def _is_about_system(text: str, tables: Collection[str]) -> bool:
+    """Is it a query of the tables of the system alone? ``tables`` are those of the application."""
     sources = _SOURCE.findall(text)
     if text[:6].upper() != "SELECT":
         return False
-    return all(_OF_SYSTEM.match(name) for name in sources) if sources else bool(_NOTHING.fullmatch(text))
+    if not sources:
+        return _NOTHING.fullmatch(text) is not None
+    if not all(_OF_SYSTEM.match(name) and name.strip('"').lower() not in tables for name in sources):
+        return False
+    try:  # FROM a, b names more
+        tree = statement(text.replace(" … ", " NULL "), 1, any_function=True)
+    except InputError:
+        return True
+    named = [(f"{table.db}." if table.db else "") + str(table.name) for table in tree.find_all(engine().exp.Table)]
+    views = {str(view.alias) for view in tree.find_all(engine().exp.CTE)}
+    return all(not name or name in views or _OF_SYSTEM.match(name) for name in named)
+
+
+def _read_of(stmt: _Logged) -> _Logged | None:
+    """Return the query that a COPY TO or the making of a temporary table is, or None."""
+    pieces = [*stmt.shape.pieces]
+    if copied := _COPIED.match(stmt.text):
+        return _Logged(stmt.line, Shape((f"SELECT {copied[2] or '*'} FROM {copied[1]}",), ()))  # noqa: S608 - not sent
+    begins = _COPIED_QUERY.match(pieces[0]) or _TEMPORARY.match(pieces[0])
+    if begins is None:
+        return None
+    pieces[0] = pieces[0][begins.end() :]
+    if stmt.word == "COPY":
+        last = next((at for at, piece in enumerate(pieces) if _COPIED_TO.search(piece)), None)
+        if last is None:
+            return None
+        pieces = [*pieces[:last], _COPIED_TO.split(pieces[last])[0]]
+    return _Logged(stmt.line, Shape(tuple(pieces), stmt.shape.values[: len(pieces) - 1]))
 
 
 def _whole(stmt: _Logged) -> str:

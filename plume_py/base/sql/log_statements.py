@@ -22,6 +22,8 @@ _PART = re.compile(
 _KEPT_AFTER = re.compile(
     r"\b(?:LIMIT|OFFSET|FIRST|NEXT|INTERVAL|BY|SELECT|DATE|TIMESTAMP|TIMESTAMPTZ|TIME)\s*+$", re.IGNORECASE
 )
+# The numbers in the brackets of a type are part of it: NUMERIC(8, 2).
+_OF_TYPE = re.compile(r"(?:::|\bAS)\s*+[A-Za-z_][\w.\" ]*+\((?:\s*+\d++\s*+,)?\s*+$", re.IGNORECASE)
 # A minus that belongs to the number after it, as psycopg 2 writes negative values.
 _SIGN = re.compile(r"(?:[=<>(,+*/-]|\b(?:AND|OR|NOT|WHERE|THEN|ELSE|WHEN|BETWEEN|RETURN))\s*+(-\s*+)$", re.IGNORECASE)
 _GIVEN = re.compile(r"\$(\d{1,5}) = (NULL|'(?:[^']|'')*+')(?:, |$)")
@@ -61,7 +63,7 @@ def shape(text: str, given: dict[int, str | None]) -> Shape:
         value = _value(kind or "", written, given)
         if kind == "comment":
             pieces[-1] += " "
-        elif value is None or (kind != "parameter" and _KEPT_AFTER.search(pieces[-1])):
+        elif value is None or (kind != "parameter" and _is_kept(kind or "", pieces[-1])):
             pieces[-1] += "NULL" if kind == "parameter" else written
         else:
             if kind == "number" and (sign := _SIGN.search(pieces[-1])):
@@ -70,6 +72,11 @@ def shape(text: str, given: dict[int, str | None]) -> Shape:
             pieces.append("")
     pieces[-1] += text[at:]
     return Shape(tuple(" ".join(piece.split()) for piece in pieces), tuple(values))
+
+
+def _is_kept(kind: str, before: str) -> bool:
+    """Does a value after this text belong to the statement?"""
+    return _KEPT_AFTER.search(before) is not None or (kind == "number" and _OF_TYPE.search(before) is not None)
 
 
 def _value(kind: str, written: str, given: dict[int, str | None]) -> str | None:

@@ -48,7 +48,7 @@ class Unseen:
 
 @dataclass(frozen=True)
 class SqlTable:
-    """CREATE TABLE."""
+    """CREATE TABLE. ``partly_unique``: an index of expressions or of some rows, or EXCLUDE, also forbids rows."""
 
     name: str
     columns: tuple[SqlColumn, ...]
@@ -58,6 +58,7 @@ class SqlTable:
     checks: tuple[Condition, ...]
     line: int
     unseen: "Unseen | None" = None
+    partly_unique: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from plume_py.base.errors import InputError
+from plume_py.base.sql.functions import unknown_functions
 from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable, Unseen
 from plume_py.base.sql.syntax import condition, data_type, engine, statement, wrong
 from plume_py.base.text import nearest
@@ -19,13 +21,17 @@ _NAME = r'(?:[\w]+\.|"[^"]+"\.|`[^`]+`\.)*["`]?([\w]+)["`]?'
 # Statements beside the tables that say nothing about rows.
 _NO_ROWS = re.compile(
     r"DROP\s|SET\s|USE\s|COMMENT\s|GRANT\s|REVOKE\s|ANALYZE\b|VACUUM\b|(UN)?LOCK\s+TABLES?\b|BEGIN\b|COMMIT\b|"
-    r"START\s+TRANSACTION|SELECT\s+(pg_catalog\.)?(setval|set_config)\s*\(|SECURITY\s+LABEL\b|REFRESH\s|DO\s+NOTHING\b|"
+    r"START\s+TRANSACTION|SELECT\s+(pg_catalog\.)?(setval|set_config)\s*\(|SECURITY\s+LABEL\b|REFRESH\s|DO\s+(NOTHING|SETVAL)\b|"
     r"(CREATE|ALTER)\s+(OR\s+REPLACE\s+)?((TEMP(ORARY)?|UNLOGGED|TRUSTED|PROCEDURAL|DEFINER\s*=\s*\S+)\s+)*"
     r"(SEQUENCE|EXTENSION|DATABASE|SCHEMA|TYPE|DOMAIN|ROLE|USER|COLLATION|STATISTICS|LANGUAGE|PUBLICATION|SUBSCRIPTION|"
-    r"SERVER|FOREIGN\s+DATA\s+WRAPPER|TEXT\s+SEARCH|ACCESS\s+METHOD|EVENT)\b|"
-    r"ALTER\s+(INDEX|SEQUENCE|DATABASE|SCHEMA|TYPE|DEFAULT\s+PRIVILEGES|VIEW|MATERIALIZED\s+VIEW|FUNCTION|PROCEDURE|"
+    r"SERVER|FOREIGN\s+DATA\s+WRAPPER|TEXT\s+SEARCH|ACCESS\s+METHOD|EVENT|AGGREGATE|OPERATOR|CAST|CONVERSION|"
+    r"TRANSFORM)\b|"
+    r"ALTER\s+(INDEX|SEQUENCE|DATABASE|SCHEMA|TYPE|DEFAULT\s+PRIVILEGES|VIEW|FOREIGN\s+TABLE|MATERIALIZED\s+VIEW|FUNCTION|PROCEDURE|"
     r"AGGREGATE|OPERATOR|TRIGGER|POLICY|EVENT\s+TRIGGER|LARGE\s+OBJECT)\b|CREATE\s+INDEX\b",
     re.IGNORECASE,
+)
+_DOMAIN = re.compile(
+    rf"CREATE\s+DOMAIN\s+{_NAME}\s+AS\s+([\w.\"]+(?:\s+(?:varying|precision))?(?:\s*\([\d, ]*\))?)", re.IGNORECASE
 )
 _ENUM = re.compile(rf"CREATE\s+TYPE\s+{_NAME}\s+AS\s+ENUM\b", re.IGNORECASE)
 _VIEW = re.compile(
@@ -33,6 +39,7 @@ _VIEW = re.compile(
     rf"VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}|CREATE\s+(?:OR\s+REPLACE\s+)?RULE\s+\"_RETURN\"\s.*?\bTO\s+{_NAME}",
     re.IGNORECASE | re.DOTALL,
 )
+_FOREIGN = re.compile(rf"CREATE\s+FOREIGN\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}", re.IGNORECASE)
 _UNSEEN = re.compile(
     r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:DEFINER\s*=\s*\S+\s+)?(?:CONSTRAINT\s+)?(TRIGGER|RULE|POLICY)\s+(\S+)"
     rf".*?\s(?:ON|TO)\s+(?:ONLY\s+)?{_NAME}(?=[^\w.]|$)",
@@ -53,7 +60,10 @@ _OF_COLUMN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MODIFY = re.compile(r"MODIFY\s+(?:COLUMN\s+)?[\"`]?(\w+)[\"`]?\s[^,]*\bAUTO_INCREMENT\b[^,]*", re.IGNORECASE)
-_PARTITIONED = re.compile(r"\)\s*PARTITION\s+BY\s+(LINEAR\s+)?(RANGE|LIST|HASH|KEY)\b.*", re.IGNORECASE | re.DOTALL)
+_PARTITIONED = re.compile(
+    r"\s*\b(WITH\s+SYSTEM\s+VERSIONING\b|PARTITION\s+BY\s+(LINEAR\s+)?(RANGE|LIST|HASH|KEY|SYSTEM_TIME)\b).*",
+    re.IGNORECASE | re.DOTALL,
+)
 _PARTITION = re.compile(rf"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+{_NAME}\s+PARTITION\s+OF\s+{_NAME}", re.IGNORECASE)
 _ATTACH = re.compile(rf"ATTACH\s+PARTITION\s+{_NAME}", re.IGNORECASE)
 _KIND = re.compile(r"(?:(?:CREATE|ALTER)\s+(?:DEFAULT\s+)?)?\w+", re.IGNORECASE)
@@ -85,6 +95,7 @@ class Schema:
         self.parts: dict[str, str] = {}  # partition -> its table
         self.unseen: list[tuple[str, Unseen]] = []
         self.enums: set[str] = set()
+        self.domains: dict[str, str] = {}  # the kind of column that each is
         self.ignored: Counter[str] = Counter()
         self.told: list[str] = []
 
@@ -110,11 +121,11 @@ class Schema:
         exp = engine().exp
         if self.is_beside(text, line):
             return
-        text = _BITS.sub("text", _PARTITIONED.sub(")", text))
+        text = _BITS.sub("text", _PARTITIONED.sub("", text))
         text = (
             re.sub(r"(\sON\s+)ONLY\b", r"\1", text, count=1, flags=re.IGNORECASE) if "INDEX" in text.upper() else text
         )
-        tree = statement(text, line, mysql_first=_MYSQL.search(text) is not None)
+        tree = statement(text, line, mysql_first=_MYSQL.search(text) is not None, any_function=True)
         if isinstance(tree, exp.Create) and tree.args.get("kind") == "TABLE" and isinstance(tree.this, exp.Schema):
             name = tree.this.this.name.lower()
             if name in self.made:
@@ -123,13 +134,15 @@ class Schema:
                 raise wrong(
                     "INHERITS is not supported", line, "a query of the parent also reads the rows of this table"
                 )
-            self.made[name] = made = _Making(name, line)
+            self.calls(name, tree, line)
+            self.made[name] = made = _Making(name, line, self.domains)
             for item in tree.this.expressions:
                 made.item(item)
         elif isinstance(tree, exp.Create) and tree.args.get("kind") == "INDEX":
             self.index(tree, line)
         elif isinstance(tree, exp.Alter) and str(tree.args.get("kind")) == "TABLE":
             made = self.known(tree.this.name.lower(), line)
+            self.calls(made.name, tree, line)
             for action in tree.args.get("actions") or ():
                 made.alter(action, line)
         else:
@@ -144,6 +157,8 @@ class Schema:
         """Is it a statement that makes no table? What it does to one is noted."""
         if view := _VIEW.match(text):
             self.told.append(f"the view {view[1] or view[2]} is ignored; a transaction cannot use it")
+        elif foreign := _FOREIGN.match(text):
+            self.told.append(f"the foreign table {foreign[1]} is ignored; a transaction cannot use it")
         elif rule := _RULE.match(text):
             of_reads = rule[2].upper() == "SELECT"
             self.unseen.append((rule[3].lower(), Unseen(f"the rule {rule[1]:.60}", line, of_reads)))
@@ -161,10 +176,18 @@ class Schema:
                 raise wrong("DROP of a table that was created above", line, "leave out both")
             if made := _ENUM.match(text):
                 self.enums.add(made[1].lower())
+            if made := _DOMAIN.match(text):
+                base = made[2].split(".")[-1].strip('"').lower()
+                self.domains[made[1].lower()] = self.domains.get(base) or _type_or_text(made[2], line)
             self.ignore(text)
         else:
             return False
         return True
+
+    def calls(self, name: str, tree: Any, line: int) -> None:
+        """A function of a default or a CHECK may read and write unseen, where the table is written."""
+        for function in unknown_functions(tree, engine().exp)[:1]:
+            self.unseen.append((name, Unseen(f"the function {function:.60}", line, of_reads=False)))
 
     def ignore(self, text: str) -> None:
         """Count a statement, by its first words."""
@@ -177,6 +200,8 @@ class Schema:
             self.parts[attached[1].lower()] = name
         elif _SAME_ROWS.match(action) and not re.search(r",\s*(ADD|ALTER|DROP|MODIFY)\s", action, re.IGNORECASE):
             if " EXCLUDE " in f" {action.upper()} ":
+                if name in self.made:
+                    self.made[name].partly_unique = True
                 self.told.append(f"an EXCLUDE constraint of {name} is ignored: the answer does not count on it")
             self.ignored["ALTER TABLE"] += 1
         elif of_column := _OF_COLUMN.fullmatch(action):
@@ -200,20 +225,24 @@ class Schema:
         made = self.known(tree.this.args["table"].name.lower(), line)
         params = tree.this.args.get("params")
         columns = [part.this if isinstance(part, exp.Ordered) else part for part in params.args.get("columns") or ()]
-        if tree.args.get("unique") and not params.args.get("where") and all(isinstance(c, exp.Column) for c in columns):
-            made.unique.append(tuple(_name(column) for column in columns))
+        if tree.args.get("unique"):
+            if not params.args.get("where") and all(isinstance(c, exp.Column) for c in columns):
+                made.unique.append(tuple(_name(column) for column in columns))
+            else:
+                made.partly_unique = True
 
 
 class _Making:
     """What has been seen of a table so far."""
 
-    def __init__(self, name: str, line: int) -> None:
-        self.name, self.line = name, line
+    def __init__(self, name: str, line: int, domains: Mapping[str, str]) -> None:
+        self.name, self.line, self.domains = name, line, domains
         self.columns: list[SqlColumn] = []
         self.primary: list[str] = []
         self.unique: list[tuple[str, ...]] = []
         self.foreign: list[ForeignKey] = []
         self.checks: list[Condition] = []
+        self.partly_unique = False
         self.told: list[str] = []
 
     def change(self, name: str, action: str, default: str | None, line: int) -> None:
@@ -246,7 +275,7 @@ class _Making:
         keys = tuple(dict.fromkeys(self.primary))
         columns = tuple(replace(c, nullable=c.nullable and c.name not in keys) for c in self.columns)
         parts = (keys, tuple(self.unique), tuple(self.foreign), tuple(self.checks))
-        return SqlTable(self.name, columns, *parts, self.line)
+        return SqlTable(self.name, columns, *parts, self.line, partly_unique=self.partly_unique)
 
     def alter(self, action: Any, line: int) -> None:
         """ADD of a column or constraint; what says nothing about rows is passed over."""
@@ -282,7 +311,7 @@ class _Making:
                     f"the computed column {node.name} of {self.name} is ignored; a transaction cannot name it"
                 )
                 return
-            self.columns.append(_column(node, kinds, line))
+            self.columns.append(_column(node, kinds, line, self.domains))
             for kind in kinds:
                 self.constraint(kind, (node.name.lower(),))
             return
@@ -295,9 +324,13 @@ class _Making:
         line = self.place(node)
         if isinstance(node, exp.PrimaryKeyColumnConstraint | exp.PrimaryKey):
             self.primary += column or [_name(part) for part in node.expressions]
+            self.partly_unique |= any(isinstance(part, exp.ColumnPrefix) for part in node.expressions)
         elif isinstance(node, exp.UniqueColumnConstraint):
             listed = node.this.expressions if isinstance(node.this, exp.Schema) else ()
-            self.unique.append(column or tuple(_name(part) for part in listed))
+            if all(isinstance(part, exp.Identifier | exp.Column | exp.Ordered) and _name(part) for part in listed):
+                self.unique.append(column or tuple(_name(part) for part in listed))
+            else:  # of expressions, or of the first letters
+                self.partly_unique = True
         elif isinstance(node, exp.Reference):
             self.foreign.append(_reference(node, column, line))
         elif isinstance(node, exp.ForeignKey):
@@ -307,13 +340,21 @@ class _Making:
         elif isinstance(node, exp.CheckColumnConstraint):
             self.checks.append(Condition(node.this, node.this.sql(dialect="postgres", comments=False), line))
         elif isinstance(node, exp.ExcludeColumnConstraint):
+            self.partly_unique = True
             self.told.append(f"an EXCLUDE constraint of {self.name} is ignored: the answer does not count on it")
         elif not isinstance(node, _harmless()):
             said = node.sql(dialect="postgres")
             raise wrong(f"this constraint is not supported: {said:.60}", line, "leave it out if it does not matter")
 
 
-def _column(node: Any, kinds: list[Any], line: int) -> SqlColumn:
+def _type_or_text(name: str, line: int) -> str:
+    try:
+        return type_of(name, line)
+    except InputError:
+        return "text"
+
+
+def _column(node: Any, kinds: list[Any], line: int, domains: Mapping[str, str]) -> SqlColumn:
     exp = engine().exp
     kind = str(node.kind.this.name if hasattr(node.kind.this, "name") else node.kind.this).upper()
     made_up = exp.AutoIncrementColumnConstraint | exp.GeneratedAsIdentityColumnConstraint
@@ -323,13 +364,16 @@ def _column(node: Any, kinds: list[Any], line: int) -> SqlColumn:
         generated, default = True, None
     filled = any(isinstance(part, exp.NotNullColumnConstraint) and not part.args.get("allow_null") for part in kinds)
     touched = any(isinstance(part, exp.OnUpdateColumnConstraint) for part in kinds)
-    return SqlColumn(node.name.lower(), _known(kind), line, not filled and not generated, generated, default, touched)
+    named = str(node.kind.args.get("kind") or "").lower().split(".")[-1].strip('"')
+    known = domains.get(named) or _known(kind)
+    return SqlColumn(node.name.lower(), known, line, not filled and not generated, generated, default, touched)
 
 
 def _harmless() -> tuple[type, ...]:
     """Constraints that say nothing about which rows there may be."""
     exp = engine().exp
     names = "NotNull Default AutoIncrement GeneratedAsIdentity Comment Collate CharacterSet OnUpdate Encode Compress"
+    names += " Invisible"
     found = [getattr(exp, f"{name}ColumnConstraint", None) for name in names.split()]
     return tuple(kind for kind in (*found, getattr(exp, "IndexColumnConstraint", None)) if kind is not None)
 

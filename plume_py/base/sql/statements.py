@@ -11,13 +11,14 @@ _UNREAD = {"limit": "LIMIT", "order": "ORDER BY", "exists": "WHERE EXISTS", "par
 _UNREAD |= {"overwrite": "OVERWRITE", "by_name": "BY NAME", "alternative": "OR …", "stored": "STORED"}
 # A cast to one of these before an INSERT does what the INSERT does by itself.
 _AS_INSERTED = ("INT", "BIGINT", "SMALLINT", "DECIMAL", "VARCHAR", "TEXT", "UUID", "DATE", "TIMESTAMP", "BOOLEAN")
+_OF_NEW_TABLE = ("temp", "temporary", "unlogged", "table")
 _WORDS = ("INSERT", "UPDATE", "DELETE")
 _QUERY_HINT = "read what is needed with SELECT … INTO, and use the variables"
 
 
 def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> tuple[Statement, ...]:
     """What these tokens are; ``text`` is the same, as written. ``any_query``: as of ``select``."""
-    word = tokens[0].text.upper()
+    word = next((token.text.upper() for token in tokens if token.text != "(" or not any_query), "(")
     if word in ("SELECT", "PERFORM") or (word == "WITH" and not any(t.text.upper() in _WORDS for t in tokens)):
         return (select(tokens, text, line, any_query),)
     if word == "SET" or _assigns(tokens):
@@ -25,7 +26,7 @@ def simple(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
     if word not in _WORDS:
         hint = "use SELECT … INTO, INSERT, UPDATE, DELETE, IF, FOR … IN SELECT, SET, ROLLBACK"
         raise wrong(f"{word:.40} is not supported in a transaction", line, hint)
-    plain, into = _without_into(tokens, text, after="RETURNING")
+    plain, into = _without_into(tokens, text, line, after="RETURNING")
     tree = statement(plain, line)
     for part, what in _UNREAD.items():
         if tree.args.get(part):
@@ -68,7 +69,7 @@ def select(tokens: list[Any], text: str, line: int, any_query: bool = False) -> 
 
     ``any_query``: for who only asks which tables are read, also joins, grouping, UNION, WITH and a SELECT in FROM.
     """
-    plain, into = _without_into(tokens, text)
+    plain, into = _without_into(tokens, text, line)
     if tokens[0].text.upper() == "PERFORM":
         plain = "SELECT" + plain[len("PERFORM") :]
     tree = statement(plain, line)
@@ -100,7 +101,7 @@ def _lock(tree: Any) -> str:
     return next((kind for kind in ("skip", "share", "update") if kind in kinds), "")
 
 
-def _without_into(tokens: list[Any], text: str, after: str = "") -> tuple[str, tuple[str, ...]]:
+def _without_into(tokens: list[Any], text: str, line: int, after: str = "") -> tuple[str, tuple[str, ...]]:
     """The text with INTO a, b blanked out, so that lines stay what they are, and the names."""
     base, depth, begin, armed = tokens[0].start, 0, -1, not after
     for i, token in enumerate(tokens):
@@ -122,6 +123,8 @@ def _without_into(tokens: list[Any], text: str, after: str = "") -> tuple[str, t
         if at == len(tokens) or tokens[at].text != ",":
             break
         at += 1
+    if names[:1] and names[0] in _OF_NEW_TABLE and at < len(tokens) and tokens[at].text.upper() != "FROM":
+        raise wrong("SELECT … INTO a new table is not supported", line, _QUERY_HINT)
     cut = tokens[at].start - base if at < len(tokens) else len(text)
     place = tokens[begin].start - base
     return text[:place] + "\n" * text[place:cut].count("\n") + " " + text[cut:], tuple(names)

@@ -100,8 +100,11 @@ def _require_word(name: str, line: int) -> None:
         raise wrong(f"{name!r:.60} is no name", line, "use letters, digits and underscores")
 
 
-def statement(text: str, line: int, mysql_first: bool = False) -> Any:
-    """The tree of a statement, of PostgreSQL's SQL or of MySQL's; ``mysql_first`` where both read it, differently."""
+def statement(text: str, line: int, mysql_first: bool = False, any_function: bool = False) -> Any:
+    """The tree of a statement, of PostgreSQL's SQL or of MySQL's; ``mysql_first`` where both read it, differently.
+
+    ``any_function`` lets through functions that may do more than compute.
+    """
     texts = [(DIALECT, text), (OTHER_DIALECT, _backquoted(text))]
     error: InputError | None = None
     for dialect, written in reversed(texts) if mysql_first else texts:
@@ -112,7 +115,7 @@ def statement(text: str, line: int, mysql_first: bool = False) -> Any:
             error = error or problem
             continue
         if not isinstance(tree, engine().exp.Command):
-            return _checked(tree, line)
+            return _checked(tree, line, any_function)
     raise error or wrong(f"cannot read this SQL: {' '.join(text.split()):.80}", line)
 
 
@@ -159,7 +162,7 @@ def canonical_type(name: str) -> str:
         return " ".join(name.upper().split())
 
 
-def _checked(tree: Any, line: int) -> Any:
+def _checked(tree: Any, line: int, any_function: bool = False) -> Any:
     """The tree, unless something in it is nested too deeply, as in 1 + 1 + 1 + … (looked at without recursion)."""
     level, depth = [tree], 0
     while level:
@@ -168,5 +171,6 @@ def _checked(tree: Any, line: int) -> Any:
             raise wrong("an expression is nested too deeply", line, f"split it: at most {DEPTH} levels are read")
     for identifier in tree.find_all(engine().exp.Identifier):
         _require_word(identifier.name, line)
-    only_computing(tree, engine().exp, line)
+    if not any_function:
+        only_computing(tree, engine().exp, line)
     return tree

@@ -11,6 +11,7 @@ from plume_py.reasoning.infer.program.inserts import Inserting
 from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation
 from plume_py.reasoning.infer.program.joins import in_any_order, is_join, join, some_row
 from plume_py.reasoning.infer.program.queries import (
+    arguments_of,
     asks_for_count,
     chosen_row,
     dialects,
@@ -19,7 +20,6 @@ from plume_py.reasoning.infer.program.queries import (
     locks,
     require_one_row,
     rows_meant,
-    text_arguments,
     update_from,
 )
 from plume_py.reasoning.infer.program.sql_constraints import enforced, table_of
@@ -84,8 +84,11 @@ class Body:
     def transaction(self) -> ir.TransactionProgram:
         """The transaction in the intermediate form."""
         assume = tuple(self.at(item.line).expr(item.tree) for item in self.txn.assume)
-        texts = text_arguments(self.txn, self.file)
-        params = tuple(ir.Param(p.name, "text" if p.name in texts else _sort(p.type)) for p in self.txn.params)
+        texts = arguments_of("text", self.txn, self.file)
+        # a log has the texts 't' and 'f' for them
+        bools = {p.name for p in self.txn.params if p.type == "text"} & arguments_of("bool", self.txn, self.file)
+        sorts = {**dict.fromkeys(bools, "bool"), **dict.fromkeys(texts, "text")}
+        params = tuple(ir.Param(p.name, _sort(sorts.get(p.name, p.type))) for p in self.txn.params)
         body = self.block(self.txn.body)
         return ir.TransactionProgram(self.txn.name, (*params, *self.made_up), body, assume, self.txn.line)
 

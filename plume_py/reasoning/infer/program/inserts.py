@@ -132,7 +132,8 @@ class Inserting:
         keys = [key for key in (self.table.primary_key, *self.table.unique) if key]
         if conflict.target:
             keys = [key for key in keys if set(key) == set(conflict.target)]
-        if not keys or (conflict.sets and len(keys) > 1):
+        of_others = self.table.partly_unique and not conflict.target
+        if not keys or of_others or (conflict.sets and len(keys) > 1):
             hint = "name the columns of the primary key, or of a UNIQUE constraint, after ON CONFLICT"
             raise wrong("ON CONFLICT does not say which key it means", self.line, hint)
         ways = [ir.conjunction([Operation("=", (Field(var, c), values[c])) for c in key]) for key in keys]

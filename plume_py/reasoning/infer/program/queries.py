@@ -192,10 +192,10 @@ def _mentions(part: Expr, row: str) -> bool:
     return any(isinstance(node, Field) and node.row == row for node in ir.walk(part))
 
 
-def text_arguments(txn: sql.SqlTransaction, file: sql.File) -> set[str]:
-    """The arguments that are put into columns of text, or compared with them: they are texts."""
+def arguments_of(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set[str]:
+    """The arguments that are put into columns of this type, or compared with them: so they have it, too."""
     exp = engine().exp
-    texts = {column.name for table in file.tables for column in table.columns if column.type == "text"}
+    named = {column.name for table in file.tables for column in table.columns if column.type == kind}
     found: set[str] = set()
     for stmt in every(txn.body):
         pairs: list[tuple[str, Any]] = []
@@ -203,23 +203,26 @@ def text_arguments(txn: sql.SqlTransaction, file: sql.File) -> set[str]:
             kinds = {column.name: column.type for column in table.columns}
             for values in stmt.rows:
                 given = zip(stmt.columns or table.names, values, strict=False)
-                pairs += [(name, value) for name, value in given if kinds.get(name) == "text"]
+                pairs += [(name, value) for name, value in given if kinds.get(name) == kind]
         if isinstance(stmt, sql.Update):
-            pairs += [(name, value) for name, value in stmt.sets if name in texts]
-        pairs += _compared(stmt, texts)
+            pairs += [(name, value) for name, value in stmt.sets if name in named]
+        pairs += _compared(stmt, named)
         found |= {str(v.name).lower() for _, v in pairs if isinstance(v, exp.Placeholder | exp.Parameter | exp.Column)}
     return found
 
 
-def _compared(stmt: sql.Statement, texts: set[str]) -> list[tuple[str, Any]]:
-    """The values that a statement compares with columns of text."""
+def _compared(stmt: sql.Statement, named: set[str]) -> list[tuple[str, Any]]:
+    """The values that a statement compares with these columns."""
     exp = engine().exp
     trees = [stmt.tree] if isinstance(stmt, sql.Select | sql.Change) else []
     found = []
     for node in (node for tree in trees for node in tree.find_all(exp.EQ, exp.NEQ)):
         for one, other in ((node.this, node.expression), (node.expression, node.this)):
-            if isinstance(one, exp.Column) and one.name.lower() in texts and not isinstance(other, exp.Column):
+            if isinstance(one, exp.Column) and one.name.lower() in named and not isinstance(other, exp.Column):
                 found.append((one.name.lower(), other))
+    for node in (node for tree in trees for node in tree.find_all(exp.In)):
+        if isinstance(node.this, exp.Column) and node.this.name.lower() in named:
+            found += [(node.this.name.lower(), value) for value in node.expressions]
     return found
 
 

@@ -154,6 +154,9 @@ class Translator:
         if isinstance(node, exp.Anonymous) and node.name.upper() == "VALUES" and self.excluded is not None:
             name = str(node.expressions[0].name).lower() if len(node.expressions) == 1 else ""
             return self.excluded[name] if name in self.excluded else self.unsupported(node)
+        if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean):
+            value = self.expr(node.this)
+            return value if node.expression.this else Operation("not", (value,))
         if isinstance(node, exp.Null | exp.Is):
             raise wrong("NULL is not supported", self.line, "use a value of its own, such as 0, for what is not there")
         return self.unsupported(node)  # type: ignore[no-any-return]
