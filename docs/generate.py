@@ -11,9 +11,20 @@ from pathlib import Path
 import plume_py
 from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
-from plume_py.levels.databases import MYSQL, POSTGRESQL, SQLITE, Database, Setting
+from plume_py.levels.databases import (
+    ALL,
+    DUCKDB,
+    ETCD,
+    FIREBIRD,
+    MYSQL,
+    POSTGRESQL,
+    REDIS,
+    SQLALCHEMY,
+    SQLITE,
+    Database,
+    Setting,
+)
 from plume_py.levels.patterns import STRONG, TAPS, Pattern
-from plume_py.levels.stores import ALL, DUCKDB, ETCD, FIREBIRD, REDIS, SQLALCHEMY
 from plume_py.reasoning.allocate.catalogue import CATALOGUES
 from plume_py.reasoning.synth import Scope
 from plume_py.reasoning.synth.formulas import DEFINITIONS

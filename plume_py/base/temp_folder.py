@@ -12,8 +12,8 @@ import tempfile
 from contextlib import suppress
 from types import TracebackType
 
+from plume_py.base.atomic_files import is_at, lock, try_lock
 from plume_py.base.errors import IsocheckError
-from plume_py.base.leftovers import is_at, lock, try_lock
 
 _NAME = re.compile(r"isocheck-run-[0-9a-f]{16}")
 _HELD = ".held"

@@ -9,12 +9,12 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, one_line
 from plume_py.cli.common_options import tell, tell_written
 from plume_py.levels import RUNNABLE, STRONGEST, parse_level
+from plume_py.levels.databases import ALL
 from plume_py.levels.orders import unknown_level
-from plume_py.levels.stores import ALL
 from plume_py.levels.table import folded
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
     from plume_py.reasoning.allocate.critical_cycle import CriticalCycle
     from plume_py.reasoning.allocate.driver import Drawing
     from plume_py.reasoning.allocate.workload import Workload

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, InputError, LimitError, TooLargeError, combined, exit_code
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, one_line
 from plume_py.cli.common_options import (

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from plume_py.base.kernels.kernel import now
+from plume_py.base.kernels.dispatch import now
 from plume_py.base.terminal import StatusLine, clock
 
 # About how a check of a large history divides; what a level does not need is passed over at once.

@@ -10,8 +10,7 @@ from typing import Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.base.processes import module_command
 from plume_py.base.terminal import StatusLine, clock
 

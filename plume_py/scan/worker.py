@@ -16,7 +16,7 @@ import threading
 from importlib import import_module
 from queue import SimpleQueue
 
-from plume_py.base.kernels.numba_start import load_numba
+from plume_py.base.kernels.dispatch import load_numba
 from plume_py.base.limits import limit_wall_time
 from plume_py.base.memory import limit_data, own_data
 from plume_py.scan.settings import ScanTask, Settings, TaskAnswer

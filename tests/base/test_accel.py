@@ -18,7 +18,7 @@ from plume_py import load
 from plume_py.base import limits
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.kernels import cache, dispatch
-from plume_py.base.kernels import folder as kernel_folder
+from plume_py.base.kernels import cache as kernel_folder
 from plume_py.checking.graph import clock_kernels, order_kernels, row_kernels, session_kernels
 from plume_py.checking.strong.solver import node_kernels
 from plume_py.checking.weak import edge_kernels, tcc_kernels

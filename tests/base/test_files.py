@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import plume_py
-from plume_py.base import leftovers
+from plume_py.base import atomic_files
 from plume_py.base.atomic_files import is_stream, write_atomically
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import main
@@ -264,7 +264,7 @@ def test_what_a_killed_writer_leaves_goes_with_the_next_run(how, kind, tmp_path)
         run.send_signal(how)
         run.communicate()
     assert (tmp_path / "out").read_text() == "old"
-    leftovers._looked_at.clear()  # as in another process
+    atomic_files._looked_at.clear()  # as in another process
     write_atomically(str(tmp_path / "other"), [b"text"])
     assert sorted(os.listdir(tmp_path)) == ["other", "out"]
 
@@ -385,7 +385,7 @@ def test_a_full_disk_leaves_no_second_hidden_file(tmp_path, monkeypatch):
         if not nameless:
             monkeypatch.delattr(os, "O_TMPFILE", raising=False)
         with monkeypatch.context() as patch:
-            patch.setattr(leftovers.AtomicFile, "put_in_place", full)
+            patch.setattr(atomic_files.AtomicFile, "put_in_place", full)
             recorder = Recorder(str(tmp_path / "h.jsonl"), {"initial": 0}, force=True)
             recorder.close()
         assert "No space left" in recorder.problem and os.listdir(tmp_path) == ["h.jsonl"]

@@ -4,8 +4,8 @@ import pytest
 
 from plume_py.base.errors import InputError
 from plume_py.base.sql import log_entries, log_programs
-from plume_py.base.sql.from_log import load_log
-from plume_py.base.sql.log_statements import given_values, shape
+from plume_py.base.sql.log_entries import given_values, shape
+from plume_py.base.sql.log_programs import load_log
 
 TABLES = "CREATE TABLE t (id INT PRIMARY KEY, v INT NOT NULL, name TEXT)"
 

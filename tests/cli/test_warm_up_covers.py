@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from paths import ROOT
 
-from plume_py.base.kernels import dispatch, kernel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.stream import native
 from plume_py.cli import warm_up
 from plume_py.cli.main import cli
@@ -77,7 +77,7 @@ def record_stream(state) -> None:
 
 def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
-    monkeypatch.setattr(kernel, "Kernel", Recorder)
+    monkeypatch.setattr(dispatch, "Kernel", Recorder)
     monkeypatch.setattr(native, "_compile", record_stream)
     monkeypatch.setattr(native, "handle", lambda state: state)
     monkeypatch.setattr(Recorder, "called", set())

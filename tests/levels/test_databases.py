@@ -6,8 +6,7 @@ from plume_py.cli.allocate_options import CATALOGUES as OFFERED_CATALOGUES
 from plume_py.cli.infer import STORES as OFFERED_STORES
 from plume_py.collect.registry import SCHEMES, adapter_class
 from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.databases import MYSQL
-from plume_py.levels.stores import ALL
+from plume_py.levels.databases import ALL, MYSQL
 from plume_py.reasoning.allocate.catalogue import CATALOGUES
 from plume_py.reasoning.infer.execution.server import STORE_OF
 from plume_py.reasoning.infer.statement_models import STORES

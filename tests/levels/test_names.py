@@ -7,8 +7,7 @@ from paths import HISTORIES
 from program import isocheck
 
 from plume_py import HistoryBuilder, Monitor, check
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.levels import LEVELS, NAMES
 from plume_py.levels.orders import level_requests, unknown_level
 from plume_py.report.elle_models import _STRONGER as ELLE_MODELS

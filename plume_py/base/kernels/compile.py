@@ -13,9 +13,11 @@ from typing import Any
 from numba import njit
 from numba.core import types
 from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import cpu_target
 from numba.core.typing.typeof import Purpose, typeof, typeof_impl
 
+from plume_py.base.kernels.cache import read_checked, save_checked
 from plume_py.base.kernels.link import MachineCode
 
 _compile: Any = partial(njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
@@ -78,3 +80,34 @@ def _add(inside: Any, result: Any) -> None:
 def _without_machine_code(flags: Any) -> Any:
     flags.no_compile = True
     return flags
+
+
+# From numba_cache.py: numba's own cache of a function, in files that are checked when they are read; imported only where numba is.
+class CheckedCache(FunctionCache):
+    """The compiled forms of a function, by the types of its arguments."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        plain = self._cache_file
+        self._cache_file = _CheckedFile(plain._cache_path, self._impl.filename_base, plain._source_stamp)
+
+
+class _CheckedFile(IndexDataCacheFile):
+    """The index of a function and its entries, one file each."""
+
+    def _load_index(self) -> dict[Any, str]:
+        found = read_checked(self._index_path)
+        if found is None:
+            return {}
+        version, stamp, overloads = found
+        is_fresh = version == self._version and stamp == self._source_stamp
+        return dict(overloads) if is_fresh else {}
+
+    def _save_index(self, overloads: dict[Any, str]) -> None:
+        save_checked(self._index_path, self._dump((self._version, self._source_stamp, overloads)))
+
+    def _load_data(self, name: str) -> Any:
+        return read_checked(self._data_path(name))
+
+    def _save_data(self, name: str, data: Any) -> None:
+        save_checked(self._data_path(name), self._dump(data))

@@ -9,14 +9,21 @@ through an imported name.
 import mmap
 import os
 import sys
+import threading
+import warnings
 from collections.abc import Callable
 from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from pickle import dumps
 from types import FunctionType, ModuleType
 from typing import Any
 
-from plume_py.base.kernels.folder import add_to_tally, folder_of, has_code
-from plume_py.base.kernels.numba_start import load_numba
-from plume_py.base.limits import check_enforced
+import numpy as np
+
+from plume_py.base.kernels.cache import add_to_tally, folder_of, has_code, read_checked, save_checked, turn
+from plume_py.base.kernels.link import MachineCode, link, this_machine
+from plume_py.base.limits import check_enforced, uncounted
 
 # Loop steps that plain Python gets through in about the time that kernels take: to be compiled, by numba; to be linked,
 # with the start of what links them; to be linked once that is there.
@@ -94,7 +101,7 @@ def _compile(module: ModuleType) -> None:
     What kernels of other modules call is built into them, or called by them as it is if they are not compiled: into and
     out of compiled code it is a long way.
     """
-    from plume_py.base.kernels.kernel import Kernel
+    from plume_py.base.kernels.dispatch import Kernel
 
     folder = folder_of(module, *_kernels_used(module))
     for name, value in _functions(module):
@@ -133,7 +140,7 @@ def compiler(*modules: ModuleType) -> Callable[[FunctionType], Any]:
         kernel = numba.njit(nogil=True, error_model="numpy")(function)
         kernel._compile_for_args = partial(_compile_in_time, kernel._compile_for_args)
         if folder is not None:
-            from plume_py.base.kernels.numba_cache import CheckedCache
+            from plume_py.base.kernels.compile import CheckedCache
 
             numba.config.CACHE_DIR = str(folder)
             kernel._cache = CheckedCache(function)
@@ -146,3 +153,119 @@ def _compile_in_time(compile_for: Callable[..., Any], *arguments: Any, **named: 
     """What numba does when a kernel meets arguments of new types, unless there is no time left to begin with it."""
     check_enforced()
     return compile_for(*arguments, **named)
+
+
+# From numba_start.py: How numba is imported: by nobody else.
+def load_numba() -> Any:
+    """Import numba, which must not be told anything by the folder at hand: it looks for settings there."""
+    if "numba" not in sys.modules:
+        yaml = sys.modules.get("yaml")
+        sys.modules["yaml"] = None  # type: ignore[assignment]  # then it cannot read them
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it would like to
+                import numba
+        finally:
+            del sys.modules["yaml"]
+            if yaml is not None:
+                sys.modules["yaml"] = yaml
+        numba.config._config_fname = ""  # nor later on
+    return sys.modules["numba"]
+
+
+# From kernel.py: A kernel: a function over numpy arrays whose machine code is fetched, or made, when it is called.
+_C, _F, _ALIGNED, _WRITEABLE = 1, 2, 0x100, 0x400  # as numpy numbers the flags of an array
+
+now: list[str] = []  # the kernel that is being compiled, if any
+
+_loading = threading.Lock()
+
+
+class Kernel:
+    """Compiled code for each combination of types that the function is called with."""
+
+    def __init__(self, function: FunctionType, folder: Path | None) -> None:
+        self.py_func = function
+        self.__name__ = function.__name__
+        self.compiled = 0  # how often there was no code to be fetched
+        self._folder = folder
+        self._codes: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it."""
+        kinds = tuple([kind(argument) for argument in arguments])
+        code = self._codes.get(kinds)
+        if code is None:
+            code = self._code_for(kinds, arguments)
+        return code(*arguments)
+
+    def _code_for(self, kinds: tuple[Any, ...], arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        check_enforced()
+        with _loading, uncounted():
+            path = self._path(kinds)
+            code = None if path is None else self._fetch(path)
+            if code is None:
+                code = self._make(path, arguments)
+            self._codes[kinds] = code
+        return code
+
+    def _make(self, path: str | None, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+        if path is None:
+            return self._compile(arguments)[0]
+        with turn(os.path.dirname(path)):
+            code = self._fetch(path)  # another process may have been at it
+            if code is None:
+                code, kept = self._compile(arguments)
+                if kept is not None:
+                    save_checked(path, dumps(kept))
+        return code
+
+    def _path(self, kinds: tuple[Any, ...]) -> str | None:
+        if self._folder is None:
+            return None
+        digest = blake2b(this_machine() + _spelled(kinds).encode(), digest_size=8).hexdigest()
+        return str(self._folder / f"{self.__name__}-{digest}.code")
+
+    def _fetch(self, path: str) -> Callable[..., Any] | None:
+        kept = read_checked(path)
+        if not isinstance(kept, MachineCode):
+            return None
+        try:
+            return link(kept, sys.modules[self.py_func.__module__])
+        except (AttributeError, ImportError, LookupError, OSError, RuntimeError):
+            return None  # of another numba than we know: it can still compile
+
+    def _compile(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], MachineCode | None]:
+        self.compiled += 1
+        now.append(self.__name__)
+        try:
+            load_numba()
+            from plume_py.base.kernels.compile import compile_kernel
+
+            return compile_kernel(self, arguments)
+        finally:
+            now.clear()
+
+
+def kind(value: Any) -> Any:
+    """What compiled code depends on in an argument."""
+    if type(value) is np.ndarray:
+        flags = value.flags.num
+        layout = flags & _C or flags & _F
+        return value.dtype, value.ndim, layout, flags & (_ALIGNED | _WRITEABLE)
+    if isinstance(value, tuple):
+        return type(value), *[kind(part) for part in value]
+    if type(value) is int:
+        return int if -1 << 63 <= value < 1 << 63 else OverflowError
+    if isinstance(value, np.generic):
+        return value.dtype
+    return type(value)
+
+
+def _spelled(kinds: Any) -> str:
+    """The same as text, for other processes."""
+    if isinstance(kinds, tuple):
+        return f"({','.join(map(_spelled, kinds))})"
+    if isinstance(kinds, type):
+        return f"{kinds.__module__}.{kinds.__qualname__}"
+    return repr(kinds)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from plume_py.base.errors import InputError
-from plume_py.base.sql.functions import unknown_functions
 from plume_py.base.sql.model import Condition, ForeignKey, SqlColumn, SqlTable, Unseen
-from plume_py.base.sql.syntax import condition, data_type, engine, statement, wrong
+from plume_py.base.sql.syntax import condition, data_type, engine, statement, unknown_functions, wrong
 from plume_py.base.text import nearest
 
 _NUMBERS = re.compile(

@@ -29,7 +29,7 @@ from plume_py.collect.adapter import (
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.collect.table_setup import is_name
-from plume_py.levels.stores import ETCD
+from plume_py.levels.databases import ETCD
 
 # Operations that etcd takes in one transaction.
 MOST_OPERATIONS = 128

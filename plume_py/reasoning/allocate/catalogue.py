@@ -10,8 +10,7 @@ from functools import cached_property, partial
 
 from plume_py.base.errors import IsocheckError
 from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, sees
-from plume_py.levels.databases import Database
-from plume_py.levels.stores import ALL
+from plume_py.levels.databases import ALL, Database
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.reasoning.allocate.search_space import Space
 

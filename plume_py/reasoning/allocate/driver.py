@@ -19,7 +19,7 @@ from plume_py.reasoning.allocate.workload import Instance, Program, Workload, re
 from plume_py.reasoning.allocate.workload_files import load_workload
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
 
 # Groups that are explained one by one; of more, one for each program and level.
 EXPLAINED = 40

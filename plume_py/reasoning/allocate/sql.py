@@ -29,7 +29,7 @@ from plume_py.base.sql import (
     access,
 )
 from plume_py.base.sql.files import load
-from plume_py.base.sql.from_log import LogFile, load_log
+from plume_py.base.sql.log_programs import LogFile, load_log
 from plume_py.base.sql.names import resolve
 from plume_py.reasoning.allocate.control_flow import Fork, flat, ways
 from plume_py.reasoning.allocate.sql_statements import (

@@ -11,7 +11,7 @@ from plume_py.reasoning.infer.program.ir import Application
 from plume_py.reasoning.infer.program.wellformed import validate
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
 
 BUILT_IN = (
     "courseware",
@@ -40,7 +40,7 @@ _NOT_MYSQL = {
 
 def load_with_log(name: str, log: str) -> "tuple[Application, LogFile]":
     """The tables and the invariant of a SQL file, with the transactions of a log; and the log as it was understood."""
-    from plume_py.base.sql.from_log import load_log
+    from plume_py.base.sql.log_programs import load_log
     from plume_py.reasoning.infer.program.from_sql import translate
 
     if name in BUILT_IN or name.endswith(".py"):

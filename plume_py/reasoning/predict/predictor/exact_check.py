@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from plume_py.base.limits import Limits
 from plume_py.base.logic import FixedOrder, Formula, Literal, TotalOrder
-from plume_py.base.logic.cegis import RefutationSearch
+from plume_py.base.logic.sat import RefutationSearch
 from plume_py.reasoning.predict.predictor.axioms import contradictions
 from plume_py.reasoning.predict.predictor.observed_run import Observed, Read
 from plume_py.reasoning.predict.predictor.run_encoding import Runs
