@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from plume_py.base.kernels.dispatch import now
+from plume_py.base.kernels.dispatch import compiling
 from plume_py.base.terminal import StatusLine, clock
 
 # About how a check of a large history divides; what a level does not need is passed over at once.
@@ -73,7 +73,7 @@ def progress(path: str, quiet: bool) -> Iterator[Tick]:
     share = Share(0.6 + size / BYTES_PER_SECOND)
 
     def line() -> str:
-        kernel = "".join(now)
+        kernel = "".join(compiling)
         return f"compiling, once: {kernel}" if kernel else share.line() if size >= WORTH_SHOWING else ""
 
     with status.redrawn(line):

@@ -159,7 +159,7 @@ GRANT SELECT,INSERT ON TABLE public.t TO "app-user";
 def test_names_functions_and_kinds_that_do_not_matter() -> None:
     t, u = parse(OTHERS, functions=False).tables
     assert [(c.name, c.type) for c in t.columns] == [("id", "int"), ("name", "text"), ("cost", "int")]
-    assert t.primary_key == ("id",) and t.unseen is None and u.unseen is not None
+    assert t.primary_key == ("id",) and t.side_effect is None and u.side_effect is not None
     asked(OTHERS, "INSERT INTO t (id, name, cost) VALUES (:x, 'a', 2);")
     asked(OTHERS, "SELECT v INTO a FROM u WHERE id = :x;")
     for body in ("INSERT INTO u (id) VALUES (:x);", "DELETE FROM u WHERE id = :x;"):

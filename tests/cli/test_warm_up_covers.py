@@ -81,7 +81,7 @@ def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypat
     monkeypatch.setattr(native, "_compile", record_stream)
     monkeypatch.setattr(native, "handle", lambda state: state)
     monkeypatch.setattr(Recorder, "called", set())
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     try:
         for part, commands in warm_up.PARTS.items():
             folder = tmp_path / part
@@ -92,6 +92,6 @@ def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypat
                 code = cli.main(words.split(), standalone_mode=False)
                 assert code in (None, 0, 1), words
     finally:
-        dispatch.release(*KERNELS)
+        dispatch.uncompile(*KERNELS)
     missing = sorted(called_from_python() - Recorder.called - NOT_YET)
     assert not missing, f"add commands to warm_up.PARTS that call {' '.join(missing)}"

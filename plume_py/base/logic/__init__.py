@@ -1,4 +1,4 @@
-"""Boolean formulas and total orders for a SAT solver: what the reasoning commands are built from."""
+"""Boolean formulas and total orders on top of an incremental SAT solver, for the reasoning commands."""
 
 from plume_py.base.logic.formula import FALSE, TRUE, FixedOrder, Formula, Literal, Order, TotalOrder
 

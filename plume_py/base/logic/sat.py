@@ -1,4 +1,11 @@
-"""A SAT solver that works in slices, so that limits are looked at while it thinks."""
+"""An incremental SAT solver that checks limits while it runs, and counterexample-guided search (CEGIS) on top of it.
+
+``Solver`` stops CaDiCaL after a number of conflicts, checks the limits and resumes it.
+
+``RefutationSearch`` looks for an x that no y refutes. A solver proposes an x. If some y refutes it, the caller adds to
+the solver what that y teaches about every x: "y does not refute x, either because y is not admissible for x, or because
+it fails". Without the first case, solutions would be lost.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,17 +13,17 @@ from typing import Any, Generic, TypeVar
 
 from plume_py.base.limits import Limits, Progress
 
-# Conflicts that the solver may meet between two looks at the limits: in the first slice, and at most.
+# Conflicts between two checks of the limits: in the first slice, and at most in later ones.
 FIRST_SLICE, SLICE = 100, 2000
-# Propagations that a slice should take, about 0.2 s. Slices must not depend on time: the solver's answers depend on
-# where it was stopped and resumed.
+# Propagations that a slice should take, about 0.2 s. Slices must not depend on time, because the answers of the solver
+# depend on where it was stopped and resumed.
 SLICE_PROPAGATIONS = 2_000_000
-# Steps of work (see ``Limits``) that a question, a conflict and a propagation count for.
+# Steps of work (see ``Limits``) that a call, a conflict and a propagation count for.
 STEPS_PER_QUESTION, STEPS_PER_CONFLICT, STEPS_PER_PROPAGATION = 10_000, 1_000, 10
 
 
 class Solver:
-    """Clauses, and an incremental solver (CaDiCaL) that keeps what it has learnt from one question to the next."""
+    """An incremental SAT solver (CaDiCaL): it keeps the clauses that it has learnt for later calls."""
 
     def __init__(self) -> None:
         from pysat.solvers import Cadical195
@@ -26,15 +33,15 @@ class Solver:
         self._conflicts = self._propagations = 0  # so far
 
     def add(self, clause: Iterable[int]) -> None:
-        """One of its literals must be true."""
+        """Require that one of the literals is true."""
         self._solver.add_clause(clause)
 
     def prefer(self, literals: Sequence[int]) -> None:
-        """Where it is free to choose, these are to be true."""
+        """Make the solver try these literals as true first."""
         self._solver.set_phases(literals)
 
     def solve(self, limits: Limits, assumptions: Sequence[int] = (), progress: Progress = str) -> bool:
-        """Can all clauses be met, and the assumptions too? LimitError when the limits end it."""
+        """Return whether clauses and assumptions are satisfiable; raise LimitError if a limit is reached."""
         while True:
             answer, propagations = self._limited(limits, assumptions, self._slice)
             if answer is not None:
@@ -43,11 +50,11 @@ class Solver:
             limits.check(progress)
 
     def attempt(self, limits: Limits, assumptions: Sequence[int] = (), slices: int = 1) -> bool | None:
-        """As ``solve``, but it gives up after so many slices; None if it does."""
+        """Do the same as ``solve``, but return None after this number of slices."""
         return self._limited(limits, assumptions, slices * SLICE)[0]
 
     def _limited(self, limits: Limits, assumptions: Sequence[int], conflicts: int) -> tuple[bool | None, int]:
-        """Return the answer, None after so many ``conflicts``, and how many propagations it took."""
+        """Return the answer, or None after this number of conflicts, and the number of propagations."""
         self._solver.conf_budget(conflicts)
         answer: bool | None = self._solver.solve_limited(assumptions=list(assumptions))
         stats = self._solver.accum_stats()
@@ -57,26 +64,28 @@ class Solver:
         return answer, propagations
 
     def model(self) -> list[int]:
-        """The literals that are true, after "yes"; the variable v stands at v - 1."""
+        """Return the literals of the model after ``solve`` returned True; index v - 1 holds variable v."""
         return self._solver.get_model() or []
 
     def core(self) -> frozenset[int]:
-        """Assumptions that could not be met together, after "no"."""
+        """Return the assumptions of an unsatisfiable core after ``solve`` returned False."""
         return frozenset(self._solver.get_core() or ())
 
     def close(self) -> None:
-        """Free its memory."""
         self._solver.delete()
 
 
-# From cegis.py: Search by proposal and refutation: for "there is an x such that no y refutes it". A solver proposes an x. If some y refutes it, what was learnt from that y goes back to the solver, and holds of every x: "y does not refute x, either because it is no longer a proper y, or because it fails". Without the first case, solutions would be lost. The search ends with an x that nothing refutes, or when the solver has nothing left to propose.
 X = TypeVar("X")
 Lesson = TypeVar("Lesson")
 
 
 @dataclass
 class RefutationSearch(Generic[X, Lesson]):
-    """``propose`` an x, ``refute`` it (what that teaches; nothing if it is good), ``learn`` from that."""
+    """A search for a proposal that is not refuted.
+
+    ``propose`` returns a candidate, or None if there is none left. ``refute`` returns the lessons of its refutations,
+    empty if there are none. ``learn`` adds lessons to the solver behind ``propose``.
+    """
 
     propose: Callable[[], X | None]
     refute: Callable[[X], Sequence[Lesson]]
@@ -84,7 +93,7 @@ class RefutationSearch(Generic[X, Lesson]):
     proposals: int = 0
 
     def run(self, limits: Limits) -> X | None:
-        """The first proposal that is not refuted, or None. LimitError when the limits end it."""
+        """Return the first proposal that is not refuted, or None; raise LimitError if a limit is reached."""
         while True:
             limits.check(lambda: f"{self.proposals} candidates tried")
             x = self.propose()

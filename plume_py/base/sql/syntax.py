@@ -1,4 +1,8 @@
-"""The only file that calls sqlglot's parser: text in, trees out, errors in one line with their place."""
+"""Parse SQL text into sqlglot trees, and report errors in one line with their position.
+
+This is the only module that calls sqlglot's tokenizer and parser. Trees with functions that may do more than compute
+are rejected, because such a function could read and write tables unseen.
+"""
 
 import logging
 import re
@@ -10,33 +14,38 @@ from plume_py.base.errors import InputError, IsocheckError
 
 DIALECT = "postgres"
 OTHER_DIALECT = "mysql"
-# Levels of a tree: it is walked by recursion, here and by sqlglot itself.
+# Depth of a tree: sqlglot and this package walk it recursively.
 DEPTH = 100
 _WORD = re.compile(r"[^\W\d]\w*")
 MISSING = "reading SQL needs sqlglot; install it with `pip install sqlglot`"
 
 
 def engine() -> Any:
-    """The module sqlglot."""
+    """Import and return the module sqlglot."""
     try:
         import sqlglot
         import sqlglot.errors
     except ImportError:
         raise IsocheckError(MISSING) from None
     logger = logging.getLogger("sqlglot")
-    if not logger.handlers:  # left alone, it prints what it reads, as it is
+    if not logger.handlers:  # without a handler, it prints the input unescaped
         logger.addHandler(logging.NullHandler())
     return sqlglot
 
 
+def origin_of(tree: Any) -> Any:
+    """Return the FROM of a statement, or None."""
+    return tree.args.get("from_") or tree.args.get("from")
+
+
 def wrong(problem: str, line: int, hint: str = "") -> InputError:
-    """An error at a line."""
+    """Return an error at a line."""
     return InputError(problem, where=f"line {line}", hint=hint)
 
 
 @contextmanager
 def parsing(line: int | None = None) -> Iterator[None]:
-    """Inside, sqlglot is called: what it cannot read is told in one line, never by a traceback."""
+    """Turn errors of sqlglot inside the block into errors of one line."""
     sqlglot = engine()
     place = "" if line is None else f"line {line}"
     try:
@@ -61,7 +70,7 @@ def _first_line(error: Exception) -> str:
 
 
 class Token(NamedTuple):
-    """A word or sign: its text, where it stands, and what sqlglot takes it for."""
+    """A token: its text, the positions of its first and last character, its line, and sqlglot's type."""
 
     text: str
     start: int
@@ -71,7 +80,7 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, first: int) -> list[Token]:
-    """The tokens of a text that begins at the line ``first``."""
+    """Return the tokens of a text that starts at the line ``first``; their lines count from 1."""
     with parsing():
         found = _tokens(text, 0, 1)
     for token in found:
@@ -81,7 +90,7 @@ def tokens(text: str, first: int) -> list[Token]:
 
 
 def _tokens(text: str, start: int, line: int) -> list[Token]:
-    """What follows DECLARE is one string to sqlglot; here it is not."""
+    """Return the tokens; sqlglot reads all after DECLARE as one string, so that part is tokenized again."""
     found: list[Token] = []
     for token in engine().tokenize(text, dialect=DIALECT):
         if found and found[-1].text.upper() == "DECLARE" and token.token_type == engine().TokenType.STRING:
@@ -94,15 +103,16 @@ def _tokens(text: str, start: int, line: int) -> list[Token]:
 
 
 def _require_word(name: str, line: int) -> None:
-    """Names become part of statements that are sent to servers; in quotes, they could be anything."""
+    """Raise an error unless a name is a word: quoted names could be any text, and names are sent to servers."""
     if not _WORD.fullmatch(name):
         raise wrong(f"{name!r:.60} is no name", line, "use letters, digits and underscores")
 
 
 def statement(text: str, line: int, mysql_first: bool = False, any_function: bool = False) -> Any:
-    """The tree of a statement, of PostgreSQL's SQL or of MySQL's; ``mysql_first`` where both read it, differently.
+    """Return the tree of a statement in PostgreSQL's or MySQL's SQL.
 
-    ``any_function`` lets through functions that may do more than compute.
+    ``mysql_first``: try MySQL's SQL first, for text that both dialects read, but differently. ``any_function``: allow
+    functions that may do more than compute.
     """
     texts = [(DIALECT, text), (OTHER_DIALECT, _backquoted(text))]
     error: InputError | None = None
@@ -119,8 +129,8 @@ def statement(text: str, line: int, mysql_first: bool = False, any_function: boo
 
 
 def _one(trees: list[Any], line: int) -> Any:
-    """The only one; of several all but the first would be lost."""
-    trees = [tree for tree in trees if tree is not None]  # of a comment
+    """Return the only tree, and raise an error if there are several or none."""
+    trees = [tree for tree in trees if tree is not None]  # a comment
     if not trees:
         raise wrong("a statement is missing here", line, "write one, or leave out the comment")
     if len(trees) != 1 or getattr(trees[0], "text", None) == ";":
@@ -129,7 +139,7 @@ def _one(trees: list[Any], line: int) -> Any:
 
 
 def _backquoted(text: str) -> str:
-    """The text with names in the quotes of MySQL."""
+    """Return the text with quoted names in backquotes."""
     found = list(text)
     with parsing():
         for token in engine().tokenize(text, dialect=DIALECT):
@@ -139,7 +149,7 @@ def _backquoted(text: str) -> str:
 
 
 def condition(text: str, line: int) -> Any:
-    """The tree of an expression."""
+    """Return the tree of an expression."""
     with parsing(line):
         if any(token.text == ";" for token in engine().tokenize(text, dialect=DIALECT)):
             raise wrong("several statements where one should be", line, "is a bracket, or a CASE, left open?")
@@ -147,13 +157,13 @@ def condition(text: str, line: int) -> Any:
 
 
 def data_type(name: str, line: int) -> str:
-    """What sqlglot calls a type."""
+    """Return sqlglot's name of a type."""
     with parsing(line):
         return str(engine().exp.DataType.build(name, dialect=DIALECT).this.name)
 
 
 def canonical_type(name: str) -> str:
-    """Return a type in one spelling, as INT for integer; as it is written if it is not known."""
+    """Return a type in one spelling, as INT for integer; an unknown type in capitals."""
     try:
         with parsing():
             return str(engine().exp.DataType.build(name, dialect=DIALECT, udt=True).sql(dialect="").upper())
@@ -162,7 +172,7 @@ def canonical_type(name: str) -> str:
 
 
 def _checked(tree: Any, line: int, any_function: bool = False) -> Any:
-    """The tree, unless something in it is nested too deeply, as in 1 + 1 + 1 + … (looked at without recursion)."""
+    """Return the tree; raise an error if it is too deep, as 1 + 1 + 1 + … can be (measured without recursion)."""
     level, depth = [tree], 0
     while level:
         level, depth = [child for node in level for child in node.iter_expressions()], depth + 1
@@ -175,8 +185,8 @@ def _checked(tree: Any, line: int, any_function: bool = False) -> Any:
     return tree
 
 
-# From functions.py: Functions that only compute: of what they are given, the clock, or chance. Any other may read and write anything.
-# As sqlglot calls them, and those that it does not know by their own names.
+# Functions that only compute, from their arguments, the clock or random numbers: by sqlglot's names, or by their own
+# names if sqlglot does not know them. Any other function may read and write tables.
 _NAMES = """
     AND OR XOR CASE CAST TRY_CAST EXISTS IF COALESCE NULLIF GREATEST LEAST ANY_VALUE COUNT COUNT_IF SUM MIN MAX AVG
     STDDEV STDDEV_SAMP STDDEV_POP VARIANCE VARIANCE_POP LOGICAL_AND LOGICAL_OR ARRAY_AGG GROUP_CONCAT STRING_AGG
@@ -209,13 +219,13 @@ HINT = "write the statements of the function here: it may read and write anythin
 
 
 def only_computing(tree: Any, exp: Any, line: int) -> None:
-    """An error if a function is called that may do more than compute."""
+    """Raise an error if the tree calls a function that may do more than compute."""
     for shown in unknown_functions(tree, exp):
         raise InputError(f"the function {shown:.60} is not known", where=f"line {line}", hint=HINT)
 
 
 def unknown_functions(tree: Any, exp: Any) -> list[str]:
-    """The functions that may do more than compute; those of computed columns and indexes cannot."""
+    """Return the called functions that may do more than compute; in computed columns and indexes they cannot."""
     found = []
     for node in tree.find_all(exp.Func):
         name = str(node.name if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) else node.sql_name()).upper()

@@ -70,7 +70,7 @@ def load_sql(path: str, schema: str | None = None, exclude: Sequence[str] = ()) 
 def load_sql_log(path: str, schema: str | None, exclude: Sequence[str] = ()) -> tuple[list[Program], LogFile]:
     """The programs of a log of statements without those to ``exclude``, and the log as a file."""
     log = load_log(path, schema, any_query=True, fold=True)
-    with log.telling():
+    with log.located_errors():
         return programs(without(log.file, exclude)), log
 
 

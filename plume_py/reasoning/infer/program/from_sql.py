@@ -4,7 +4,7 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
-from plume_py.base.sql.names import names_seen, resolve_statement
+from plume_py.base.sql.names import names_read, resolve_statement
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.inserts import Inserting
@@ -74,7 +74,7 @@ class Body:
         self.known: set[str] = set()
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
         self.names = _assigned(txn.body)
-        self.seen = names_seen(file)
+        self.seen = names_read(file)
         self.made_up: list[ir.Param] = []
         self.in_loop = False
         self.count: str | None = None  # the variable with the number of rows of the last statement
@@ -113,7 +113,7 @@ class Body:
         table = self.file.table(name)
         if table is None:
             raise wrong(f"there is no table {name}", line, f"there is {', '.join(t.name for t in self.file.tables)}")
-        access.require_seen(table, line, writes=False)
+        access.reject_side_effects(table, line, writes=False)
         return table
 
     def block(self, body: tuple[sql.Statement, ...]) -> tuple[ir.Stmt, ...]:
@@ -295,7 +295,7 @@ class Body:
 
     def change(self, stmt: sql.Change) -> list[ir.Stmt]:
         """INSERT, UPDATE, DELETE."""
-        access.require_seen(self.table(stmt.table, stmt.line), stmt.line, writes=True)
+        access.reject_side_effects(self.table(stmt.table, stmt.line), stmt.line, writes=True)
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
         if isinstance(stmt, sql.Insert):

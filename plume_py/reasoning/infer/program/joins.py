@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from plume_py.base import sql
-from plume_py.base.sql.scopes import conjuncts, joined, origin_of
-from plume_py.base.sql.syntax import wrong
+from plume_py.base.sql.access import conjuncts, joined
+from plume_py.base.sql.syntax import origin_of, wrong
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.inserts import Around
 from plume_py.reasoning.infer.program.sql_constraints import table_of

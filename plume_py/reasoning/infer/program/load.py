@@ -46,7 +46,7 @@ def load_with_log(name: str, log: str) -> "tuple[Application, LogFile]":
     if name in BUILT_IN or name.endswith(".py"):
         raise IsocheckError("--from-log adds transactions to the tables and the invariant of a SQL file")
     found = load_log(log, name)
-    with found.telling():
+    with found.located_errors():
         return validate(translate(found.file)), found
 
 

@@ -6,8 +6,8 @@ Some become several statements: between them others may commit, so more can happ
 from typing import Any, Protocol
 
 from plume_py.base import sql
-from plume_py.base.sql.flow import every
-from plume_py.base.sql.scopes import conjuncts, joined
+from plume_py.base.sql.access import conjuncts, joined
+from plume_py.base.sql.model import all_statements
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
@@ -98,7 +98,7 @@ def require_one_row(stmt: sql.Select, where: Expr, var: str, table: ir.Table) ->
 
 
 def _comes_and_goes(table: str, file: sql.File) -> bool:
-    changes = [stmt for txn in file.transactions for stmt in every(txn.body) if isinstance(stmt, sql.Change)]
+    changes = [stmt for txn in file.transactions for stmt in all_statements(txn.body) if isinstance(stmt, sql.Change)]
     own = [stmt for stmt in changes if stmt.table == table]
     return any(isinstance(s, sql.Delete) for s in own) and any(isinstance(s, sql.Insert) for s in own)
 
@@ -197,7 +197,7 @@ def arguments_of(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set[str]
     exp = engine().exp
     named = {column.name for table in file.tables for column in table.columns if column.type == kind}
     found: set[str] = set()
-    for stmt in every(txn.body):
+    for stmt in all_statements(txn.body):
         pairs: list[tuple[str, Any]] = []
         if isinstance(stmt, sql.Insert) and (table := file.table(stmt.table)) is not None:
             kinds = {column.name: column.type for column in table.columns}
@@ -249,7 +249,7 @@ def asks_for_count(stmt: sql.Statement) -> bool:
 def dialects(file: sql.File) -> tuple[tuple[str, int], ...]:
     """What only one database has, or does in its own way, and where."""
     found = []
-    for stmt in (stmt for txn in file.transactions for stmt in every(txn.body)):
+    for stmt in (stmt for txn in file.transactions for stmt in all_statements(txn.body)):
         if isinstance(stmt, sql.Insert) and stmt.conflict is not None:
             found.append((stmt.conflict.spelled, stmt.line))
         elif isinstance(stmt, sql.Insert) and stmt.query is not None:

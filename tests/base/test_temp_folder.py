@@ -81,7 +81,7 @@ def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
             os.makedirs(os.path.join(scratch.path, name, "b"))
             with open(os.path.join(scratch.path, name, "b", "c"), "w"):  # noqa: PTH123
                 pass
-        scratch._let_go()
+        scratch._unlock()
         monkeypatch.setattr("sys.argv", ["watchdog", scratch.path])
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
         done = []

@@ -264,7 +264,7 @@ def test_what_a_killed_writer_leaves_goes_with_the_next_run(how, kind, tmp_path)
         run.send_signal(how)
         run.communicate()
     assert (tmp_path / "out").read_text() == "old"
-    atomic_files._looked_at.clear()  # as in another process
+    atomic_files._cleaned.clear()  # as in another process
     write_atomically(str(tmp_path / "other"), [b"text"])
     assert sorted(os.listdir(tmp_path)) == ["other", "out"]
 
