@@ -12,7 +12,7 @@ import plume_py
 from plume_py.history.samples import example_of
 from plume_py.levels import WEAK
 from plume_py.levels.databases import (
-    ALL,
+    DATABASES,
     DUCKDB,
     ETCD,
     FIREBIRD,
@@ -225,7 +225,7 @@ def _steps(found: Hierarchy) -> list[str]:
 def databases_page() -> str:
     """The page of what databases make of the levels."""
     rows = []
-    for database in ALL.values():
+    for database in DATABASES.values():
         for setting in database.settings:
             cells = (
                 f"{database.title}, `{database.name}`" if setting is database.settings[0] else "",
@@ -256,7 +256,7 @@ def catalogues_table() -> str:
     rows = ["| catalogue | levels | taken into account |\n|---|---|---|\n"]
     for catalogue in CATALOGUES.values():
         levels = ", ".join(
-            level if spelled == level else f"{spelled} ({_counted_on(ALL[catalogue.name][spelled])})"
+            level if spelled == level else f"{spelled} ({_counted_on(DATABASES[catalogue.name][spelled])})"
             for level, spelled in catalogue.levels.items()
         )
         rows.append(f"| {catalogue.name} | {levels} | {catalogue.note} |\n")
@@ -264,7 +264,7 @@ def catalogues_table() -> str:
 
 
 def _spelled(database: Database, setting: Setting) -> str:
-    return f"{setting.spelled} (default)" if setting.spelled == database.default else setting.spelled
+    return f"{setting.name} (default)" if setting.name == database.default else setting.name
 
 
 def _counted_on(setting: Setting) -> str:

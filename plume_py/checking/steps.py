@@ -12,7 +12,7 @@ from plume_py.checking.graph.paths import causal_path
 from plume_py.checking.result import Id, Step
 from plume_py.history.model import INITIAL, INITIAL_ID, Int32s
 from plume_py.history.value_codes import Atom
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT
 
 # Elements of a list that a sentence quotes.
@@ -246,7 +246,7 @@ class StepWriter:
 
     def _evidence(self, level: str, t2: int, t3: int, r: int) -> list[Step]:
         """Why the premise of ``level`` holds for (t2, t3)."""
-        if not sees(level) & AT_COMMIT:  # then what was read so far counts
+        if not visibility_bits(level) & AT_COMMIT:  # then what was read so far counts
             earlier = self._read_from(t3, t2, before=r)
             assert earlier is not None
             return [self.read_step(earlier)]

@@ -26,7 +26,7 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST
-from plume_py.levels.orders import DEFAULT_ORDER, LevelRequest, level_requests
+from plume_py.levels.orders import DEFAULT_ORDER, LevelRequest, level_request
 
 # The levels that are defined by a commit order; cut isolation is a property of single transactions.
 ORDERED = (*RUNNABLE, DECLARED)
@@ -46,7 +46,7 @@ def write_witness(
     limits: Limits | None = None,
 ) -> None:
     """Write the commit order that shows ``level`` to ``path``; the level must hold."""
-    meant = level_requests(level, order) or LevelRequest(level, level, order)
+    meant = level_request(level, order) or LevelRequest(level, level, order)
     name, order = meant.level, meant.order
     if name not in ORDERED:
         raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")

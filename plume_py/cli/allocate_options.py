@@ -9,9 +9,9 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, one_line
 from plume_py.cli.common_options import tell, tell_written
 from plume_py.levels import RUNNABLE, STRONGEST, parse_level
-from plume_py.levels.databases import ALL
+from plume_py.levels.databases import DATABASES
 from plume_py.levels.orders import unknown_level
-from plume_py.levels.table import folded
+from plume_py.levels.table import normalized
 
 if TYPE_CHECKING:
     from plume_py.base.sql.log_programs import LogFile
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CATALOGUES = tuple(database.name for database in ALL.values() if database.note)
+CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
 
 
 exclude_option = click.option(
@@ -96,8 +96,8 @@ def level_in(catalogue: str, text: str, option: str) -> str:
     """Return the level that a name means in a catalogue: a setting of the engine, or a level of ours."""
     from plume_py.reasoning.allocate.catalogue import CATALOGUES
 
-    own = {folded(spelled): level for level, spelled in CATALOGUES[catalogue].levels.items()}
-    level = own.get(folded(text)) or parse_level(text)
+    own = {normalized(spelled): level for level, spelled in CATALOGUES[catalogue].levels.items()}
+    level = own.get(normalized(text)) or parse_level(text)
     if level is None:
         usable = [*CATALOGUES[catalogue].levels.values(), *RUNNABLE]
         raise IsocheckError(one_line(f"{option}: {unknown_level(text.strip(), usable)}"))

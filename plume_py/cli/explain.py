@@ -37,10 +37,10 @@ def command(name: str) -> None:
     """
     from plume_py.base.text import similar
     from plume_py.levels import LEVELS
-    from plume_py.levels.orders import MEANING, level_requests
+    from plume_py.levels.orders import MEANING, level_request
     from plume_py.levels.patterns import PATTERNS
 
-    meant = level_requests(name)
+    meant = level_request(name)
     if meant is not None:
         if meant.name != meant.level:
             click.echo(f"{meant.name} is {meant.level} with the order {meant.order}: {MEANING[meant.order]}.\n")

@@ -8,7 +8,7 @@ import click
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.common_options import LevelChoice
 from plume_py.levels import WEAKEST
-from plume_py.levels.orders import DEFAULT_ORDER, level_requests
+from plume_py.levels.orders import DEFAULT_ORDER, level_request
 
 if TYPE_CHECKING:
     from plume_py.base.limits import Limits
@@ -34,7 +34,7 @@ def apart(
     ctx: click.Context, names: list[str], files: tuple[str, ...], order: str
 ) -> "tuple[list[str], dict[str, Definition]]":
     """Levels that the checker decides, and those by their definitions: all of the files' if no level is named."""
-    others = [name for name in names if name != "declared" and level_requests(name) is None]
+    others = [name for name in names if name != "declared" and level_request(name) is None]
     if not others and not files:
         return names, {}
     from plume_py.cli.synth_options import chosen, defined_in

@@ -269,10 +269,10 @@ def _engine(level: str, params: dict[str, Any]) -> "Discipline | None":
     recorded: Origin | None = params["origin"]
     own = None if recorded is None else recorded.setting
     if recorded is not None and own is not None and recorded.engine is database and own.safe_as == level:
-        return discipline(database, own.spelled, recorded.settings)
+        return discipline(database, own.name, recorded.settings)
     setting = database.runs(level)
     assert setting is not None, "every level that is predicted from is at least what the weakest setting keeps"
-    return discipline(database, setting.spelled)
+    return discipline(database, setting.name)
 
 
 def _predict(name: str, observed: "History", workload: "SeededProgram | None", params: dict[str, Any]) -> int:

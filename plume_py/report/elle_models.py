@@ -10,7 +10,7 @@ TAP-i) is allowed there, and forbidden from monotonic atomic view on.
 from collections.abc import Iterable, Iterator
 
 from plume_py.checking.result import Ends, Step, Violation
-from plume_py.levels import LEVELS, sees
+from plume_py.levels import LEVELS, visibility_bits
 from plume_py.levels.orders import NONE, PER_KEY, REALTIME
 from plume_py.levels.patterns import TORN, Kind
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
@@ -108,7 +108,7 @@ def _by(violation: Violation) -> str:
 
 def _cycle_at(level: str) -> str:
     """What a history that breaks a level shows, whatever the order of its writes, or worse."""
-    bits = LEVELS[level].sees or 0 if level in LEVELS else 0
+    bits = LEVELS[level].visibility or 0 if level in LEVELS else 0
     if bits & (PREFIX | EVERYTHING) == PREFIX:
         return "G-nonadjacent-item"
     return "G-single-item" if bits & (WRITERS | EVERYTHING) == WRITERS else "G2-item"
@@ -146,7 +146,7 @@ def _models(violation: Violation) -> Iterator[str]:
     by_order = violation.pattern.kind not in _NO_CYCLES and bool(_by(violation))
     for name in elle_types(violation):
         # A lost update that needs sessions is none to Elle; its cycle speaks for it.
-        if name != _LOST_UPDATE or not (by_order or sees(violation.level) & EVERYTHING):
+        if name != _LOST_UPDATE or not (by_order or visibility_bits(violation.level) & EVERYTHING):
             yield from _MODELS_OF_TYPE[name]
     if not by_order and violation.pattern.kind not in _NO_CYCLES and violation.tap not in _BELOW_ALL:
         yield LEVELS[violation.level].jepsen

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from plume_py.base.atomic_files import write_atomically
+from plume_py.base.atomic_files import locked, write_atomically
 from plume_py.base.errors import IsocheckError
 from plume_py.base.limits import is_wall_time_limited
 from plume_py.base.text import one_line
@@ -150,33 +150,19 @@ def compile_lock(folder: str) -> Iterator[None]:
     lock. Other processes must not decide a verdict.
     """
     try:
-        import fcntl
-
         handle = os.open(os.path.join(folder, "lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except (ImportError, OSError):
-        yield  # without locks, several processes may compile the same kernel
+    except OSError:
+        yield  # several processes may compile the same kernel
         return
     try:
         give_up = time.monotonic() + LONGEST_WAIT
-        while not (is_wall_time_limited() or _gave_up or _locked(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)):
+        while not (is_wall_time_limited() or _gave_up or locked(handle)):
             if time.monotonic() >= give_up:
                 _gave_up.append(folder)
             time.sleep(PAUSE)
         yield
     finally:
         os.close(handle)
-
-
-def _locked(handle: int, how: int) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(handle, how)
-    except BlockingIOError:
-        return False
-    except OSError:  # some file systems have no locks
-        return True
-    return True
 
 
 def _remove_unless_file(path: str) -> None:

@@ -5,6 +5,7 @@ is not supported is an error with its line; none is ignored.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -137,14 +138,8 @@ class BlockReader(TokenReader):
         """Read the next statement; return it, none or several if it declares variables."""
         self.label()
         word = self.word()
-        compound = {
-            "IF": self.choice,
-            "FOR": self.loop,
-            "WHILE": self.repeat,
-            "LOOP": self.repeat,
-            "REPEAT": self.repeat,
-        }
-        compound["FOREACH"] = self.repeat
+        compound: dict[str, Callable[[int], Statement]] = {"IF": self.choice, "FOR": self.loop}
+        compound |= dict.fromkeys(("WHILE", "LOOP", "REPEAT", "FOREACH"), self.repeat)
         if word in compound:
             return (compound[word](depth),)
         if word == "BEGIN" and self.word(1) not in _OF_BEGIN:

@@ -32,8 +32,16 @@ _TIMESTAMP = re.compile(_DATE.pattern + r" (?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\
 _LENGTH = re.compile(r"VARCHAR\((\d{1,8})\)")
 _SCALE = re.compile(r"DECIMAL\(\d{1,8}(?:, \d{1,8})?\)")
 # A bracket after one of these tokens opens neither the arguments of a function nor a list.
-_BEFORE_BRACKETS = (
-    *"=<>+-*/,(",
+_BEFORE_BRACKETS = [
+    "=",
+    "<",
+    ">",
+    "+",
+    "-",
+    "*",
+    "/",
+    ",",
+    "(",
     "<=",
     ">=",
     "<>",
@@ -47,7 +55,7 @@ _BEFORE_BRACKETS = (
     "THEN",
     "ELSE",
     "DEFAULT",
-)
+]
 _MORE_TYPE_WORDS = ("WITH", "WITHOUT", "TIME", "ZONE", "VARYING", "PRECISION")
 
 

@@ -59,18 +59,10 @@ class _NameChecker:
     def statement(self, stmt: Statement) -> None:
         """Check the names of a statement, without the statements inside it."""
         self.line = stmt.line
-        if isinstance(stmt, Select):
-            self.tree(stmt.tree, [])
-        elif isinstance(stmt, Loop):
-            self.tree(stmt.query.tree, [])
-        elif isinstance(stmt, Assign):
-            self.tree(stmt.value, [])
-        elif isinstance(stmt, If):
-            self.tree(stmt.condition.tree, [])
-        elif isinstance(stmt, Repeat) and stmt.condition is not None:
-            self.tree(stmt.condition, [])
-        elif isinstance(stmt, Change):
+        if isinstance(stmt, Change):
             self.change(stmt)
+        else:
+            self.trees(_trees(stmt), [])
 
     def change(self, stmt: Change) -> None:
         """Check a statement that writes; its table is visible by name, by alias, and as EXCLUDED."""
@@ -79,15 +71,11 @@ class _NameChecker:
         columns = self.columns(stmt.table)
         own: _Names = {stmt.table: columns, str(target.alias_or_name).lower(): columns}
         if isinstance(stmt, Insert):
-            for row in stmt.rows:
-                for value in row:
-                    self.tree(value, [])
-            if stmt.query is not None:
-                self.tree(stmt.query, [])
+            self.trees([value for row in stmt.rows for value in row], [])
+            self.trees([stmt.query], [])
             if stmt.conflict is not None:
                 scopes = [own | {"excluded": columns}]
-                self.trees([value for _, value in stmt.conflict.sets], scopes)
-                self.trees([stmt.conflict.where], scopes)
+                self.trees([*(value for _, value in stmt.conflict.sets), stmt.conflict.where], scopes)
             self.trees(stmt.returning, [own])
             return
         for node in getattr(stmt, "others", ()):

@@ -9,7 +9,7 @@ from plume_py.levels.orders import (
     SESSION,
     LevelRequest,
     in_lattice_order,
-    level_requests,
+    level_request,
     unknown_level,
 )
 
@@ -20,7 +20,7 @@ def watched(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
     """Return what a user asks for, groups such as "weak" included, from weak to strong; all of it in one order."""
     given = [levels] if isinstance(levels, str) else list(levels)
     spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
-    meant = {spelling: level_requests(spelling, order) for spelling in spelled}
+    meant = {spelling: level_request(spelling, order) for spelling in spelled}
     wrong = sorted(spelling for spelling, found in meant.items() if found is None or found.level not in WEAK)
     if wrong and meant[wrong[0]] is None:
         raise ValueError(unknown_level(wrong[0], WEAK))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from plume_py.base.errors import IsocheckError
-from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, sees
-from plume_py.levels.databases import ALL, Database
+from plume_py.levels import STRONGEST, STRONGEST_FIRST, levels_that_see, visibility_bits
+from plume_py.levels.databases import DATABASES, Database
 from plume_py.levels.table import EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.reasoning.allocate.search_space import Space
 
@@ -35,7 +35,7 @@ class Catalogue:
         """Those that may be worth their price: no rule asks for what is seen through others (TRANSITIVE) alone."""
         weakest: dict[int, str] = {}
         for level in self.spellings:
-            weakest.setdefault(sees(level) & ~TRANSITIVE, level)
+            weakest.setdefault(visibility_bits(level) & ~TRANSITIVE, level)
         return {level: self.spellings[level] for level in weakest.values()}
 
     def levels_by_cost(self, costs: Mapping[str, float]) -> list[str]:
@@ -80,7 +80,7 @@ def _catalogue(database: Database) -> Catalogue:
     safe = {setting.safe_as: setting for setting in database.settings if setting.safe_as is not None}
     return Catalogue(
         database.name,
-        {level: setting.spelled for level, setting in safe.items()},
+        {level: setting.name for level, setting in safe.items()},
         database.note,
         (
             *(partial(_sees_only_its_own, level) for level, setting in safe.items() if setting.beside_weaker),
@@ -89,7 +89,7 @@ def _catalogue(database: Database) -> Catalogue:
     )
 
 
-CATALOGUES = {database.name: _catalogue(database) for database in ALL.values() if database.note}
+CATALOGUES = {database.name: _catalogue(database) for database in DATABASES.values() if database.note}
 
 
 def allocate(
@@ -111,7 +111,7 @@ def allocate(
 
 def _raise_unguarded(space: Space, levels: list[str]) -> list[str]:
     """SI counts on partners that look out for common writes; without such partners it has to be SER."""
-    if all(sees(level) & WRITERS for level in levels):
+    if all(visibility_bits(level) & WRITERS for level in levels):
         return levels
     counting = levels_that_see(PREFIX | WRITERS, without=EVERYTHING)
     return [

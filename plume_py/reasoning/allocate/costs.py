@@ -10,7 +10,7 @@ from math import inf
 from typing import Any
 
 from plume_py.base.errors import IsocheckError
-from plume_py.levels import NAMES, sees
+from plume_py.levels import NAMES, visibility_bits
 from plume_py.levels.table import EVERYTHING, WRITERS
 
 SERVER, SPREAD, REPLICATED = "server", "spread", "replicated"
@@ -67,7 +67,10 @@ class Costs:
         """Round trips of the validation of what was read and written."""
         if self.validation == NEVER:
             return 0
-        keys = {*(written if sees(level) & WRITERS else ()), *(read if sees(level) & EVERYTHING else ())}
+        keys = {
+            *(written if visibility_bits(level) & WRITERS else ()),
+            *(read if visibility_bits(level) & EVERYTHING else ()),
+        }
         if self.data == SERVER:
             asked = {0} if keys else set()
         elif self.data == SPREAD:

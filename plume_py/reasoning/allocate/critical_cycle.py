@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.history.model import History
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT, PREFIX, WRITERS
 from plume_py.reasoning.allocate.catalogue import Catalogue
 from plume_py.reasoning.allocate.cycles import Cycle, pivot_cycles
@@ -46,7 +46,7 @@ class CriticalCycle:
         if any(edge.relation in ("SO", "session") for edge in self.cycle.edges):
             return "", "session order is part of it, which these leave out"
         for bits, number, meaning in FORMS:
-            if sees(self.level) & bits == bits:
+            if visibility_bits(self.level) & bits == bits:
                 return ("σ" if self.history is None else "π") + number, meaning
         return "", "they do not have READ COMMITTED"
 

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from plume_py.history.model import Int32s
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import WRITERS
 from plume_py.reasoning.allocate.pivot_kernels import RW, SO, WR, WW
 from plume_py.reasoning.allocate.read_write_sets import Sets
@@ -65,7 +65,7 @@ def _back_at_once(sets: Sets, p3: int, pivot: int, level: str) -> Edge | None:
     where that matters."""
     written = sets.may.of(pivot)
     ways = [("RW", written & sets.reads.of(p3))]
-    if not sees(level) & WRITERS:
+    if not visibility_bits(level) & WRITERS:
         ways.append(("WW", written & sets.may.of(p3)))
     for relation, cells in ways:
         if cells:

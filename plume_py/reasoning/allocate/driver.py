@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from plume_py.base.errors import InputError, IsocheckError, LimitError
 from plume_py.base.limits import Limits
-from plume_py.levels import STRONGEST, WEAKEST, sees
+from plume_py.levels import STRONGEST, WEAKEST, visibility_bits
 from plume_py.reasoning.allocate.catalogue import CATALOGUES, Catalogue, allocate, find_pins
 from plume_py.reasoning.allocate.critical_cycle import CriticalCycle, why_not_weaker
 from plume_py.reasoning.allocate.report import Allocation
@@ -149,7 +149,7 @@ def _by_simple_rules(answer: Allocation, limits: Limits, *, repaired: bool) -> N
         levels = simple_rules(case.rules.sets, repaired=repaired)
         for p in case.judged:
             g = case.group[p]
-            strongest[g] = max(strongest[g], levels[p], key=sees)
+            strongest[g] = max(strongest[g], levels[p], key=visibility_bits)
     answer.levels = strongest
     if not repaired:
         tested: Robustness = robust(answer.space, strongest, limits)

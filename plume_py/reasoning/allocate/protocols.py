@@ -7,7 +7,7 @@ when a lock may be free. ``bug`` switches one mistake on, to see that the checke
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from plume_py.levels import levels_that_see, sees
+from plume_py.levels import levels_that_see, visibility_bits
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
 WORK, WAIT = True, False
@@ -35,7 +35,7 @@ class Running:
     @property
     def sees_everything(self) -> bool:
         """That commits before it?"""
-        return bool(sees(self.level) & EVERYTHING)
+        return bool(visibility_bits(self.level) & EVERYTHING)
 
 
 class VersionStore:
@@ -192,7 +192,7 @@ class PcSiSer:
         self.store.install(txn)
 
     def _judge(self, txn: Running) -> None:
-        if sees(txn.level) & WRITERS and self.bug != "no-conflict-check":
+        if visibility_bits(txn.level) & WRITERS and self.bug != "no-conflict-check":
             self._reject_changed(txn, txn.buffer)
         if txn.sees_everything and self.bug != "no-read-check":
             self._reject_changed(txn, txn.reads)

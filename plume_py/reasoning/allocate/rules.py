@@ -11,7 +11,7 @@ import numpy as np
 
 from plume_py.base.kernels import dispatch
 from plume_py.history.model import Bools, Int8s
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT, WRITERS
 from plume_py.reasoning.allocate import pivot_kernels as kernels
 from plume_py.reasoning.allocate.graph import STEPS, ConflictGraph, build
@@ -70,7 +70,7 @@ class Refined:
 
     def safe(self, levels_by_cost: Sequence[str]) -> Bools:
         """For each instance and each level: is it no pivot there, if all others look out for common writes?"""
-        choices = np.array([sees(name) for name in levels_by_cost], np.int32)
+        choices = np.array([visibility_bits(name) for name in levels_by_cost], np.int32)
         everybody = np.full(self.sets.instances, kernels.BY_LEVEL, np.uint8)
         table = np.empty((self.sets.instances, len(choices)), np.bool_)
         for first in range(0, len(table), SLICE):
@@ -79,7 +79,7 @@ class Refined:
 
     def pivot(self, p: int, level: str, guarded: Int8s) -> bool:
         """Is p the pivot of a critical cycle at this level? ``found`` then describes it."""
-        return bool(kernels.pivot(self.graph, p, sees(level), guarded, self._mark, self.cycle))
+        return bool(kernels.pivot(self.graph, p, visibility_bits(level), guarded, self._mark, self.cycle))
 
     def dangerous(self, pivots: Iterable[int], guarded: Int8s) -> list[int]:
         """All partners in the pairs of RW edges at these pivots."""
@@ -92,7 +92,7 @@ class Refined:
 
 def guards(levels: Sequence[str]) -> Int8s:
     """How instances at these levels guard what they write."""
-    return np.array([_guard(sees(level)) for level in levels], np.uint8)
+    return np.array([_guard(visibility_bits(level)) for level in levels], np.uint8)
 
 
 def _guard(bits: int) -> int:

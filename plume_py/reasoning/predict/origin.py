@@ -27,7 +27,7 @@ class Origin:
     def setting(self) -> Setting | None:
         """What is known of the isolation level."""
         known = self.engine
-        return None if known is None else known.spelled(self.isolation)
+        return None if known is None else known.setting_named(self.isolation)
 
 
 class _About(msgspec.Struct):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from plume_py.base.logic import FALSE, TRUE, Literal
 from plume_py.history.model import INITIAL
-from plume_py.levels import levels_that_see, sees
+from plume_py.levels import levels_that_see, visibility_bits
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 from plume_py.reasoning.synth.definition import Body, Definition, Form, Premise, Witness, axiom, forced, seen_by
 from plume_py.reasoning.synth.history_terms import View
@@ -63,7 +63,7 @@ def _over(h: View, levels: list[Sees], co: Relation) -> Visibility:
 
 
 # The levels that are told apart by what is seen; update atomic is one that the checker does not have.
-_BITS = {name: sees(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
+_BITS = {name: visibility_bits(name) for name in levels_that_see(AT_COMMIT)} | {"UA": AT_COMMIT | WRITERS}
 VISIBILITY: dict[str, Callable[[View, Relation], Relation]] = {
     name: _visibility(bits) for name, bits in sorted(_BITS.items(), key=lambda level: level[1])
 }

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, shorten, similar
 from plume_py.levels import GROUPS, NAMES, RUNNABLE
-from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, level_requests, strong_name, unknown_level
-from plume_py.levels.table import folded
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, REALTIME, level_request, strong_name, unknown_level
+from plume_py.levels.table import normalized
 from plume_py.reasoning.synth.definition import Definition
 from plume_py.reasoning.synth.formulas import DEFINITIONS
 
@@ -27,8 +27,8 @@ def definition(name: str, defined: Mapping[str, Definition] | None = None) -> De
     if defined and named in defined:
         return defined[named] if order is None else in_order(defined[named], order)
     stem, _, form = named.partition("@")
-    meant = level_requests(stem)
-    level = _OTHERS.get(folded(stem), stem) if meant is None else meant.level
+    meant = level_request(stem)
+    level = _OTHERS.get(normalized(stem), stem) if meant is None else meant.level
     suffix = _FORMS.get(form.upper(), "@" + form) if form else ""
     spelled = _SPELLED.get(f"{level}{suffix}".upper())
     if spelled is None:
@@ -70,7 +70,7 @@ def checker_level(definition: Definition) -> str | None:
 
 def is_taken(name: str) -> bool:
     """Is there a level of that name already?"""
-    return name.upper() in _SPELLED or level_requests(name) is not None
+    return name.upper() in _SPELLED or level_request(name) is not None
 
 
 def definitions(

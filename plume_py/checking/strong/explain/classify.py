@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from plume_py.checking.strong.minimal.facts import Facts
 from plume_py.checking.strong.minimal.forbidden_cycles import CAUSAL, Link, Proof, Reason
-from plume_py.levels import STRONG, sees, weaker_levels
+from plume_py.levels import STRONG, visibility_bits, weaker_levels
 from plume_py.levels.patterns import CAUSALITY, CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
@@ -30,7 +30,7 @@ def broken_level(proof: Proof, level: str) -> str:
     """The weakest level, up to the one that was asked, that the argument contradicts."""
     cycles = [part.cycle for part in proof.within()]
     for weaker in reversed(STRONG):
-        if weaker in weaker_levels(level) and all(_forbidden(cycle, sees(weaker)) for cycle in cycles):
+        if weaker in weaker_levels(level) and all(_forbidden(cycle, visibility_bits(weaker)) for cycle in cycles):
             return weaker
     return level
 

@@ -16,7 +16,7 @@ from plume_py.checking.strong.minimal.proof_tree import Levels, ProofFinder
 from plume_py.checking.strong.solver.answer import Core, Decision
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import INITIAL, Int8s
-from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels
+from plume_py.levels import LEVELS, NAMES, STRONG, visibility_bits, weaker_levels
 from plume_py.levels.patterns import CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 
 # Why the shape of the cycle is a contradiction.
@@ -85,7 +85,7 @@ def _weaker(levels: Levels) -> list[str]:
     if not isinstance(levels, str):
         return []
     below = [level for level in STRONG if level in weaker_levels(levels)]
-    return sorted(below, key=lambda level: sees(level).bit_count())
+    return sorted(below, key=lambda level: visibility_bits(level).bit_count())
 
 
 class _Codes(Mapping[int, str]):

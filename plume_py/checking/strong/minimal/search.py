@@ -20,7 +20,7 @@ from plume_py.checking.strong.minimal.psi_version_search import VersionSearch
 from plume_py.checking.strong.minimal.saturation import saturate
 from plume_py.history.model import INITIAL, History
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
-from plume_py.levels.visibility import reads_from_snapshot, seen
+from plume_py.levels.visibility import reads_from_snapshot, visible_set
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class _Search:
     def _visible(self, t: int) -> int:
         """What t sees if it comes next: of those placed, the least set that its level allows."""
         facts = self.facts
-        return seen(facts.sees[t], facts.direct[t], facts.conflicts[t], self.done, self.sees)
+        return visible_set(facts.sees[t], facts.direct[t], facts.conflicts[t], self.done, self.sees)
 
     def _harmless(self, event: int) -> bool:
         """Is there, if any completion exists, one in which this event comes next?

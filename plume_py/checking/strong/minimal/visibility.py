@@ -3,7 +3,7 @@
 from plume_py.base.bits import bits, members
 from plume_py.checking.strong.solver.layout import SolverColumns
 from plume_py.history.model import Int32s
-from plume_py.levels.visibility import seen
+from plume_py.levels.visibility import visible_set
 
 
 def visibility(layout: SolverColumns, order: Int32s) -> list[list[int]]:
@@ -25,6 +25,6 @@ def visibility(layout: SolverColumns, order: Int32s) -> list[list[int]]:
         others = 0
         for x in key[start[t] : start[t + 1]].tolist():
             others |= rivals[x]
-        sees.append(seen(int(layout.sees[t]), direct, others, (1 << at) - 1, sees, placed=True))
+        sees.append(visible_set(int(layout.sees[t]), direct, others, (1 << at) - 1, sees, placed=True))
         past[session] = past.get(session, 0) | 1 << at
     return [members(places) for places in sees]

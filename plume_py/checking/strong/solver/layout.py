@@ -7,7 +7,7 @@ import numpy as np
 from plume_py.base.sorted_sets import isin_sorted, unique_sorted
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
-from plume_py.levels import sees, sees_of
+from plume_py.levels import visibility_bits, visibility_column
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
@@ -32,9 +32,9 @@ class SolverColumns:
 
     def _sees(self, level: str | Int8s) -> Int8s:
         """Bits by transaction; those that do not count, moments among them, keep their place and ask nothing."""
-        bits = np.full(self.transactions, sees(level) if isinstance(level, str) else 0, np.uint8)
+        bits = np.full(self.transactions, visibility_bits(level) if isinstance(level, str) else 0, np.uint8)
         if not isinstance(level, str):
-            bits[: len(level)] = sees_of(level)
+            bits[: len(level)] = visibility_column(level)
         bits[self.reads.live == 0] = AT_COMMIT
         return bits
 
