@@ -32,7 +32,7 @@ def _is_dumb() -> bool:
 
 
 class StatusLine:
-    """One line on standard error that is redrawn in place; nothing if standard error is no terminal, or a dumb one.
+    """One line on standard error that is redrawn in place; nothing is shown on a dumb terminal or in a file.
 
     The line is erased with spaces instead of an escape sequence, which also works on terminals without colours.
     """

@@ -2,7 +2,7 @@
 
 The checker, the reports and the documentation read this table. In conditions, t3 reads key x from t1, and t2 is another
 writer of x. SO is session order, WR reads-from, CO causal order (SO and WR), and CM the commit order that the level of
-the pattern forces. TAPs a to n are those of Plume; the other patterns are ours.
+the pattern forces. TAPs a to n are from Plume; the other patterns are ours.
 """
 
 from dataclasses import dataclass

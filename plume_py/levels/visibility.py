@@ -14,7 +14,7 @@ def visible_set(
 ) -> int:
     """Return the smallest set of transactions that may be visible to a transaction; all are in ``before``.
 
-    ``visibility``: bits of its level. ``direct``: earlier transactions of its session, and those that it read from.
+    ``visibility``: bits of its level. ``direct``: earlier transactions of its session, and its writers.
     ``rivals``: writers of a key that it writes. ``seen_by``: the visible set of each transaction in ``before``.
     ``placed``: transactions are numbered in commit order, so a prefix ends with its largest member; otherwise a prefix
     is all of ``before``.

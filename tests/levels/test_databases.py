@@ -1,4 +1,4 @@
-"""One table of databases, and those who read it: collect, allocate, infer."""
+"""Tests of levels/databases: collect, allocate and infer agree with the one table of databases."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def test_every_row_has_a_reason_and_its_source(database, setting):
 
 
 @pytest.mark.parametrize("database", DATABASES.values(), ids=lambda database: database.name)
-def test_settings_are_told_apart(database):
+def test_settings_have_distinct_names(database):
     spelled = [setting.name for setting in database.settings]
     assert len(set(spelled)) == len(spelled)
     assert database.default in ("", *spelled)
@@ -89,18 +89,18 @@ def test_infer_runs_statements_as_the_table_says(name):
         assert store.says[store.worth(level)] == (setting.beside_weaker or setting.name)
 
 
-def test_every_row_is_read_by_somebody():
+def test_every_row_is_used_by_a_command():
     read = {database_of(name).name for name in (*SCHEMES, *CATALOGUES, *STORES)}
     assert read == set(DATABASES)
 
 
-def test_the_command_line_offers_what_there_is():
+def test_the_command_line_offers_every_database():
     assert tuple(CATALOGUES) == OFFERED_CATALOGUES
     assert tuple(STORES) == OFFERED_STORES
     assert set(STORE_OF.values()) <= set(STORES)
 
 
-def test_one_row_answers_three_questions_about_innodb():
+def test_innodb_has_different_answers_for_three_commands():
     setting = MYSQL["REPEATABLE READ"]
     assert (setting.promises, setting.safe_as, setting.readers_only) == ("SI", "PC", True)
     assert (setting.model.select, setting.model.write) == ("snapshot", "current")

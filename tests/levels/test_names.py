@@ -1,4 +1,4 @@
-"""Names of levels: those of SQL and of Jepsen mean a level everywhere, and an unknown name suggests the nearest."""
+"""Tests of levels/orders: names of SQL and Jepsen are accepted everywhere; an unknown name suggests the nearest."""
 
 import json
 
@@ -70,7 +70,7 @@ def test_every_command_suggests_a_level(arguments):
     assert "'snapshoot'. Did you mean snapshot?" in done.stderr
 
 
-def test_levels_of_transactions_have_all_names_too(tmp_path):
+def test_levels_of_transactions_accept_all_names(tmp_path):
     path = tmp_path / "h.json"
     for spelling in ("repeatable read", "Serialisable"):
         path.write_text(json.dumps({"sessions": [[{"level": spelling, "ops": [["w", "x", 1]]}]]}))

@@ -62,7 +62,7 @@ def has_code(folder: Path) -> bool:
 def add_to_tally(folder: Path, work: int) -> int:
     """Add ``work`` to the work done without compiled kernels so far, and return the sum; a write error is ignored."""
     tally = folder / "tally"
-    with suppress(OSError, ValueError):  # the first time there is no file
+    with suppress(OSError, ValueError):  # the first time the file is missing
         work += int(tally.read_text())
     with suppress(OSError, IsocheckError):
         write_atomically(str(tally), [str(work).encode()])
@@ -88,7 +88,7 @@ def _folders() -> Iterator[Path]:
     home = os.path.expanduser("~")
     if os.path.isabs(home):
         yield Path(home) / ".cache" / "isocheck"
-    import tempfile  # it imports a lot, so only if there is no other folder
+    import tempfile  # it imports a lot, so only if all others failed
 
     try:
         temporary = Path(tempfile.gettempdir())
@@ -123,7 +123,7 @@ def _private(folder: Path) -> bool:
 
 
 def read_checked(path: str) -> Any:
-    """Return the object in a file; None if there is no file, or if its digest is wrong."""
+    """Return the object in a file; None if the file is missing or its digest is wrong."""
     try:
         content = _read(path)
     except FileNotFoundError:

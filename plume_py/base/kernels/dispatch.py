@@ -66,8 +66,8 @@ def prepare(work: int, *modules: ModuleType) -> None:
 def worth_compiling(work: int, *modules: ModuleType) -> bool:
     """Count ``work`` for the first of ``modules``, which uses the others; return whether to use compiled kernels.
 
-    Compiled kernels in the cache lower the threshold. Work done by plain Python in earlier processes also counts, so a
-    user who checks medium-sized histories one by one waits for the compiler at most as long as Python took before.
+    Compiled kernels in the cache lower the threshold. Work done by plain Python in earlier processes also counts. So
+    many checks of medium-sized histories wait for the compiler once, and only after Python has taken as long.
     """
     mode = how_to_compile()
     name = modules[0].__name__

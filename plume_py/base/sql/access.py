@@ -6,7 +6,7 @@ that are not analysed counts as a read of all rows and columns of its tables.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from plume_py.base.sql.model import (
@@ -160,7 +160,6 @@ class _Accesses:
         alias: str,
         tree: Any,
         lock: str = "",
-        in_place: tuple[str, ...] = (),
     ) -> TableAccess:
         """Return the access to the table ``alias`` of ``scope`` under these conditions."""
         table = scope[alias]
@@ -168,7 +167,7 @@ class _Accesses:
         by_key = _by_key(table, equal)
         exact = by_key and len(scope) == 1 and len(conditions) == len(table.primary_key)
         tested = mentioned(conditions, table)
-        return TableAccess(kind, table.name, columns, tested, equal, by_key, self.line, lock, exact, False, in_place)
+        return TableAccess(kind, table.name, columns, tested, equal, by_key, self.line, lock, exact)
 
     # -- writing --
 
@@ -219,7 +218,7 @@ class _Accesses:
         )
         if read:
             yield self.access(READ, read, conditions, scope, alias, stmt.where)
-        yield self.access(UPDATE, written, conditions, scope, alias, stmt.where, in_place=in_place)
+        yield replace(self.access(UPDATE, written, conditions, scope, alias, stmt.where), in_place=in_place)
         touched = tuple(c.name for c in table.columns if c.touched and c.name not in written)
         if touched:
             yield TableAccess(
@@ -480,7 +479,7 @@ class FixedColumns:
             pairs.append((left, right))
 
     def _column(self, node: Any) -> tuple[str, str] | None:
-        """Return the alias and name of the column that a node is; None if it is no column, or ambiguous."""
+        """Return the alias and name of the column that a node is; None for other nodes and for ambiguous columns."""
         if not isinstance(node, engine().exp.Column):
             return None
         name, owner = str(node.name).lower(), str(node.table).lower()

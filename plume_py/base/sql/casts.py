@@ -168,7 +168,7 @@ class _CastFinder:
 
 
 def _same_values_type(written: str) -> str:
-    """Return one name for all types that have the same values, apart from their range."""
+    """Return one name for all types that have the same values, whatever their range."""
     plain = " ".join(written.upper().split())
     kind = canonical_type(written)
     if kind in _WHOLE_TYPES:

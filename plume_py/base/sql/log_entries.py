@@ -104,7 +104,7 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def _begun(line: str, number: int) -> Entry | None:
-    """Return the entry that starts in this line; None for other lines, such as those of another program."""
+    """Return the entry that starts in this line; None for a line of another program."""
     if len(line) > MAX_ENTRY:
         raise InputError(f"a line of more than {MAX_ENTRY:,} characters", where=f"line {number}")
     found = _SEVERITY.search(line)
@@ -191,7 +191,7 @@ def _is_kept(kind: str, before: str) -> bool:
 
 
 def _value(kind: str, written: str, given: dict[int, str | None]) -> str | None:
-    """Return the value of a part, without quotes; None for NULL and for parts that are no values."""
+    """Return the value of a part, without quotes; None for NULL and for other parts."""
     if kind == "parameter":
         number = int(written[1:])
         if number not in given:

@@ -1,7 +1,7 @@
 """Derive transaction programs from a log of statements, and return them as a SQL file with its tables.
 
 1. Entries are grouped by session and split into transactions.
-2. Transactions with the same statements, apart from values, are runs of one program.
+2. Transactions that differ only in values are runs of one program.
 3. Two values of a program become one parameter if they were equal in every run (a guess).
 
 A transaction that wrote and did not commit is skipped, because it left no trace. A transaction that only read counts as

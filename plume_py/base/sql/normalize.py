@@ -6,8 +6,8 @@
   comments that start with #. It also removes the bodies of triggers, and functions that are not transactions. Comments
   that MySQL executes become SQL if they create something, because a trigger in one writes to tables.
 - ``without_delimiters`` replaces the delimiters of mysql's DELIMITER by semicolons.
-- ``with_named_placeholders`` writes the placeholders ?, %s, %(name)s and $1 as :name, and names in MySQL's quotes in
-  those of SQL.
+- ``with_named_placeholders`` writes the placeholders ?, %s, %(name)s and $1 as :name. It also replaces MySQL's
+  backquotes around names.
 """
 
 import re
