@@ -42,7 +42,7 @@ INSIDE = (
     ("weak", "strong"),
     ("verdicts",),
     ("check",),
-    ("witness", "minimize", "stream", "evidence"),
+    ("witness", "minimize", "precompile", "stream", "evidence"),
 )
 
 # What is not so yet. This may only get shorter.
@@ -140,13 +140,12 @@ MAY_NAME_A_LEVEL = {
     "levels.table": "what a level is",
     "levels.patterns": "which level a pattern breaks",
     "levels.databases": "what databases make of it",
-    "levels.stores": "what more databases make of it",
     "checking.weak.decide": "a kernel file per level",
     "checking.stream.level_kernels": "a piece of kernel per level",
     "checking.stream.ingest_kernels": "the first and the last of the stream's levels",
     "checking.stream.garbage_collection": "what one of the stream's levels still looks at",
     "reasoning.synth.formulas": "levels as formulas, restated on purpose",
-    "reasoning.synth.hierarchy": "what is compared by default, in the order of the page, with levels of synth alone",
+    "reasoning.synth.comparison": "what is compared by default, in the order of the page, with levels of synth alone",
     "reasoning.allocate.rules": "a theorem, as it is published",
     "verify.claims": "levels restated on purpose: the second opinion",
     "verify.strong": "levels restated on purpose: the second opinion",

@@ -1,7 +1,7 @@
 """Temporary folders that are removed at the end of a run, or by the next run if their process was killed.
 
-Each folder contains a file that its process locks. A process that creates a folder first removes the folders whose file
-no process has locked.
+Each folder contains a file that its process locks. A process that creates a folder first removes all folders with
+a file that no process has locked.
 """
 
 import os

@@ -10,7 +10,16 @@ from collections.abc import Callable
 from itertools import product
 
 from plume_py.base.override import override
-from plume_py.collect.plan import NamedPlan, Plan
+
+Plan = list[tuple[str, str]]
+
+
+class NamedPlan(Plan):
+    """A transaction of a ready-made mix, and which kind it is."""
+
+    def __init__(self, plan: Plan, kind: str) -> None:
+        super().__init__(plan)
+        self.kind = kind
 
 
 class Mix(ABC):

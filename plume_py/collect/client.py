@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from plume_py.collect.adapter import AbortedError, Adapter, AnswerError, Connection, first_line
-from plume_py.collect.arrivals import arrivals
-from plume_py.collect.plan import NamedPlan, Plan
+from plume_py.collect.benchmarks import NamedPlan, Plan
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.throughput import STATUSES, Ended
@@ -287,3 +287,25 @@ TICKS_PER_SECOND = 10**9
 def now() -> int:
     """The time of the monotonic clock, in nanoseconds since 1970 for those who read it: one clock for all sessions."""
     return _EPOCH + time.monotonic_ns()
+
+
+# From arrivals.py: When the transactions of a session are due, if they do not simply follow each other. An open
+# loop: transactions arrive whether those before have ended or not, as those of people do who know nothing of each
+# other. Who has to wait for a session that is busy waits longer, and that is part of what the database is measured
+# by.
+ARRIVALS = ("poisson", "fixed")
+
+NANOSECONDS = 10**9
+
+
+def arrivals(shape: Shape, session: int) -> Iterator[int]:
+    """In nanoseconds from the beginning of the run, without end; those of all sessions together come at ``rate``."""
+    assert shape.rate
+    if shape.arrivals == "fixed":
+        for number in count(session, shape.sessions):
+            yield round(number * NANOSECONDS / shape.rate)
+    rng = random.Random(f"{shape.seed}:{session}:arrivals")
+    at = 0.0
+    while True:
+        at += rng.expovariate(shape.rate / shape.sessions)
+        yield round(at * NANOSECONDS)

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 from plume_py.base.errors import IsocheckError, LimitError
 from plume_py.base.limits import megabytes
 from plume_py.base.memory import in_use
-from plume_py.collect.errors import AnswerError, LostError
 
 T = TypeVar("T")
 
@@ -194,3 +193,16 @@ def in_time(until: float, work: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
+
+
+# From errors.py: What a connection raises; the adapter of a user takes these from ``plume_py.collect.adapter``.
+class AbortedError(Exception):
+    """The database rejected the transaction, and undoes what it did: a conflict, a deadlock, a limit of time."""
+
+
+class LostError(Exception):
+    """No answer, or one that leaves the outcome open."""
+
+
+class AnswerError(Exception):
+    """An answer that no working database gives; the run ends."""

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.benchmarks import MIXES, Mix
-from plume_py.collect.plan import Plan
+from plume_py.collect.benchmarks import MIXES, Mix, Plan
 
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 HOT_OPERATIONS, HOT_KEYS = 0.8, 0.2

@@ -50,7 +50,7 @@ class Pattern:
 
     @property
     def has_letter(self) -> bool:
-        """Whether it is a pattern of Plume, whose ids are letters."""
+        """Whether it is a pattern of Plume: their ids are letters."""
         return len(self.id) == 1
 
 

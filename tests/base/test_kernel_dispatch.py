@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
@@ -426,6 +427,7 @@ def test_a_process_with_a_time_limit_does_not_wait_for_the_lock(
 
 def test_the_time_limit_of_a_level_excludes_waiting_and_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     own, wall = [0.0], [0.0]
+    monkeypatch.setattr(limits, "_uncounted", threading.local())  # whole seconds, so that sums are exact
     monkeypatch.setattr(limits.time, "thread_time", lambda: own[0])
     monkeypatch.setattr(limits.time, "monotonic", lambda: wall[0])
     level = limits.Limits(per_level=60.0).for_level()

@@ -15,6 +15,7 @@ from oracle import (
     from_document,
     named_triples,
     patterns,
+    patterns_of,
     random_history,
     taps,
     verdicts,
@@ -125,7 +126,10 @@ def test_nonrepeatable_read_is_fractured_too():
 
 
 def test_initial_value_written_by_a_transaction():  # decision 3
-    assert patterns(committed(["wx0"], ["wx1"], ["rx1 rx0"])) == {"h", "j"}, "the first is the initial state itself"
+    history = committed(["wx0"], ["wx1"], ["rx1 rx0"])
+    assert patterns_of(Facts(history, first=True)) == {"h", "j"}, "the first is the initial state itself"
+    assert patterns(history) == {"j", "l"}, "the first is an ordinary transaction"
+    assert holding(history) == {"RC"}, "RC is violated only if the first is the initial state"
     assert patterns(committed(["wx0 wx2"], ["rx0"])) == {"f"}, "an ordinary transaction that happens to write 0"
 
 

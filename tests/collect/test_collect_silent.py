@@ -1,5 +1,6 @@
 """Databases that are silent, trickle, break off, or answer nonsense; and tables that killed runs leave."""
 
+import importlib
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import time
 from base64 import b64decode, b64encode
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from collecting import Scripted, ScriptedConnection, gather, lines
@@ -43,6 +45,10 @@ from plume_py.collect.registry import open_adapter
         (b"\xff", "\\xff"),
         ("7" * 5000, "7" * 1000 + "…"),
         (1.5, "1.5"),
+        (Decimal(-3), -3),
+        (Decimal("1.5"), "1.5"),
+        (Decimal("NaN"), "NaN"),
+        (Decimal("9" * 5000), "9" * 1000 + "…"),
         (True, "True"),
         ("\ud800", "\\ud800"),
     ],
@@ -65,6 +71,16 @@ def test_what_is_no_integer_stays_text(answer, value):
 )
 def test_what_is_no_list_of_integers_has_an_element_that_is_none(answer, value):
     assert to_list(answer) == value
+
+
+@pytest.mark.parametrize("text", ["abc", "", "1_0", "+1", " 1", "01", "١٢", "7" * 5000])
+def test_the_driver_of_mysql_decodes_numbers_only(text):
+    """Applications on the same connections count on numbers; whatever else comes in a column of numbers stays text."""
+    kinds = pytest.importorskip("pymysql").constants.FIELD_TYPE
+    convert = importlib.import_module("plume_py.collect.adapters.mysql")._CONVERSIONS
+    assert convert[kinds.LONGLONG](text) == text
+    assert convert[kinds.LONGLONG]("-12") == convert[kinds.NEWDECIMAL]("-12") == -12
+    assert convert[kinds.NEWDECIMAL]("abc") == convert[kinds.DOUBLE]("abc") == "abc"
 
 
 class Lying(Scripted):

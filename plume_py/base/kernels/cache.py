@@ -33,7 +33,7 @@ PAUSE = 0.02
 # Seconds after which this process stops waiting for good: the holder of the lock may have been stopped (Ctrl-Z).
 LONGEST_WAIT = 20.0
 
-_gave_up: list[str] = []  # the folder whose lock was not released in time, if any
+_gave_up: list[str] = []  # the folder with a lock that was not released in time, if any
 
 
 def cache_folder(*modules: ModuleType) -> Path | None:

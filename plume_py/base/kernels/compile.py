@@ -84,7 +84,7 @@ def _without_machine_code(flags: Any) -> Any:
 
 
 class CheckedCache(FunctionCache):
-    """numba's own cache of a function, in files whose digests are checked when they are read."""
+    """numba's own cache of a function, in files with digests that are checked on reading."""
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)

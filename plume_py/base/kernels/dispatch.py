@@ -48,7 +48,7 @@ _C, _F, _ALIGNED, _WRITEABLE = 1, 2, 0x100, 0x400  # as numpy numbers the flags 
 
 compiling: list[str] = []  # the name of the kernel that is being compiled, if any
 
-_compiled: set[str] = set()  # names of the modules whose functions are replaced
+_compiled: set[str] = set()  # names of the modules with replaced functions
 _done: dict[str, int] = {}  # loop steps done by plain Python so far, by module
 _loading = threading.Lock()
 

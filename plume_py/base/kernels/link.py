@@ -89,7 +89,7 @@ def link(code: MachineCode, module: ModuleType) -> Callable[..., Any]:
 @cache
 def _unpickled(address: int, length: int) -> Any:
     """Return a constant of compiled code, such as the class of a record. numba's own function would import numba."""
-    return pickle.loads(ctypes.string_at(address, length))  # noqa: S301 - part of code whose digest was checked
+    return pickle.loads(ctypes.string_at(address, length))  # noqa: S301 - part of code with a checked digest
 
 
 _UNPICKLE = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)(

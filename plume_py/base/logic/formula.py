@@ -76,7 +76,7 @@ class Formula:
         return gate
 
     def conjuncts(self, literal: Literal) -> list[Literal]:
-        """Return the literals whose conjunction ``literal`` is, with nested conjunctions expanded."""
+        """Return the conjuncts of ``literal``, with nested conjunctions expanded."""
         parts_of = {gate: parts for parts, gate in self._gates.items()}
         found, left = dict[Literal, None](), [literal]
         while left:
@@ -146,7 +146,7 @@ class Formula:
 
 
 class Order(Protocol):
-    """A strict total order whose pairs are literals."""
+    """A strict total order with a literal for each pair."""
 
     def before(self, a: int, b: int) -> Literal:
         """Return the literal for "a comes before b"; FALSE if a is b."""

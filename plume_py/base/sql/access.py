@@ -45,7 +45,7 @@ class TableAccess:
     - ``sure``: the row is written in any case.
     - ``in_place``: columns that are written, and read at the version that is overwritten.
     - ``lock``: as of ``Select``.
-    - ``unbounded``: part of a query whose conditions were not analysed.
+    - ``unbounded``: part of a query with conditions that were not analysed.
     - ``cascade``: caused by a foreign key.
     """
 

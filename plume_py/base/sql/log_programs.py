@@ -105,7 +105,7 @@ class _Session:
     pending: list[_Logged] = field(default_factory=list)  # the next entries show whether these have failed
     raw: str = ""  # the text of the pending statement
     succeeded: bool = False  # the pending statement was logged after its end, with its duration
-    error: str | None = None  # an error whose statement is not known yet
+    error: str | None = None  # an error of a statement that is not known yet
     done: list[_Logged] = field(default_factory=list)  # statements of the current transaction
     is_open: bool = False  # after BEGIN
     failed: bool = False
@@ -389,7 +389,7 @@ class _LogReader:
         session.failed = session.rejected = False
 
     def _lose(self, session: _Session) -> None:
-        """End a session whose connection was lost; its last statement counts as executed."""
+        """End a session after its connection was lost; its last statement counts as executed."""
         self._execute_pending(session)
         if session.is_open:
             self._end_without_commit(session, "failed")
@@ -448,7 +448,7 @@ class _LogReader:
 
 
 def _reads_of(stmt: _Logged) -> list[_Logged]:
-    """Return the reads of a statement whose writes are undone: the query itself, or all tables of a change."""
+    """Return the reads of a statement after its writes are undone: the query itself, or all tables of a change."""
     if stmt.only_reads or _WRITES.match(stmt.text) is None:
         return [stmt]
     names = [match[2] for match in _WRITES.finditer(stmt.text)]

@@ -228,7 +228,7 @@ class File:
     invariants: tuple[Assertion, ...]
     rows: tuple[Insert, ...] = ()  # INSERT statements among the tables: the initial content of the database
     notes: tuple[str, ...] = ()  # what was ignored in the schema
-    enums: frozenset[str] = frozenset()  # types whose values are a list of texts
+    enums: frozenset[str] = frozenset()  # types with a list of texts as values
 
     def table(self, name: str) -> SqlTable | None:
         """Return the table of this name, ignoring case, or None."""

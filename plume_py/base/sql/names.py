@@ -24,7 +24,7 @@ from plume_py.base.sql.statements import into_names
 from plume_py.base.sql.syntax import engine, origin_of, wrong
 from plume_py.base.text import nearest
 
-# Columns of a table whose columns are unknown, as for a SELECT in FROM; any name may be one of them.
+# Columns of a table with unknown columns, such as a SELECT in FROM; any name may be one of them.
 _ANY = None
 _Names = dict[str, tuple[str, ...] | None]
 # Variables that exist without declaration.

@@ -19,7 +19,7 @@ _QUERY_HINT = "read what is needed with SELECT … INTO, and use the variables"
 
 
 def read_statement(tokens: list[Any], text: str, line: int, any_query: bool = False) -> tuple[Statement, ...]:
-    """Return the statements of these tokens, whose text is ``text``. ``any_query``: see ``read_select``."""
+    """Return the statements of these tokens; ``text`` is their text. ``any_query``: see ``read_select``."""
     word = next((token.text.upper() for token in tokens if token.text != "(" or not any_query), "(")
     if word in ("SELECT", "PERFORM") or (word == "WITH" and not any(t.text.upper() in _WORDS for t in tokens)):
         return (read_select(tokens, text, line, any_query),)

@@ -6,9 +6,10 @@ all of it in one list, in which what happens on some ways only is conditional; `
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Union
 
-from plume_py.reasoning.allocate.workload import READ, UPDATE, WRITE, Access
+from plume_py.reasoning.allocate.workload import READ, UPDATE, WRITE, Access, Instance, Workload
 
 # Programs with more ways than this are taken as one list.
 MOST_WAYS = 16
@@ -71,3 +72,32 @@ def _either(then: Sequence[Access], otherwise: Sequence[Access]) -> list[Access]
 def _effect(a: Access) -> tuple[str, str]:
     """Two accesses with the same effect stand for each other: what is written, or read."""
     return ("write" if a.writes else "read", a.cell)
+
+
+# From outcomes.py: A workload in which every instance goes one way, once for each way that it may go. In a run an
+# instance goes one of its ways, so the run is one of some of these; whoever is no pivot among all of them is none
+# in the run. Where each instance has one way only, there is nothing to tell apart.
+# A workload that would have more instances than this is not taken apart.
+MOST_INSTANCES = 100_000
+
+
+def outcomes(workload: Workload) -> tuple[Workload, list[int]] | None:
+    """All ways of all instances, and whose they are; None if there is nothing to be gained, or too much to do."""
+    by_instance = [_ways(instance) for instance in workload.instances]
+    total = sum(map(len, by_instance))
+    if total == len(workload.instances) or total > MOST_INSTANCES:
+        return None
+    owner = [i for i, ways in enumerate(by_instance) for _ in ways]
+    instances = [replace(workload.instances[i], accesses=way) for i, ways in enumerate(by_instance) for way in ways]
+    return Workload(instances, [workload.session[i] for i in owner], source=workload.source), owner
+
+
+def _ways(instance: Instance) -> tuple[tuple[Access, ...], ...]:
+    """Those of its program; or else each conditional access happens or not."""
+    if instance.ways:
+        return instance.ways
+    doubtful = sum(access.conditional for access in instance.accesses)
+    if not doubtful or 2**doubtful > MOST_WAYS:
+        return (instance.accesses,)
+    choices = [(None, replace(a, conditional=False)) if a.conditional else (a,) for a in instance.accesses]
+    return tuple(dict.fromkeys(tuple(a for a in way if a is not None) for way in product(*choices)))

@@ -14,7 +14,7 @@ from plume_py.history.model import History
 from plume_py.levels import STRONGEST, WEAKEST
 from plume_py.reasoning.allocate.workload import EVERY, Access, Instance, Workload
 from plume_py.reasoning.synth import Program, Scope, synthesize
-from plume_py.reasoning.synth.concrete_history import Concrete
+from plume_py.reasoning.synth.concrete_history import ConcreteHistory
 
 # More instances than this are not searched through, nor more ways for the conditional accesses to turn out.
 MOST_INSTANCES = 8
@@ -127,7 +127,7 @@ def _matters(outcome: Sequence[AccessSets], cell: str) -> bool:
     return len(users) > 1 and any(cell in sets.writes for sets in users)
 
 
-def _named(concrete: Concrete, workload: Workload, numbers: Sequence[int], cells: Sequence[str]) -> History:
+def _named(concrete: ConcreteHistory, workload: Workload, numbers: Sequence[int], cells: Sequence[str]) -> History:
     """With the names of the instances and cells; values count the writers of a cell."""
     builder = HistoryBuilder(initial=0)
     for t in concrete.by_session():

@@ -20,7 +20,7 @@ import numpy as np
 
 from plume_py.base.errors import LimitError
 from plume_py.history.model import Bools, Int8s
-from plume_py.reasoning.allocate.outcomes import outcomes
+from plume_py.reasoning.allocate.control_flow import outcomes
 from plume_py.reasoning.allocate.read_write_sets import Sets, gather
 from plume_py.reasoning.allocate.rules import Refined, guards
 from plume_py.reasoning.allocate.workload import EVERY, Instance, Program, Workload

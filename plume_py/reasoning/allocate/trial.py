@@ -11,10 +11,9 @@ from plume_py.checking.result import Result
 from plume_py.levels import STRONGEST, levels_that_see
 from plume_py.levels.table import PREFIX, WRITERS
 from plume_py.reasoning.allocate.catalogue import Catalogue, allocate
-from plume_py.reasoning.allocate.costs import USUAL, Costs
 from plume_py.reasoning.allocate.protocols import PROTOCOLS
 from plume_py.reasoning.allocate.search_space import of_instances
-from plume_py.reasoning.allocate.simulate import SimulatedRun, Simulation
+from plume_py.reasoning.allocate.simulate import USUAL, Costs, SimulatedRun, Simulation
 from plume_py.reasoning.allocate.workload import Workload
 
 ALLOCATIONS = ("weakest", "si-ser", "ser", "random")

@@ -1,19 +1,156 @@
-"""Programs written in Python: tables are objects, transactions are functions that run once to record what they do.
+"""Programs written in Python: the public interface for ``isocheck infer FILE.py``.
 
-The values inside are symbols: they can be added and compared, combined with ``& | ~``, but not tested by Python's own
-``if`` or ``and``; ``if_``, ``for_each`` and ``require`` take their place.
+Tables are objects and transactions are functions. Each function runs once, to record its statements in the intermediate
+form (``program/ir.py``). Values are symbols: they can be added and compared, and combined with ``& | ~``. Python's own
+``if``, ``and`` and ``for`` cannot test them; use ``if_``, ``for_each`` and ``require``.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from linecache import getline
+from types import FrameType
 from typing import Any, ClassVar
 
 from plume_py.base.errors import InputError
 from plume_py.reasoning.infer.program import ir
-from plume_py.reasoning.infer.program.ir import Const, Expr, Query
-from plume_py.reasoning.infer.program.symbols import E, Row, Where, by, caller, ite, lift, line_now, wrong
+from plume_py.reasoning.infer.program.ir import Const, Expr, Field, Operation, Query
+
+# Files of this interface. An error is reported at the innermost line outside them.
+OURS = (__file__, contextmanager.__code__.co_filename)
+
+
+def wrong(problem: str, hint: str = "") -> InputError:
+    """Return an error at the line of the application that is being executed."""
+    return InputError(problem, where=f"line {line_now()}", hint=hint)
+
+
+def caller() -> FrameType:
+    """Return the frame of the innermost caller outside this file."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename in OURS:
+        frame = frame.f_back
+    return frame
+
+
+def line_now() -> int:
+    return caller().f_lineno
+
+
+class E:
+    """A symbolic value. Operators return new symbolic values."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, node: Expr) -> None:
+        self.node = node
+
+    def _op(self, op: str, *others: object) -> "E":
+        return E(Operation(op, (self.node, *(lift(other) for other in others))))
+
+    def __add__(self, other: object) -> "E":
+        return self._op("+", other)
+
+    def __radd__(self, other: object) -> "E":
+        return E(lift(other))._op("+", self)
+
+    def __sub__(self, other: object) -> "E":
+        return self._op("-", other)
+
+    def __rsub__(self, other: object) -> "E":
+        return E(lift(other))._op("-", self)
+
+    def __mul__(self, other: object) -> "E":
+        return self._op("*", other)
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> "E":
+        return self._op("neg")
+
+    def __eq__(self, other: object) -> "E":  # type: ignore[override]
+        return self._op("=", other)
+
+    def __ne__(self, other: object) -> "E":  # type: ignore[override]
+        return self._op("<>", other)
+
+    def __lt__(self, other: object) -> "E":
+        return self._op("<", other)
+
+    def __le__(self, other: object) -> "E":
+        return self._op("<=", other)
+
+    def __gt__(self, other: object) -> "E":
+        return E(lift(other))._op("<", self)
+
+    def __ge__(self, other: object) -> "E":
+        return E(lift(other))._op("<=", self)
+
+    def __and__(self, other: object) -> "E":
+        return self._op("and", other)
+
+    def __or__(self, other: object) -> "E":
+        return self._op("or", other)
+
+    def __invert__(self) -> "E":
+        return self._op("not")
+
+    def implies(self, other: object) -> "E":
+        """Return the condition that ``other`` holds if this one does."""
+        return (~self) | other
+
+    def __bool__(self) -> bool:
+        raise wrong(
+            "a symbolic value is neither true nor false yet", "use if_, require, & | ~ instead of if, and, or, not"
+        )
+
+
+def lift(value: object) -> Expr:
+    """Return the expression of a value of the application."""
+    if isinstance(value, E):
+        return value.node
+    if isinstance(value, bool | int | str):
+        return Const(value)
+    raise wrong(f"{type(value).__name__} cannot be used in an expression", "use numbers, texts, arguments and columns")
+
+
+def ite(condition: object, then: object, otherwise: object) -> E:
+    """Return ``then`` where the condition holds, else ``otherwise``."""
+    return E(Operation("ite", (lift(condition), lift(then), lift(otherwise))))
+
+
+class Row:
+    """A row variable. Its columns are attributes."""
+
+    def __init__(self, name: str, columns: tuple[str, ...], what: str) -> None:
+        self._name, self._columns, self._what = name, columns, what
+
+    def __getattr__(self, column: str) -> E:
+        if column.startswith("__"):
+            raise AttributeError(column)
+        if column not in self._columns:
+            raise wrong(f"{self._what} has no column {column}", f"it has {', '.join(self._columns)}")
+        return E(Field(self._name, column))
+
+    def is_(self, other: "Row") -> E:
+        """Return the condition that both variables are the same row, not only equal in all columns."""
+        return E(ir.Same(self._name, other._name))
+
+
+Where = Callable[[Row], object]
+
+
+def by(**equal: object) -> Where:
+    """Return the condition that these columns have these values."""
+
+    def where(row: Row) -> E:
+        return E(
+            ir.conjunction([Operation("=", (getattr(row, name).node, lift(value))) for name, value in equal.items()])
+        )
+
+    return where
+
 
 Int: ir.Sort = "int"
 Id: ir.Sort = "id"
@@ -22,14 +159,14 @@ Text: ir.Sort = "text"
 
 
 class ListOf:
-    """The sort of an argument that is a list of records: ``ListOf(item=Id, quantity=Int)``."""
+    """Sort of an argument that is a list of records: ``ListOf(item=Id, quantity=Int)``."""
 
     def __init__(self, **fields: ir.Sort) -> None:
         self.fields = tuple(fields.items())
 
 
 class _Recorder:
-    """What the transaction that is being recorded has done so far."""
+    """Records the statements of one transaction. ``blocks`` holds the open blocks, the innermost last."""
 
     def __init__(self) -> None:
         self.blocks: list[list[ir.Stmt]] = [[]]
@@ -41,7 +178,7 @@ class _Recorder:
 
 
 class _State:
-    """The recorder at work, how deep inside row conditions we are, and the names that are taken."""
+    """Global state while a transaction is recorded: recorder, depth of nested row conditions, names in use."""
 
     recorder: _Recorder | None = None
     inside: int = 0
@@ -58,7 +195,7 @@ def _fresh(stem: str) -> str:
 
 
 def _assigned() -> str:
-    """The name that the application gives to what it is just reading: the same in its text and in our reports."""
+    """Return the variable that the application assigns on the current line, so that reports use the same name."""
     frame = caller()
     matched = re.match(r"\s*([A-Za-z_]\w*)\s*=[^=]", getline(frame.f_code.co_filename, frame.f_lineno))
     return matched[1] if matched else ""
@@ -73,7 +210,7 @@ def _recorder(what: str) -> _Recorder:
 
 
 class Source:
-    """Rows to ask about: of a table, or of a set that was read."""
+    """A table, or a set of rows that was read, as a source of queries."""
 
     def __init__(self, name: str, columns: tuple[str, ...], is_local: bool) -> None:
         self.name, self.columns, self._is_local = name, columns, is_local
@@ -102,35 +239,35 @@ class Source:
         return E(ir.Local(name))
 
     def exists(self, where: Where | None = None, **equal: object) -> E:
-        """Is there such a row?"""
+        """Return whether some row satisfies the condition."""
         return self._query("exists", where, equal)
 
     def empty(self, where: Where | None = None, **equal: object) -> E:
-        """Is there no such row?"""
+        """Return whether no row satisfies the condition."""
         return ~self.exists(where, **equal)
 
     def all(self, holds: Where, where: Where | None = None, **equal: object) -> E:
-        """Does ``holds`` hold for all of them?"""
+        """Return whether ``holds`` is true for all rows that satisfy the condition."""
         return self._query("forall", where, equal, holds)
 
     def count(self, where: Where | None = None, **equal: object) -> E:
-        """How many such rows?"""
+        """Return the number of rows that satisfy the condition."""
         return self._query("count", where, equal)
 
     def sum(self, value: Where, where: Where | None = None, **equal: object) -> E:
-        """The sum over them."""
+        """Return the sum of ``value`` over the rows that satisfy the condition."""
         return self._query("sum", where, equal, value)
 
     def min(self, value: Where, where: Where | None = None, **equal: object) -> E:
-        """The least; 0 where there is none."""
+        """Return the least ``value`` of the rows that satisfy the condition, or 0 if there is none."""
         return self._query("min", where, equal, value)
 
     def max(self, value: Where, where: Where | None = None, **equal: object) -> E:
-        """The greatest; 0 where there is none."""
+        """Return the greatest ``value`` of the rows that satisfy the condition, or 0 if there is none."""
         return self._query("max", where, equal, value)
 
     def unique(self, *columns: str) -> E:
-        """No two rows agree on these columns."""
+        """Return whether no two rows agree on these columns."""
 
         def alone(row: Row) -> E:
             return self.all(lambda other: other.is_(row), by(**{column: getattr(row, column) for column in columns}))
@@ -139,23 +276,23 @@ class Source:
 
 
 class TableOf(Source):
-    """A table of the application."""
+    """A table of the application. Its methods are the statements of a transaction."""
 
     def __init__(self, table: ir.Table) -> None:
         super().__init__(table.name, table.names, False)
         self.table = table
 
     def refers(self, column: str, other: "TableOf", to: str = "") -> E:
-        """A foreign key, as a condition: every row refers to some row of ``other``."""
+        """Return the condition of a foreign key: every row refers to some row of ``other``."""
         target = to or other.table.key[0]
         return self.all(lambda row: other.exists(**{target: getattr(row, column)}))
 
     def get(self, where: Where | None = None, **equal: object) -> Row:
-        """SELECT one row; if there is none, the transaction rolls back."""
+        """SELECT one row. If no row matches, the transaction rolls back."""
         return self._get(where, equal, lock=False)
 
     def get_for_update(self, where: Where | None = None, **equal: object) -> Row:
-        """SELECT one row FOR UPDATE: nobody changes it before the transaction ends."""
+        """SELECT one row FOR UPDATE. No other transaction can change it before this one ends."""
         return self._get(where, equal, lock=True)
 
     def _get(self, where: Where | None, equal: dict[str, object], lock: bool) -> Row:
@@ -171,7 +308,7 @@ class TableOf(Source):
         return Source(name, self.columns, True)
 
     def insert(self, **values: object) -> None:
-        """INSERT a row; every column needs a value."""
+        """INSERT a row. Every column needs a value."""
         recorder = _recorder("insert")
         unknown = [name for name in values if name not in self.columns]
         if unknown:
@@ -182,7 +319,7 @@ class TableOf(Source):
         recorder.add(ir.Insert(line_now(), self.name, tuple(lift(values[name]) for name in self.columns)))
 
     def update(self, where: Where | None = None, **sets: object) -> None:
-        """UPDATE the rows that satisfy ``where``; a new value may be a function of the row."""
+        """UPDATE the rows that satisfy ``where``. A new value may be a function of the row."""
         recorder, row = _recorder("update"), self._row()
         changes = []
         for column, value in sets.items():
@@ -198,25 +335,25 @@ class TableOf(Source):
 
 
 class ListArgument:
-    """A list argument, for ``for_each``."""
+    """A list argument, as ``for_each`` takes it."""
 
     def __init__(self, name: str, columns: tuple[str, ...]) -> None:
         self.name, self.columns = name, columns
 
     @property
     def size(self) -> E:
-        """How many elements it has."""
+        """The number of elements."""
         return E(Query("count", self.name, _fresh("x"), ir.TRUE, is_local=True))
 
 
 def require(condition: object) -> None:
-    """Roll back unless this holds."""
+    """Roll back unless the condition holds."""
     _recorder("require").add(ir.Require(line_now(), lift(condition)))
 
 
 @contextmanager
 def if_(condition: object) -> Iterator[None]:
-    """``with if_(condition):`` the statements below happen only where it holds."""
+    """Execute the statements of ``with if_(condition):`` only where the condition holds."""
     recorder, line, node = _recorder("if_"), line_now(), lift(condition)
     recorder.blocks.append([])
     yield
@@ -228,7 +365,7 @@ def if_(condition: object) -> Iterator[None]:
 
 @contextmanager
 def else_() -> Iterator[None]:
-    """``with else_():`` directly after an ``if_``."""
+    """Execute the statements of ``with else_():`` where the condition of the ``if_`` directly before does not hold."""
     recorder = _recorder("else_")
     before = recorder.after_if
     if before is None:
@@ -241,7 +378,7 @@ def else_() -> Iterator[None]:
 
 @contextmanager
 def for_each(rows: "Source | ListArgument") -> Iterator[Row]:
-    """``with for_each(rows) as row:`` once for each row that was read, or each element of a list argument."""
+    """Execute the statements of ``with for_each(rows) as row:`` once per row, or per element of a list argument."""
     recorder, line = _recorder("for_each"), line_now()
     if isinstance(rows, TableOf):
         raise wrong(f"for_each goes over rows that were read, not over the table {rows.name}", "use where() first")
@@ -257,7 +394,7 @@ def _words(function: Callable[..., object]) -> str:
 
 
 class App:
-    """An application: its tables, transactions and invariant."""
+    """An application: tables, transactions and invariant."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -269,7 +406,7 @@ class App:
         self.rows: list[tuple[str, tuple[ir.Value, ...]]] = []
 
     def table(self, name: str, key: str | tuple[str, ...] = (), **columns: ir.Sort) -> TableOf:
-        """Declare a table. ``key`` is a primary key that the database enforces."""
+        """Declare a table. The database enforces its primary key ``key``."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         for column in keys:
             if column not in columns:
@@ -281,7 +418,7 @@ class App:
     def txn(
         self, assume: Callable[..., object] | None = None, /, **params: Any
     ) -> Callable[[Callable[..., None]], str]:
-        """Declare a transaction: ``@app.txn(amount=Int)``. ``assume`` is a condition on the arguments."""
+        """Declare a transaction: ``@app.txn(amount=Int)``. Callers guarantee ``assume``, a condition on arguments."""
 
         def record(function: Callable[..., None]) -> str:
             line = function.__code__.co_firstlineno
@@ -319,18 +456,18 @@ class App:
         return clause.name
 
     def enforce(self, function: Callable[[], object]) -> str:
-        """Declare a constraint that the database itself enforces: a transaction that would break it rolls back."""
+        """Declare a constraint that the database enforces. A transaction that would violate it rolls back."""
         clause = ir.Clause(function.__name__, lift(function()), function.__code__.co_firstlineno, _words(function))
         self.enforced.append(clause)
         return clause.name
 
     def explore(self, rows: dict[str, int] | None = None, **values: tuple[ir.Value, ...]) -> None:
-        """Small domains for the explorer: rows per table, ``table__column`` or ``transaction__argument`` = values."""
+        """Set small domains for the explorer: rows per table, ``table__column`` or ``transaction__argument`` values."""
         self.scope.rows.update(rows or {})
         self.scope.values.update({name.replace("__", ".", 1): tuple(given) for name, given in values.items()})
 
     def populate(self, **tables: list[tuple[ir.Value, ...]]) -> None:
-        """Rows to begin with when the program is run on a server, in the order of the columns."""
+        """Set the initial rows for runs on a server, with values in the order of the columns."""
         known = {table.name: table for table in self.tables}
         for name, rows in tables.items():
             if name not in known:
@@ -341,7 +478,7 @@ class App:
                 self.rows.append((name, tuple(row)))
 
     def program(self) -> ir.Application:
-        """What was declared, in the intermediate form."""
+        """Return the declared program in the intermediate form."""
         return ir.Application(
             self.name,
             tuple(self.tables),

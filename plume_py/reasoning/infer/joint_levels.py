@@ -1,4 +1,8 @@
-"""All transactions at their own levels: what is fine beside others that run one after the other need not be so."""
+"""Check all transactions at their inferred levels against each other (``infer --partners``).
+
+``infer`` judges a transaction against partners that run one after the other. Partners at weak levels can do more, so a
+level that was safe then may fail now. This module raises levels until no violation is found.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,22 +23,22 @@ from plume_py.reasoning.infer.driver import (
 from plume_py.reasoning.infer.execution.schedule import Commit
 from plume_py.reasoning.infer.statement_models import LevelModel
 
-# Which of its answers a transaction goes by.
+# Chooses the answer whose level a transaction gets.
 Pick = Callable[[TransactionVerdict], LevelAnswer | None]
 
 
 @dataclass
 class Together:
-    """Levels at which all were checked with partners at their own levels, and what was wrong on the way."""
+    """Levels at which all transactions were checked together, and the violations that raised levels on the way."""
 
     levels: dict[str, LevelModel]
-    raised: dict[str, str]  # transaction -> the level it would have alone
-    troubles: list[tuple[str, LevelAnswer]]  # what made us raise levels
+    raised: dict[str, str]  # transaction -> its level before its partners required a stronger one
+    troubles: list[tuple[str, LevelAnswer]]  # the violations that raised levels to the strongest
     verdicts: dict[str, LevelAnswer]
 
 
 def mixes_serializable(result: InferenceResult) -> bool:
-    """Is SERIALIZABLE used beside weaker levels, on a store where it then promises less?"""
+    """Return whether SERIALIZABLE runs with weaker partners on a store where it then guarantees less."""
     everyone = (*result.transactions, *result.others)
     levels = [txn.weakest.level for txn in everyone if txn.weakest is not None]
     weaker = any(not level.is_serial for level in levels)
@@ -42,10 +46,10 @@ def mixes_serializable(result: InferenceResult) -> bool:
 
 
 def check_together(result: InferenceResult, options: InferOptions) -> Together:
-    """Each transaction at its inferred level, its partners at theirs; first at those not proved.
+    """Check each transaction at its inferred level with partners at theirs; raise levels until no violation is found.
 
-    Where that fails, the transaction cannot have that level and gets the next one; if it is serializable already, its
-    partners become so, too.
+    With ``--prove`` the candidate levels are checked first. If a transaction fails, its level is unsafe and it gets the
+    next safe level. If only a serializable transaction's weaker partners are the cause, these become serializable too.
     """
     if result.proves:
         _settle(result, options, lambda txn: txn.candidate)
@@ -94,7 +98,11 @@ def _settled(
     found: LevelAnswer,
     options: InferOptions,
 ) -> LevelAnswer:
-    """The answer beside these partners. What was proved assumes nothing of their levels, unless it is SERIALIZABLE."""
+    """Return the answer with these partners, as a proof where there is one.
+
+    A proof from ``infer`` remains valid with any partners. Only SERIALIZABLE beside weaker levels is proved again, as
+    the level that it then provides.
+    """
     by_itself = next(v for txn in everyone if txn.name == name for v in txn.levels if v.level.name == level.name)
     if found.answer != BOUNDED or not result.proves:
         return found
@@ -109,11 +117,11 @@ def _settled(
 def _refused(
     result: InferenceResult, levels: dict[str, LevelModel], name: str, found: LevelAnswer, pick: Pick
 ) -> LevelModel | None:
-    """Note that a transaction breaks the invariant beside such partners; the level that it gets now, if any."""
+    """Record that a transaction violates the invariant with these partners; return its next level, or None."""
     txn = next(txn for txn in (*result.transactions, *result.others) if txn.name == name)
     beside = {event.transaction for item in found.examples.values() for event in item.example.events if event}
     if any(result.store.mixed(levels[other]) is not levels[other] for other in {name, *beside} & levels.keys()):
-        return None  # it is not its level that is too weak, but that SERIALIZABLE does not watch it
+        return None  # the level is not too weak: SERIALIZABLE only ignores partners at weaker levels
     refused = pick(txn)
     assert refused is not None
     place = txn.levels.index(refused)

@@ -1,4 +1,7 @@
-"""A counterexample as a picture: two lanes, the transaction in question and the others, and time runs downwards."""
+"""Draw a counterexample in Graphviz's language (``infer --out``).
+
+The picture has two lanes: the analysed transaction on the left, other transactions on the right. Time runs downwards.
+"""
 
 from collections.abc import Iterator
 
@@ -17,7 +20,7 @@ OWN, OTHER, STATE, BROKEN = "#E8F1FA", "#FFF3E0", "#EFEFEF", "#FFC9C9"
 
 
 def render(result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer) -> str:
-    """The picture of one level's counterexample in Graphviz's language."""
+    """Return the picture of the shortest counterexample at one level."""
     clause, found = chosen(verdict)
     title = f"{txn.name} at {verdict.level.name} on {result.store.name} breaks {clause}"
     rows = [[_wide(bold(font(display(title, 120), point_size=15)), "white")], *_rows(result.program, found, clause)]
@@ -48,7 +51,7 @@ def _rows(program: ir.Application, confirmed: ConfirmedExample, clause: str) -> 
 
 
 def _lanes(own: Markup, other: Markup) -> list[Markup]:
-    """A row: what the transaction in question does, or what others do meanwhile."""
+    """Return a row with what the analysed transaction does, or what others do in between."""
     right = {} if other == NOTHING else {"bgcolor": OTHER}
     return [cell(own, **LEFT, bgcolor=OWN), cell(other, **LEFT, **right)]
 

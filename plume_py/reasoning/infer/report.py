@@ -1,4 +1,8 @@
-"""The answers as text and as JSON data. Everything from the program is shown through ``plume_py.base.text``."""
+"""Reports of ``isocheck infer`` as text and as plain data for JSON.
+
+The first half reports levels and counterexamples, the second half runs on a real server. Every name and value of the
+program passes through ``plume_py.base.text.display``.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +21,10 @@ from plume_py.reasoning.infer.driver import (
     LevelAnswer,
     TransactionVerdict,
 )
+from plume_py.reasoning.infer.execution.client import Called, Executed
 from plume_py.reasoning.infer.execution.evaluate import State
-from plume_py.reasoning.infer.execution.schedule import Commit, Moment
+from plume_py.reasoning.infer.execution.schedule import Moment
+from plume_py.reasoning.infer.execution.server import OPEN, SAFE, UNSAFE, Schedule, ServerRun, initial_state
 from plume_py.reasoning.infer.joint_levels import Together
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.to_sql import Sql, literal, values_in
@@ -27,7 +33,7 @@ _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yell
 
 
 def text(result: InferenceResult, style: Style = click.style, examples: bool = True) -> str:
-    """The whole report."""
+    """Return the whole report: levels, counterexamples and the engine."""
     return "\n".join(_lines(result, style, examples))
 
 
@@ -40,7 +46,7 @@ def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[st
     width = max((len(display(txn.name)) for txn in result.transactions), default=0)
     for note in result.program.notes:
         yield from wrapped("  note: ", display(note, 400), "        ", 100)
-    # what the invariant is violated by anyway comes first: the answers for the others do not include it
+    # Transactions that violate the invariant alone come first: the other answers are found without them.
     transactions = sorted(result.transactions, key=lambda txn: txn.name not in result.alone)
     for number, txn in enumerate(transactions):
         if number and txn.name not in result.alone and transactions[number - 1].name in result.alone:
@@ -50,7 +56,7 @@ def _lines(result: InferenceResult, style: Style, examples: bool) -> Iterator[st
         yield from _about_alone(result)
     if examples:
         for txn in transactions:
-            # What breaks alone breaks in the same way at every level.
+            # A transaction that violates a clause alone violates it in the same way at every level.
             alone = [verdict for verdict in txn.levels if verdict.level.is_serial and verdict.examples]
             for verdict in alone or txn.levels:
                 if verdict.examples:
@@ -81,7 +87,7 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
         lead = f"  {'':<{width}}    {verdict.level.name:<4} "
         detail = verdict.note
         answer = style(verdict.answer, fg=_COLOURS[verdict.answer])
-        if verdict.answer == BOUNDED:  # the note says it in full, with the bounds
+        if verdict.answer == BOUNDED:  # the note repeats the answer, with the bounds
             yield from wrapped(lead, style(detail, fg="green"), " " * (width + 12), 100)
         elif verdict.answer == VIOLATED:
             beside = f", {display(detail, 200)}" if detail else ""
@@ -92,7 +98,7 @@ def _summary(result: InferenceResult, txn: TransactionVerdict, width: int, style
 
 
 def _about_alone(result: InferenceResult) -> Iterator[str]:
-    """What to do about transactions that violate the invariant alone."""
+    """Yield the advice about transactions that violate the invariant alone."""
     several = len(result.alone) > 1
     yield from wrapped(
         "  note: ",
@@ -106,7 +112,7 @@ def _about_alone(result: InferenceResult) -> Iterator[str]:
 
 
 def serializable_text(result: InferenceResult, levels: dict[str, str] | None) -> list[str]:
-    """Say that the levels are for the invariant only; ``levels`` is what serializability needs, if that is known."""
+    """Return the note that these levels keep only the invariant. ``levels`` serialize the program, if known."""
     found = {txn.name: result.headline(txn) for txn in (*result.transactions, *result.others)}
     weaker = [name for name, verdict in found.items() if verdict is not None and not verdict.level.is_serial]
     if not weaker:
@@ -121,7 +127,7 @@ def serializable_text(result: InferenceResult, levels: dict[str, str] | None) ->
 
 
 def _standing(result: InferenceResult, txn: TransactionVerdict, headline: LevelAnswer) -> str:
-    """What a level rests on: a proof, if one was asked for; what was found for a weaker one is a candidate."""
+    """Return the words after a level: why it was raised, whether it is proved, and a weaker unproved candidate."""
     told = ""
     if txn.weakest is not None and headline.level.name != txn.weakest.level.name:
         told += f" instead of {txn.weakest.level.name}: this store's SERIALIZABLE watches only its own kind"
@@ -141,7 +147,7 @@ def _always_violated(txn: TransactionVerdict) -> bool:
 def example(
     result: InferenceResult, txn: TransactionVerdict, verdict: LevelAnswer, style: Style = click.style
 ) -> Iterator[str]:
-    """The counterexample of one level, statement by statement."""
+    """Yield the counterexample of one level, statement by statement."""
     clause, found = chosen(verdict)
     program = result.program
     others = [name for name in verdict.examples if name != clause]
@@ -160,12 +166,12 @@ def example(
 
 
 def meaning(program: ir.Application, clause: ir.Clause) -> str:
-    """What a clause says, in the words of its author or as SQL."""
+    """Return the meaning of a clause: the author's words, or its condition as SQL."""
     return display(clause.words or Sql(program).expr(clause.condition, {}), 600)
 
 
 def chosen(verdict: LevelAnswer) -> tuple[str, ConfirmedExample]:
-    """The example to show: the shortest schedule."""
+    """Return the clause and example with the shortest schedule."""
     return min(verdict.examples.items(), key=lambda item: (len(item[1].example.events), item[0]))
 
 
@@ -184,7 +190,7 @@ def _moment(program: ir.Application, moment: Moment, style: Style) -> Iterator[s
 
 
 def _since(moment: Moment) -> str:
-    """When the statements of a partner at its own level were executed."""
+    """Return the states that the statements of a partner at its own level read, as text."""
     assert moment.call is not None
     if moment.call.level is None:
         return ""
@@ -198,14 +204,14 @@ def _executed(program: ir.Application, moment: Moment) -> str:
 
 
 def statement(program: ir.Application, moment: Moment) -> str:
-    """A statement with the values it was executed with."""
+    """Return a statement as SQL, with the values it was executed with."""
     assert moment.stmt is not None
     assert moment.shape is not None
     return display(values_in(moment.shape, moment.frame).statement(moment.stmt), 400)
 
 
 def outcome(program: ir.Application, moment: Moment) -> str:
-    """What a statement gave or did."""
+    """Return the rows or values that a statement returned or wrote, as text."""
     stmt, result = moment.stmt, moment.result
     if isinstance(stmt, ir.Let | ir.If | ir.Require):
         return ", ".join(literal(value) for value in (result if isinstance(result, list) else [result]))
@@ -217,19 +223,18 @@ def outcome(program: ir.Application, moment: Moment) -> str:
 
 
 def row_text(table: ir.Table, row: tuple[ir.Value, ...]) -> str:
-    """table(column=value, …)."""
+    """Return a row as ``table(column=value, …)``."""
     inside = ", ".join(f"{name}={literal(value)}" for name, value in zip(table.names, row, strict=True))
     return display(f"{table.name}({inside})", 200)
 
 
 def rows_text(program: ir.Application, state: State) -> str:
-    """All rows of a state."""
     rows = [row_text(table, row) for table, rows in zip(program.tables, state, strict=True) for _, row in rows]
     return "; ".join(rows) or "no rows at all"
 
 
 def call(name: str, args: tuple[tuple[str, Any], ...]) -> str:
-    """name(argument=value, …)."""
+    """Return a call as ``name(argument=value, …)``."""
     return display(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
 
 
@@ -240,7 +245,7 @@ def _argument(value: Any) -> str:
 
 
 def data(result: InferenceResult) -> dict[str, Any]:
-    """The whole report as plain data."""
+    """Return the whole report as plain data."""
     return {
         "program": result.program.name,
         "store": result.store.name,
@@ -297,7 +302,6 @@ def _moment_data(program: ir.Application, moment: Moment) -> dict[str, Any]:
 
 
 def arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Arguments by name."""
     return {
         key: [[_json_number(v) for v in row] for _, row in value] if isinstance(value, tuple) else _json_number(value)
         for key, value in args
@@ -305,12 +309,11 @@ def arguments_data(args: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
 
 
 def _json_number(value: ir.Value) -> ir.Value:
-    """JSON numbers have 64 bits here; larger ones are written as text."""
+    """Return the value, or its text if it exceeds the 64 bits of a JSON number."""
     return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**63 else value
 
 
 def state_data(program: ir.Application, state: State) -> dict[str, Any]:
-    """Rows by table."""
     return {
         table.name: [dict(zip(table.names, map(_json_number, row), strict=True)) for _, row in rows]
         for table, rows in zip(program.tables, state, strict=True)
@@ -319,7 +322,7 @@ def state_data(program: ir.Application, state: State) -> dict[str, Any]:
 
 
 def together_text(result: InferenceResult, together: Together, examples: bool) -> str:
-    """The second look: partners at their own levels."""
+    """Return the report of the check with partners at their inferred levels."""
     lines = ["", "together, each transaction at its own level:"]
     for name, verdict in together.troubles if examples else ():
         lines += list(example(result, TransactionVerdict(name, [verdict]), verdict))
@@ -337,7 +340,7 @@ def together_text(result: InferenceResult, together: Together, examples: bool) -
 
 
 def together_data(result: InferenceResult, together: Together) -> dict[str, Any]:
-    """The same as plain data."""
+    """Return the check with partners as plain data."""
     return {
         "levels": {name: level.name for name, level in together.levels.items()},
         "raised": together.raised,
@@ -350,4 +353,126 @@ def together_data(result: InferenceResult, together: Together) -> dict[str, Any]
     }
 
 
-__all__ = ["Commit", "call", "chosen", "data", "example", "outcome", "row_text", "rows_text", "statement", "text"]
+# The runs on a server: one per assignment of levels, with the expectation (found safe, found unsafe, undecided).
+Runs = list[tuple[ServerRun, str]]
+
+# At most this many calls of a schedule are printed.
+MOST_CALLS = 12
+
+
+def run_line(outcome: ServerRun, standing: str) -> str:
+    """Return the line about one assignment of levels."""
+    levels = " ".join(f"{display(name)}={level}" for name, level in outcome.levels.items())
+    verdict = f"broken: {', '.join(map(display, outcome.broken))}" if outcome.broken else "holds"
+    counts = f"{outcome.commits} commits, {outcome.rollbacks} rollbacks, {outcome.refused} refused"
+    trouble = "".join(f"; {count} times: {display(text, 120)}" for text, count in outcome.problems.items())
+    return f"  {levels}  [{standing}]  {verdict}  ({counts}{trouble})"
+
+
+def run_summary(version: str, runs: Runs) -> str:
+    """Return the line that counts the assignments that violated the invariant, by expectation."""
+    told = {kind: [outcome for outcome, standing in runs if standing == kind] for kind in (SAFE, UNSAFE, OPEN)}
+    broken = {kind: sum(bool(outcome.broken) for outcome in outcomes) for kind, outcomes in told.items()}
+    undecided = f"; of {len(told[OPEN])} undecided ones, {broken[OPEN]} did" if told[OPEN] else ""
+    return (
+        f"{display(version)}: {len(runs)} assignments of levels; of {len(told[SAFE])} where every transaction is at a "
+        f"level found safe, {broken[SAFE]} broke the invariant; of the {len(told[UNSAFE])} others, {broken[UNSAFE]} "
+        f"did{undecided}"
+    )
+
+
+def disproved(runs: Runs) -> list[ServerRun]:
+    """Return the runs that were expected to be safe and violated the invariant on the server."""
+    return [outcome for outcome, standing in runs if standing == SAFE and outcome.broken]
+
+
+def schedule_text(program: ir.Application, outcome: ServerRun, style: Style = click.style) -> Iterator[str]:
+    """Yield the schedule in which the server violated the invariant at levels that were found safe."""
+    schedule = outcome.schedule
+    assert schedule is not None
+    levels = " ".join(f"{display(name)}={level}" for name, level in outcome.levels.items())
+    clauses = ", ".join(map(display, schedule.broken))
+    yield ""
+    yield "  " + style(f"found safe, but the server breaks {clauses} at {levels}", fg="red", bold=True)
+    yield from wrapped("    first:  ", rows_text(program, initial_state(program)), "            ", 100)
+    shown = schedule.called[:MOST_CALLS]
+    number = {id(called): n for n, called in enumerate(shown, 1)}
+    for called in shown:
+        yield f"    {number[id(called)]}  {call(called.transaction, called.args)} at {display(called.level)}"
+    if len(shown) < len(schedule.called):
+        yield f"    and {len(schedule.called) - len(shown)} more calls, which are not shown"
+    for _, called, step in _in_order(shown):
+        lead = f"    {number[id(called)]:<3} "
+        yield from wrapped(lead, _step_text(program, step), " " * 12, 100)
+    yield from wrapped("    last:   ", rows_text(program, schedule.final), "            ", 100)
+    for clause in program.invariant:
+        if clause.name in schedule.broken:
+            yield from wrapped(f"    broken: {display(clause.name)}: ", meaning(program, clause), " " * 12, 100)
+
+
+def _in_order(calls: list[Called]) -> list[tuple[float, Called, Executed]]:
+    """Return the statements of all calls in the order in which they were answered."""
+    steps = [(step.answered, called, step) for called in calls for step in called.statements]
+    return sorted(steps, key=lambda item: item[0])
+
+
+def _step_text(program: ir.Application, step: Executed) -> str:
+    if step.stmt is None:
+        return "COMMIT"
+    return f"{_statement(step)}  →  {_outcome(program, step)}"
+
+
+def _statement(step: Executed) -> str:
+    assert step.stmt is not None
+    return display(values_in(step.shape, step.frame).statement(step.stmt), 400)
+
+
+def _outcome(program: ir.Application, step: Executed) -> str:
+    if isinstance(step.stmt, ir.SelectOne | ir.SelectAll):
+        table = program.table(step.stmt.table)
+        return ", ".join(row_text(table, row) for _, row in step.result) or "no row"
+    if isinstance(step.stmt, ir.Insert | ir.Update | ir.Delete):
+        return f"{step.result} row{'' if step.result == 1 else 's'}"
+    return ", ".join(literal(value) for value in (step.result if isinstance(step.result, list) else [step.result]))
+
+
+def run_data(program: ir.Application, version: str, runs: Runs) -> dict[str, Any]:
+    """Return the runs on a server as plain data."""
+    return {"server": version, "vectors": [_vector(program, outcome, standing) for outcome, standing in runs]}
+
+
+def _vector(program: ir.Application, outcome: ServerRun, standing: str) -> dict[str, Any]:
+    data = {
+        "levels": outcome.levels,
+        "found safe": standing == SAFE,
+        "standing": standing,
+        "broken": outcome.broken,
+        "commits": outcome.commits,
+        "rollbacks": outcome.rollbacks,
+        "refused": outcome.refused,
+        "problems": dict(outcome.problems),
+    }
+    if standing == SAFE and outcome.schedule is not None:
+        data["schedule"] = _schedule_data(program, outcome.schedule)
+    return data
+
+
+def _schedule_data(program: ir.Application, schedule: Schedule) -> dict[str, Any]:
+    number = {id(called): n for n, called in enumerate(schedule.called, 1)}
+    return {
+        "broken": schedule.broken,
+        "initial": state_data(program, initial_state(program)),
+        "calls": [
+            {"by": called.transaction, "level": called.level, "arguments": arguments_data(called.args)}
+            for called in schedule.called
+        ],
+        "statements": [
+            {
+                "call": number[id(called)],
+                "statement": "COMMIT" if step.stmt is None else _statement(step),
+                "result": "" if step.stmt is None else _outcome(program, step),
+            }
+            for _, called, step in _in_order(schedule.called)
+        ],
+        "final": state_data(program, schedule.final),
+    }

@@ -24,7 +24,7 @@ from plume_py.history.model import INITIAL_ID
 from plume_py.levels import weaker_levels
 from plume_py.levels.patterns import STRONG
 from plume_py.report import dot
-from plume_py.report.html_data import page_data
+from plume_py.report.html import page_data
 from plume_py.report.json import line
 from plume_py.report.text import render
 

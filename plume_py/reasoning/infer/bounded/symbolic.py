@@ -1,7 +1,8 @@
-"""Symbolic execution over tables of a few slots, each with a flag that says whether a row is there (z3 terms).
+"""Symbolic execution of a transaction on all its paths at once, over tables with a fixed number of slots.
 
-A new row gets a slot that was set aside for its INSERT; so two rows never compete for a slot, and slots can stand for
-row identities.
+A slot is a potential row: a z3 condition states whether the row is present, and each column is a z3 term. Every INSERT
+has slots reserved for it, so two rows never compete for a slot and the slot number identifies the row. Statements
+execute under a guard, the condition of their path. ``bounded_search`` builds its formulas with this module.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,13 +12,14 @@ from typing import Any
 from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, operator, or_, sum_
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.program import ir
+from plume_py.reasoning.infer.statement_models import LevelModel
 
 LIST = 2  # elements of a list argument, at most
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A place for a row."""
+    """A potential row: the condition that it is present, and its columns."""
 
     present: Term
     columns: tuple[Term, ...]
@@ -28,7 +30,7 @@ State = tuple[tuple[Slot, ...], ...]
 
 @dataclass(frozen=True)
 class SymbolicRow:
-    """What a row variable stands for: a slot's number and columns as they were seen."""
+    """The value of a row variable: a slot number, and the columns as the statement saw them."""
 
     slot: Term
     columns: tuple[Term, ...]
@@ -36,7 +38,7 @@ class SymbolicRow:
 
 @dataclass(frozen=True)
 class Set:
-    """A set of rows that was read: for each slot, whether it is in, and its columns as they were seen."""
+    """A set of rows that a statement read: for each slot the condition of membership, and its columns."""
 
     members: tuple[tuple[Term, SymbolicRow], ...]
 
@@ -45,13 +47,13 @@ Frame = dict[str, Any]
 
 
 class Evaluator:
-    """Expressions as terms."""
+    """Translates expressions of the intermediate form to terms."""
 
     def __init__(self, shape: TableShape, texts: Texts) -> None:
         self.shape, self.texts = shape, texts
 
     def __call__(self, expr: ir.Expr, view: State, frame: Frame) -> Term:
-        """The value of an expression in a view."""
+        """Return the value of an expression in a view of the database."""
         if isinstance(expr, ir.Const):
             return self.texts.number(expr.value) if isinstance(expr.value, str) else expr.value
         if isinstance(expr, ir.Arg | ir.Local):
@@ -66,7 +68,7 @@ class Evaluator:
         return operator(expr.op, [self(arg, view, frame) for arg in expr.args])
 
     def rows(self, query: ir.Query, view: State, frame: Frame) -> Iterator[tuple[Term, Frame]]:
-        """The rows a query goes over: whether each one counts, and the frame with it."""
+        """Yield each row that may satisfy the query's condition: the condition, and the frame with the row bound."""
         members = frame[query.source].members if query.is_local else everything(view[self.shape.index[query.source]])
         for there, bound in members:
             inner = {**frame, query.var: bound}
@@ -96,13 +98,13 @@ class Evaluator:
 
 
 def everything(slots: tuple[Slot, ...]) -> tuple[tuple[Term, SymbolicRow], ...]:
-    """All rows of a table."""
+    """Return all slots of a table as row variables with their presence."""
     return tuple((slot.present, SymbolicRow(number, slot.columns)) for number, slot in enumerate(slots))
 
 
 @dataclass(frozen=True)
 class Write:
-    """A slot as the transaction left it; ``happened`` says on which paths it wrote it."""
+    """A slot as the transaction left it, and the condition that the transaction wrote it."""
 
     happened: Term
     after: Slot
@@ -112,7 +114,7 @@ Writes = dict[tuple[int, int], Write]
 
 
 def overlay(base: State, writes: Writes) -> State:
-    """The state with the writes in it."""
+    """Return the state with the writes applied."""
     if not writes:
         return base
     tables = [list(slots) for slots in base]
@@ -127,7 +129,7 @@ def overlay(base: State, writes: Writes) -> State:
 
 @dataclass
 class Point:
-    """A statement that was executed: where in the program, on which paths, which slots it read and wrote."""
+    """An executed statement: path condition, number of commits before it, and the slots that it read and wrote."""
 
     stmt: ir.Stmt
     guard: Term
@@ -136,20 +138,20 @@ class Point:
     reads: dict[tuple[int, int], Term] = field(default_factory=dict)
 
 
-# The state a statement is evaluated on, given whether it writes, on which paths it is executed, and whether it looks at
-# what is there now, whatever the level: the state, and the number of commits before the statement.
+# Chooses the state on which a statement is evaluated. Arguments: whether it writes, its path condition, and whether it
+# reads the newest state at every level. Result: the state, and the number of commits before the statement.
 Base = Callable[[bool, Term, bool], tuple[State, Term]]
 
 
 class Snapshot:
-    """The moment of a snapshot that is taken by the first SELECT; which one is first may depend on the path."""
+    """The moment of a snapshot that the first SELECT takes. Which SELECT is first may depend on the path."""
 
     def __init__(self, unknown: Term, add: Callable[[Term], None]) -> None:
         self.moment, self._add = unknown, add
         self.taken: Term = False
 
     def look(self, now: Term, guard: Term) -> Term:
-        """A SELECT now: the moment that it sees."""
+        """Return the moment that a SELECT sees if it is executed at ``now``."""
         if self.taken is False and guard is True:
             self.moment = now
         else:
@@ -159,32 +161,36 @@ class Snapshot:
 
 
 class Execution:
-    """A transaction, executed symbolically on all paths at once."""
+    """One transaction, executed symbolically on all paths at once.
+
+    ``live`` is the condition that it has not rolled back. ``writes`` holds its last write to each slot, ``inserted``
+    the slots of its new rows, and ``points`` its statements that access the database.
+    """
 
     def __init__(
         self,
         evaluate: Evaluator,
-        program: ir.Application,
         frame: Frame,
         base: Base,
         slots: dict[int, list[int]],
-        tracks: bool,
-        looks_back: bool = False,
-        one_record: bool = False,
+        level: LevelModel,
     ) -> None:
-        self.evaluate, self.program, self.frame, self.base, self.tracks = evaluate, program, dict(frame), base, tracks
-        self.looks_back = looks_back  # do its writes see a snapshot?
-        self.one_record = one_record  # does a row that it wrote hide what the snapshot shows of the same key?
+        self.evaluate, self.frame, self.base = evaluate, dict(frame), base
+        self.program = evaluate.shape.program
+        self.tracks_reads = level.locks_reads
+        self.looks_back = level.write == "snapshot"
+        # InnoDB: its own version of a row hides the snapshot's row of the same key.
+        self.one_record = level.late_snapshot
         self._slots = {table: list(numbers) for table, numbers in slots.items()}
         self.live: Term = True
         self.writes: Writes = {}
         self.inserted: dict[tuple[int, int], Term] = {}
-        self.before: dict[tuple[int, int], Writes] = {}  # what it had written when it inserted a row
+        self.before: dict[tuple[int, int], Writes] = {}  # the writes that preceded the insertion into a slot
         self.points: list[Point] = []
-        self.is_short = False  # did a row find no slot?
+        self.is_short = False  # whether a new row found no slot
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
-        """Execute statements on the paths of ``guard``."""
+        """Execute statements under the path condition ``guard``."""
         for stmt in body:
             runs = and_(guard, self.live)
             if runs is False:
@@ -192,7 +198,7 @@ class Execution:
             _HANDLERS[type(stmt)](self, stmt, runs)
 
     def look(self, stmt: ir.Stmt, guard: Term, writing: bool = False) -> tuple[State, Point]:
-        """A new point of the schedule, and what the statement sees there."""
+        """Add a point to the schedule; return the view that the statement sees, and the point."""
         state, moment = self.base(writing, guard, getattr(stmt, "newest", False))
         point = Point(stmt, guard, moment)
         self.points.append(point)
@@ -200,7 +206,7 @@ class Execution:
         return (self._records(view) if self.one_record and not writing else view), point
 
     def _records(self, view: State) -> State:
-        """Without older rows of the keys that it has written."""
+        """Return the view without older rows whose keys the transaction has written."""
         tables = [list(slots) for slots in view]
         for (table, number), write in self.writes.items():
             for place, slot in enumerate(view[table]) if self.program.tables[table].key else ():
@@ -211,16 +217,16 @@ class Execution:
         return tuple(tuple(slots) for slots in tables)
 
     def value(self, stmt: ir.Stmt, expr: ir.Expr, guard: Term) -> Term:
-        """The value of an expression; a point of the schedule if it asks the database."""
+        """Return the value of an expression. If it queries the database, this adds a point to the schedule."""
         return self.values(stmt, (expr,), guard)[0]
 
     def values(self, stmt: ir.Stmt, exprs: tuple[ir.Expr, ...], guard: Term) -> list[Term]:
-        """The values of expressions at the same moment."""
+        """Return the values of expressions, all evaluated at the same moment."""
         asked = [query for expr in exprs for query in ir.queries(expr)]
         if not asked:
             return [self.evaluate(expr, (), self.frame) for expr in exprs]
         view, point = self.look(stmt, guard)
-        if self.tracks:
+        if self.tracks_reads:
             for query in asked:
                 self._track(query, view, point)
         return [self.evaluate(expr, view, self.frame) for expr in exprs]
@@ -230,12 +236,12 @@ class Execution:
         for number, slot in enumerate(view[table]):
             try:
                 match = self.evaluate(query.where, view, {**self.frame, query.var: SymbolicRow(number, slot.columns)})
-            except KeyError:  # a nested query: its outer row is not bound here
+            except KeyError:  # a nested query whose outer row is not bound here: assume that any row matches
                 match = True
             point.reads[table, number] = or_(point.reads.get((table, number), False), and_(slot.present, match))
 
     def write(self, point: Point, table: int, number: int, happened: Term, after: Slot, changed: Term = True) -> None:
-        """Note a write; where it has not ``changed`` anything, the row is only held."""
+        """Record a write. Where ``changed`` is false, the row keeps its version and is only locked."""
         if happened is False:
             return
         point.writes[table, number] = happened, after
@@ -249,11 +255,11 @@ class Execution:
         self.writes[table, number] = Write(or_(old.happened, happened), Slot(present, columns))
 
     def slot(self, table: int) -> int | None:
-        """A slot for a new row."""
+        """Return an unused slot for a new row, or None."""
         return self._slots[table].pop(0) if self._slots.get(table) else None
 
     def key_equal(self, table: int, left: tuple[Term, ...], right: tuple[Term, ...]) -> Term:
-        """Do two rows have the same primary key?"""
+        """Return the condition that two rows have the same primary key."""
         declared = self.program.tables[table]
         return and_(*(equal(left[declared.index(c)], right[declared.index(c)]) for c in declared.key))
 
@@ -300,7 +306,7 @@ def _select_all(run: Execution, stmt: ir.SelectAll, guard: Term) -> None:
 
 def _let(run: Execution, stmt: ir.Let, guard: Term) -> None:
     for name, value in zip(stmt.names, run.values(stmt, stmt.values, guard), strict=True):
-        # A local that has a value already keeps it on the other paths.
+        # On other paths, a local keeps the value that it has.
         run.frame[name] = ite(guard, value, run.frame[name]) if name in run.frame else value
 
 
@@ -322,7 +328,7 @@ def _for_each(run: Execution, stmt: ir.ForEach, guard: Term) -> None:
 
 
 def _turned(members: tuple[tuple[Term, SymbolicRow], ...], backwards: Term) -> Iterator[tuple[Term, SymbolicRow]]:
-    """The rows of a set, from one end or from the other."""
+    """Yield the rows of a set in order, or in reverse where ``backwards`` holds."""
     for (there, row), (other_there, other) in zip(members, reversed(members), strict=True):
         columns = tuple(ite(backwards, b, a) for a, b in zip(row.columns, other.columns, strict=True))
         yield ite(backwards, other_there, there), SymbolicRow(ite(backwards, other.slot, row.slot), columns)
@@ -333,7 +339,7 @@ def _insert(run: Execution, stmt: ir.Insert, guard: Term) -> None:
     view, point = run.look(stmt, guard, writing=True)
     row = tuple(run.evaluate(value, view, run.frame) for value in stmt.values)
     if run.program.tables[table].key:
-        # What an old snapshot shows may be gone: whether others have the key is asked at commit.
+        # An old snapshot may show deleted rows, so conflicts with other transactions' keys are checked at commit.
         asked = [slot for n, slot in enumerate(view[table]) if not run.looks_back or (table, n) in run.inserted]
         taken = or_(*(and_(slot.present, run.key_equal(table, row, slot.columns)) for slot in asked))
         run.live = and_(run.live, or_(not_(guard), not_(taken)))

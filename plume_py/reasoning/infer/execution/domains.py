@@ -1,4 +1,4 @@
-"""Small domains for the explorer: every state of a few rows that satisfies the invariant, every choice of arguments."""
+"""Small domains for the explorer: all states of a few rows that satisfy the invariant, and all small arguments."""
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations, combinations_with_replacement, islice, product
@@ -8,10 +8,10 @@ from plume_py.reasoning.infer.execution.bytecode import Code
 from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, State, TableShape, compiled
 from plume_py.reasoning.infer.program import ir
 
-# More rows that a table could have, contents of a table, or calls than this are not tried.
+# At most this many possible rows of a table, contents of a table, and argument choices of a transaction are tried.
 MOST_ROWS, MOST_CONTENTS, MOST_CALLS = 2_000, 20_000, 2_000
 
-# A list argument has at most this many elements, here as in the symbolic engine.
+# A list argument has at most this many elements, as in the symbolic engine.
 LIST = 2
 
 
@@ -19,14 +19,14 @@ T = TypeVar("T")
 
 
 class Domains:
-    """What values columns and arguments may take, and how many rows a table may have."""
+    """Values of columns and arguments, and the number of rows per table."""
 
     def __init__(self, program: ir.Application, rows: int) -> None:
         self.program, self.rows = program, rows
-        self.is_cut = False  # were there more than we try?
+        self.is_cut = False  # whether a bound cut off some choices
 
     def values(self, owner: str, name: str, sort: ir.Sort) -> tuple[ir.Value, ...]:
-        """The values of a column or an argument."""
+        """Return the values of a column or an argument."""
         given = self.program.scope.values.get(f"{owner}.{name}")
         if given is not None:
             return given
@@ -35,7 +35,7 @@ class Domains:
         return {"bool": (False, True), "text": ("a", "b")}.get(sort, (0, 1, 2))  # type: ignore[return-value]
 
     def contents(self, table: ir.Table) -> list[tuple[Row, ...]]:
-        """Every small content of a table."""
+        """Return every small content of a table."""
         most = min(self.program.scope.rows.get(table.name, self.rows), 99)
         places = [table.index(column) for column in table.key]
         every = self.some(product(*(self.values(table.name, name, sort) for name, sort in table.columns)), MOST_ROWS)
@@ -55,13 +55,13 @@ class Domains:
         return [tuple(sorted(rows)) for rows in self.some(keyed, MOST_CONTENTS)]
 
     def some(self, items: Iterable[T], most: int) -> list[T]:
-        """The first of them; whether there are more is remembered."""
+        """Return the first ``most`` items; set ``is_cut`` if there are more."""
         found = list(islice(items, most + 1))
         self.is_cut |= len(found) > most
         return found[:most]
 
     def states(self) -> Iterator[State]:
-        """Every small state in which the invariant and the enforced constraints hold."""
+        """Yield every small state that satisfies the invariant and the enforced constraints."""
         tables = self.program.tables
         waiting: list[list[Evaluate]] = [[] for _ in tables]
         for clause in (*self.program.invariant, *self.program.enforced):
@@ -85,11 +85,11 @@ class Domains:
         return fill(())
 
     def index(self, table: str) -> int:
-        """The place of a table in a state."""
+        """Return the position of a table in a state."""
         return [t.name for t in self.program.tables].index(table)
 
     def arguments(self, code: Code) -> list[Frame]:
-        """Every choice of arguments that the callers promise."""
+        """Return every choice of arguments that satisfies the transaction's assumption."""
         txn, names = code.txn, list[str]()
         choices: list[list[Any]] = []
         for param in txn.params:

@@ -1,4 +1,8 @@
-"""The explicit-state explorer: every small start state, every argument, every place for the commits of others."""
+"""Explicit-state search for violations: all small initial states, arguments, and positions for the commits of others.
+
+The engine of ``infer --engine explore``, and the default without z3. It shares its rules with the replay
+(``schedule.py``). Results are memoized per machine state.
+"""
 
 from dataclasses import dataclass, field
 from time import monotonic
@@ -11,22 +15,23 @@ from plume_py.reasoning.infer.execution.domains import Domains
 from plume_py.reasoning.infer.execution.evaluate import State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
+    CLAUSE,
     Commit,
     Counterexample,
     Effect,
     ScheduleRules,
     first_snapshot,
+    is_serial,
     may_commit_between,
     outcome,
     serially,
 )
-from plume_py.reasoning.infer.execution.serial import CLAUSE, is_serial
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel
 
 MOST_STATES = 20_000
 
-# A path is a linked list of events, the first one outside.
+# A path is a linked list of events: (first event, remaining path).
 Path = tuple[Commit | None, Any] | None
 Found = dict[str, Path]
 END: Path = None
@@ -34,7 +39,7 @@ END: Path = None
 
 @dataclass
 class StateExploration:
-    """What was found for one transaction at one level: a counterexample per clause, and how much was looked at."""
+    """The counterexamples of one transaction at one level, one per clause, and the number of explored states."""
 
     examples: dict[str, Counterexample] = field(default_factory=dict)
     states: int = 0
@@ -42,7 +47,10 @@ class StateExploration:
 
 
 class Explorer:
-    """A search through the small states of a program; what it learns about others is shared between levels."""
+    """Searches the small states of a program. The effects of other transactions are shared between levels.
+
+    Each search may take ``seconds``, and no longer than ``limits`` leave.
+    """
 
     def __init__(
         self,
@@ -52,7 +60,6 @@ class Explorer:
         seconds: float = 60.0,
         limits: Limits | None = None,
     ) -> None:
-        """Each search may take ``seconds``, and no longer than the limits of all leave."""
         self.program, self.steps = program, steps
         self.seconds, self.limits = seconds, limits or Limits()
         self.rules = ScheduleRules(program)
@@ -67,13 +74,13 @@ class Explorer:
 
     @property
     def states(self) -> list[State]:
-        """The start states."""
+        """The initial states."""
         if self._states is None:
             self._states = self.domains.some(self.domains.states(), MOST_STATES)
         return self._states
 
     def others(self, state: State, number: int) -> list[tuple[Commit, Effect]]:
-        """Every other transaction that changes something if it commits now, one for each effect."""
+        """Return one commit per distinct effect that some other transaction has in this state."""
         known = self._others.get((state, number))
         if known is not None:
             return known
@@ -87,12 +94,12 @@ class Explorer:
         return self._others[state, number]
 
     def explore(self, name: str, level: LevelModel, clauses: tuple[str, ...] = ()) -> StateExploration:
-        """Look for a violation of each clause (all of them if none are named), as long as there is time."""
+        """Search for a violation of each clause, or of the whole invariant if none is named, until time is up."""
         wanted = set(clauses) or {clause.name for clause in self.program.invariant}
         search = _Search(self, Code(self.program, self.program.transaction(name), level), wanted)
         try:
             return search.run(monotonic() + (self.limits.at_most(self.seconds).seconds_left or 0.0))
-        except LimitError:  # what was found by then counts
+        except LimitError:  # violations found before the limit remain valid
             search.result.complete = False
             return search.result
 
@@ -106,7 +113,7 @@ class _Search:
         self.steps = 0 if code.level.is_serial else explorer.steps
         self.known: dict[Any, Found] = {}
         self.result = StateExploration()
-        # Only whether an order is serial depends on how a state was reached.
+        # Only the clause about serial orders depends on how a state was reached.
         self.asks_order = CLAUSE in clauses
         self.past: tuple[Commit, ...] = ()
         self.initial: State = ()
@@ -164,10 +171,11 @@ class _Search:
         return found
 
     def _waits(self, machine: Machine) -> bool:
-        """Is this a place for others to commit?
+        """Return whether other transactions may commit at this point of the search.
 
-        They matter only where the transaction looks at the present, or takes a lock that they might want: elsewhere
-        they may as well come later. Before its first statement only a snapshot older than its first lock counts.
+        They matter only where the next statement reads the current state or takes a lock that they may want; elsewhere
+        they may as well commit later. Before the first statement, they matter only to a lock on rows that the snapshot
+        shows.
         """
         if machine.is_done:
             return machine.begun

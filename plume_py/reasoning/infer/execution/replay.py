@@ -1,4 +1,7 @@
-"""Execute a counterexample, statement by statement; whatever engine found it, this decides whether it is one."""
+"""Replay a counterexample statement by statement, and decide whether it is one.
+
+Every engine's counterexamples pass through ``replay`` before they are reported.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +10,7 @@ from plume_py.reasoning.infer.execution.bytecode import Code
 from plume_py.reasoning.infer.execution.evaluate import State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
+    CLAUSE,
     Commit,
     Counterexample,
     Effect,
@@ -15,17 +19,17 @@ from plume_py.reasoning.infer.execution.schedule import (
     ScheduleRules,
     first_snapshot,
     installed,
+    is_serial,
     may_commit_between,
     outcome,
 )
-from plume_py.reasoning.infer.execution.serial import CLAUSE, judged
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE
 
 
 @dataclass
 class Replay:
-    """What really happened."""
+    """The replayed schedule: its lines, the final state, and the violated clauses."""
 
     moments: list[Moment]
     final: State
@@ -33,7 +37,7 @@ class Replay:
 
 
 def replay(program: ir.Application, example: Counterexample) -> Replay:
-    """Execute a counterexample statement by statement; an error where it is none."""
+    """Execute a counterexample. Raise ReplayError if its schedule is impossible or violates nothing."""
     rules = ScheduleRules(program)
     wrong = rules.broken(example.initial) + rules.refused(example.initial)
     if wrong:
@@ -74,14 +78,14 @@ def replay(program: ir.Application, example: Counterexample) -> Replay:
         raise ReplayError(f"{example.transaction} rolls back: {reason}") from None
     final = _committed(rules, machine, now, dirty, commits + 1, example)
     moments.append(Moment(None, None, {}))
-    broken = rules.broken(final) + _not_serial(program, example, final)
+    broken = rules.broken(final)
+    if example.clause == CLAUSE:
+        if is_serial(program, example, final):
+            raise ReplayError("a serial order ends in the same state")
+        broken.append(CLAUSE)
     if example.clause not in broken:
         raise ReplayError(f"{example.clause} holds at the end")
     return Replay(moments, final, broken)
-
-
-def _not_serial(program: ir.Application, example: Counterexample, final: State) -> list[str]:
-    return judged(program, example, final) if example.clause == CLAUSE else []
 
 
 def _committed(
@@ -107,7 +111,7 @@ def _committed(
 def _other(
     rules: ScheduleRules, code: Code, event: Commit, now: State, number: int, machine: Machine
 ) -> tuple[Effect, Moment]:
-    """Run another transaction, alone, and note what it does."""
+    """Run another transaction alone; return its effect and its lines."""
     args, inner = dict(event.args), []
     if not all(condition((), args) for condition in code.assume):
         raise ReplayError(f"the arguments of {event.transaction} are not those its callers promise")
@@ -127,14 +131,14 @@ def _other(
 
 @dataclass
 class _Past:
-    """The states so far, and what each commit did."""
+    """The states so far and the effect of each commit."""
 
     states: list[State]
     effects: list[Effect]
     events: list[Commit]
 
     def note(self, effect: Effect, event: Commit) -> None:
-        """One more commit."""
+        """Append a commit."""
         self.states.append(effect.after)
         self.effects.append(effect)
         self.events.append(event)
@@ -145,7 +149,7 @@ def _watched(event: Commit | None) -> bool:
 
 
 def _weak(rules: ScheduleRules, event: Commit, past: _Past, machine: Machine) -> tuple[Effect, Moment]:
-    """A partner at its own level: its statements saw the states of their moments; now it commits."""
+    """Run a partner at its own level: each statement reads the state of its moment, and now the partner commits."""
     assert event.level is not None
     code = Code(rules.program, rules.program.transaction(event.transaction), event.level)
     args, inner, commits, reached = dict(event.args), [], len(past.effects), 0

@@ -1,33 +1,36 @@
-"""What the transactions of a program may do to the rows that a statement looks for, read off their text."""
+"""Conditions, read off the text of a program, under which a locking statement acts like one atomic look at its rows.
+
+A statement that locks waits for rows that other transactions changed, so it may see several moments.
+"""
 
 from plume_py.reasoning.infer.program import ir
 
-# Statements that wait for rows which others have changed.
+# Statements that may lock rows, and then wait for transactions that changed these rows.
 Locking = ir.SelectOne | ir.SelectAll | ir.Update | ir.Delete
 
 
 def locks_rows(stmt: ir.Stmt) -> bool:
-    """Does it wait for rows, and look at them once it has them?"""
+    """Return whether the statement locks rows and reads them after it has the locks."""
     return isinstance(stmt, ir.Update | ir.Delete) or (isinstance(stmt, ir.SelectOne | ir.SelectAll) and stmt.lock)
 
 
 def row_of(stmt: Locking) -> str:
-    """The name that its condition has for a row."""
+    """Return the row variable of the statement's condition."""
     return stmt.row if isinstance(stmt, ir.SelectOne) else stmt.var
 
 
 def locking(txn: ir.TransactionProgram) -> list[Locking]:
-    """All such statements of a transaction."""
+    """Return all statements of a transaction that lock rows."""
     return [stmt for stmt in ir.statements(txn.body) if isinstance(stmt, Locking) and locks_rows(stmt)]
 
 
 def takes_rows_at_once(txn: ir.TransactionProgram, program: ir.Application) -> bool:
-    """Is each statement that locks the same as one that takes all its rows at one moment?"""
+    """Return whether each locking statement is equivalent to one that takes all its rows at one moment."""
     return all(is_one_look(program, stmt) for stmt in locking(txn))
 
 
 def replaced(program: ir.Application, table: str) -> bool:
-    """Do rows of this table come and go, so that a deleted one may be there again, as another row?"""
+    """Return whether rows of this table are both deleted and inserted, so that a key may return as another row."""
     changes = [stmt for txn in program.transactions for stmt in ir.statements(txn.body)]
     return any(isinstance(stmt, ir.Delete) and stmt.table == table for stmt in changes) and any(
         isinstance(stmt, ir.Insert) and stmt.table == table for stmt in changes
@@ -35,10 +38,10 @@ def replaced(program: ir.Application, table: str) -> bool:
 
 
 def is_one_look(program: ir.Application, stmt: Locking) -> bool:
-    """Is a statement that takes its rows one after the other the same as one that takes them all at the last moment?
+    """Return whether taking rows one after the other is equivalent to taking all of them at the last moment.
 
-    A row by its key is one row. Of a scan, a row that was taken stays as it is, and a row that was left aside would be
-    left aside later, too, if nobody changes what decides about it.
+    A row by its primary key is one row. In a scan, a row that was taken is locked. A row that did not match would still
+    not match later, if no transaction changes the columns that decide about the match.
     """
     table = program.table(stmt.table)
     if ir.pinned(stmt.where, row_of(stmt), table):

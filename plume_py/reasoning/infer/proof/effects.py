@@ -1,7 +1,7 @@
-"""What a transaction does to a database of any size: its statements, executed on all paths at once, for proofs.
+"""Execute a transaction symbolically for a proof, on all paths at once, over tables of any size.
 
-Each statement is evaluated on a state about which little is known; what it writes is laid over the states to come. What
-it locks, and what it inserts, is noted for ``prove``.
+Each statement is evaluated on a state of which only the invariant is known. Its writes are applied to all later states.
+``prove`` relates the states and uses the recorded locks and new rows.
 """
 
 from collections.abc import Callable
@@ -36,34 +36,34 @@ class OutOfReach(Exception):  # noqa: N818
 
 @dataclass
 class Element:
-    """A list argument: how many elements it has is all that is known."""
+    """A list argument. Only its number of elements is known."""
 
     count: Any
 
 
 @dataclass
 class Lock:
-    """Rows that others cannot change from this state on."""
+    """Rows that no other transaction can change from this state on. ``rows`` maps an identity to a condition."""
 
     state: int
     table: ir.Table
-    rows: Any  # a function from identities to conditions
+    rows: Any
     is_write: bool
 
 
 @dataclass
 class New:
-    """A new row, or those of a loop: which, on which paths, and the number of writes before."""
+    """A new row, or the new rows of a loop: identity, path condition, and the number of writes before it."""
 
     table: ir.Table
     row: Id
     guard: Term
     after: int
-    is_many: bool = False  # ``row`` is any row, and ``guard`` a condition on it
+    is_many: bool = False  # in a loop: ``row`` is a variable, and ``guard`` is the condition that it is new
 
 
 class Effects:
-    """The effects of one transaction at one level."""
+    """The effects of one transaction at one level: states, writes, locks and new rows."""
 
     def __init__(self, program: ir.Application, txn: ir.TransactionProgram, level: LevelModel) -> None:
         self.program, self.txn, self.level = program, txn, level
@@ -90,7 +90,7 @@ class Effects:
         return AbstractEvaluator(shape, self.texts)(clause.condition, view, {})
 
     def add(self, fact: Term) -> None:
-        """Assume this."""
+        """Assume a fact."""
         if fact is not True:
             self.facts.append(z3.BoolVal(False) if fact is False else fact)
 
@@ -100,7 +100,7 @@ class Effects:
         return state
 
     def now(self, writing: bool, guard: Term, newest: bool = False) -> Base:
-        """The state a statement is evaluated on; others may have committed before it."""
+        """Return the state on which a statement is evaluated. Other transactions may have committed before it."""
         if self.level.late_snapshot and not writing and not newest:
             return self._late(guard)
         which = "current" if newest else self.level.write if writing else self.level.select
@@ -114,7 +114,7 @@ class Effects:
         return self.states[-1]
 
     def _late(self, guard: Term) -> Base:
-        """The snapshot of the first SELECT; we do not follow where different paths have different ones."""
+        """Return the snapshot of the first SELECT. Raise OutOfReach if paths may have different snapshots."""
         if self._snapshot is None:
             self._snapshot = self._next()
             self._is_sure = guard is True
@@ -127,19 +127,18 @@ class Effects:
     _is_sure = False
 
     def view(self, guard: Term, writing: bool = False, newest: bool = False) -> AbstractState:
-        """What a statement sees: a state with the transaction's own writes."""
+        """Return the state that a statement sees: with the transaction's own writes."""
         return self._overlaid(self.now(writing, guard, newest), len(self.changes))
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
-        """Execute statements on the paths of ``guard``."""
+        """Execute statements under the path condition ``guard``."""
         for stmt in body:
             self.statement(stmt, guard)
 
     def statement(self, stmt: ir.Stmt, guard: Term) -> None:
-        """Execute one statement."""
         try:
             self._statement(stmt, guard)
-        except KeyError:  # a name that has a value only inside a loop
+        except KeyError:  # a name that is assigned only inside a loop
             raise OutOfReach from None
 
     def _statement(self, stmt: ir.Stmt, guard: Term) -> None:
@@ -168,7 +167,7 @@ class Effects:
             self.change(stmt, guard)
 
     def value(self, expr: ir.Expr, view: AbstractState | None, guard: Term, before: Term = None) -> Term:
-        """The value of an expression, with what is known of its aggregates."""
+        """Return the value of an expression, and assume facts about its aggregates."""
         for query in ir.queries(expr):
             if query.kind in ("count", "min", "max") and view is not None:
                 self.describe(query, view)
@@ -176,7 +175,7 @@ class Effects:
         return found if before is None else ite(guard, found, before)
 
     def describe(self, query: ir.Query, view: AbstractState) -> None:
-        """A count is positive iff there is a row; a minimum is attained, and nothing is below it."""
+        """Assume that a count is positive iff a row matches, or that a minimum or maximum is attained and extreme."""
         names = {node.row for node in ir.walk(query) if isinstance(node, ir.Field)} - {query.var}
         if any(name not in self.frame for name in names) or [q for q in ir.queries(query) if q is not query]:
             return
@@ -201,20 +200,20 @@ class Effects:
         self.add(z3.Implies(z3.Not(formula(some)), total == default))
 
     def matches(self, rows: RowSet, row: Id) -> Term:
-        """Is a row in a set that was read?"""
+        """Return the condition that a row is in a set that was read."""
         frame = {**rows.frame, rows.var: rows.view.bound(rows.table, row)}
         return and_(rows.view.present(rows.table, row), self.evaluate(rows.where, rows.view, frame))
 
     def lock(self, table: ir.Table, rows: Any, write: bool, reading: bool = False) -> None:
-        """Note that rows are locked from now on, if the level locks them."""
+        """Record that rows are locked from the current state on, if the level locks them."""
         if self.level.write == "snapshot" and not self.level.first_committer_wins:
-            return  # the lock is taken now, but others may have changed what the snapshot shows
+            return  # the lock is taken now, but the rows may have changed since the snapshot
         holds = write or (reading and self.level.locks_reads)
         if holds and (self.level.locks_writes or reading):
             self.locks.append(Lock(len(self.states) - 1, table, rows, write))
 
     def identity(self, table: ir.Table, var: str, where: ir.Expr) -> Id | None:
-        """The one row that a condition can mean, if it fixes the primary key."""
+        """Return the identity of the only row that a condition can match, if it fixes the primary key, else None."""
         if not ir.pinned(where, var, table):
             return None
         values = ir.fixed(where, var)
@@ -223,7 +222,7 @@ class Effects:
         return tuple(self.evaluate(values[column], None, self.frame) for column in table.key)
 
     def select_one(self, stmt: ir.SelectOne, guard: Term) -> None:
-        """Some row that matches; without one the transaction rolls back."""
+        """Bind some row that matches. Without a match the transaction rolls back."""
         table, view = self.program.table(stmt.table), self.view(guard, stmt.lock)
         row = self.identity(table, stmt.row, stmt.where) or tuple(fresh(stmt.row, "int") for _ in range(arity(table)))
         self.frame[stmt.row] = view.bound(table, row)
@@ -232,7 +231,7 @@ class Effects:
         self.lock(table, lambda other: and_(guard, same(other, row)), stmt.lock, reading=True)
 
     def change(self, stmt: ir.Stmt, guard: Term) -> None:
-        """INSERT, UPDATE, DELETE."""
+        """Execute INSERT, UPDATE or DELETE."""
         if isinstance(stmt, ir.Insert):
             self.insert(stmt, guard)
             return
@@ -253,7 +252,7 @@ class Effects:
         else:
             columns = {column: new(value) for column, value in stmt.sets}
             affects = self._affected(table, columns)
-            if affects is None or len(affects) > len(columns):  # the whole row is what it was when it was written
+            if affects is None or len(affects) > len(columns):  # the UPDATE writes back all columns as it saw them
                 for column in table.names:
                     columns.setdefault(column, lambda row, c=column: view.column(table, row, c))
             change = RowChange(table, hits, lambda row: True, columns, only, hits(only) if only else guard, affects)
@@ -261,22 +260,22 @@ class Effects:
         self.changes.append(change)
 
     def _affected(self, table: ir.Table, columns: dict[str, Any]) -> frozenset[str] | None:
-        """What an UPDATE makes different from a state it is laid over.
+        """Return the columns in which an UPDATE may differ from a state that it is applied to; None if rows may differ.
 
-        With write locks, and SELECT and UPDATE looking at the same state, the other columns are as they were. A row
-        without a lock may even be gone by then.
+        With write locks, and reads and writes evaluated on the same state, only the assigned columns differ. Without
+        locks the row itself may be deleted by then.
         """
         if not self.level.locks_writes:
             return None
         return frozenset(columns) if self.level.select == self.level.write else frozenset(table.names)
 
     def insert(self, stmt: ir.Insert, guard: Term) -> None:
-        """A new row: with a primary key that nobody has, or with a fresh hidden number."""
+        """Insert a row whose primary key is free, or that has a fresh hidden number."""
         table, view = self.program.table(stmt.table), self.view(guard, writing=True)
         values = dict(zip(table.names, (self.evaluate(v, view, self.frame) for v in stmt.values), strict=True))
         if table.key:
             row: Id = tuple(values[column] for column in table.key)
-            if self.level.write == "current":  # what an old snapshot shows may be gone; ``prove`` asks at commit
+            if self.level.write == "current":  # an old snapshot may show deleted rows: ``prove`` checks at commit
                 self.live = and_(self.live, or_(not_(guard), not_(view.present(table, row))))
         else:
             row = (fresh("new", "int"),)
@@ -295,29 +294,29 @@ class Effects:
         self.changes.append(change)
 
     def loop(self, stmt: ir.ForEach, guard: Term) -> None:
-        """Any number of iterations: what the body writes becomes anything, on any rows, within what its text allows."""
+        """Approximate a loop: each write of its body may hit any rows, with any values that its text allows."""
         if not self.level.locks_writes:
             raise OutOfReach
         inside = [inner for inner in ir.statements(stmt.body) if isinstance(inner, ir.Let)]
         if any(name in self.frame for inner in inside for name in inner.names):
-            raise OutOfReach  # a value carried from one iteration to the next
+            raise OutOfReach  # a value may pass from one iteration to the next
         if self._mixes(stmt.body):
-            raise OutOfReach  # a row that one iteration inserts is written by the next
+            raise OutOfReach  # an iteration may write a row that an earlier one inserted
         if any(ir.reads_database(inner) for inner in ir.statements(stmt.body)):
             if self.level.late_snapshot and self._snapshot is None:
-                self._snapshot = self._next()  # perhaps taken by one of the iterations, so not sure
+                self._snapshot = self._next()  # some iteration may take it, so ``_is_sure`` remains false
             self._begun = True
         for inner in ir.statements(stmt.body):
             if isinstance(inner, ir.Insert):
                 source = self.frame[stmt.source]
-                # The same text may be there twice, once inside a condition.
+                # Compare by identity: an equal INSERT may also be inside a condition.
                 always = any(inner is direct for direct in stmt.body) and isinstance(source, Element)
                 self._any_inserts(inner, guard, set(self.frame), source.count if always else None)
             elif isinstance(inner, ir.Update | ir.Delete):
                 self._any_changes(inner, guard)
 
     def _mixes(self, body: tuple[ir.Stmt, ...]) -> bool:
-        """Are there tables into which a loop inserts, and whose rows it also updates or deletes?"""
+        """Return whether a loop both inserts into a table and updates or deletes its rows."""
         inside = list(ir.statements(body))
         new = {stmt.table for stmt in inside if isinstance(stmt, ir.Insert)}
         return any(isinstance(stmt, ir.Update | ir.Delete) and stmt.table in new for stmt in inside)
@@ -370,7 +369,7 @@ class Effects:
 
 
 def _names(expr: ir.Expr) -> set[str]:
-    """The names and rows that an expression uses."""
+    """Return the names and row variables that an expression uses."""
     found = set()
     for node in ir.walk(expr):
         if isinstance(node, ir.Arg | ir.Local):

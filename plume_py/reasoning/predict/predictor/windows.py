@@ -16,11 +16,11 @@ from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL, NOBODY, STATUS_NAMES, UNKNOWN, History
 from plume_py.levels import NAMES, STRONGEST
 from plume_py.reasoning.predict.confirm.concurrency_control import Discipline
-from plume_py.reasoning.predict.predictor.judge import judge
 from plume_py.reasoning.predict.predictor.observed_run import Boundary, Observed, observe
 from plume_py.reasoning.predict.predictor.outcome import PredictionResult, new_outcome
 from plume_py.reasoning.predict.predictor.prediction import Run
 from plume_py.reasoning.predict.predictor.predictor import Predictor
+from plume_py.reasoning.predict.predictor.recheck import judge
 
 # Predictions of a window that may fail in the whole run before the next window is looked at.
 TRIES = 10

@@ -4,7 +4,9 @@ RC, RA and TCC, also mixed, have rules of their own: sets of transactions are in
 put to the checker: would the history, with this read, still keep the level?
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from plume_py.base.bits import bits, closure
 from plume_py.checking.declared import DECLARED
@@ -13,7 +15,54 @@ from plume_py.history.model import INITIAL
 from plume_py.levels import NAMES, RUNNABLE, STRONGEST, WEAK, visibility_bits
 from plume_py.levels.table import AT_COMMIT
 from plume_py.levels.visibility import visible_set
-from plume_py.reasoning.predict.store.records import Committed, Key, Record, Rules
+
+Key = str
+
+
+@dataclass
+class Record:
+    """A transaction as the store remembers it."""
+
+    number: int
+    session: Hashable
+    id: str
+    level: str
+    reads: list[tuple[Key, int]] = field(default_factory=list)  # external ones, in program order
+    writes: dict[Key, Any] = field(default_factory=dict)
+    ops: list[tuple[str, Key, str | None]] = field(default_factory=list)  # for the history
+    committed: bool = False
+    refused: bool = False  # by the level
+
+
+class Committed(Protocol):
+    """The transactions that have committed, as the rules see them."""
+
+    @property
+    def records(self) -> Sequence[Record]:
+        """In the order of their commits."""
+        ...
+
+    def writers_of(self, key: Key) -> list[int]:
+        """Those that committed a write of the key, oldest first."""
+        ...
+
+
+class Rules(Protocol):
+    """What a level allows; see ``legality``."""
+
+    levels: tuple[str, ...]  # of the transactions that it can judge
+
+    def allows(self, store: Committed, txn: Record, key: Key, writer: int) -> bool:
+        """May the transaction, after what it has done, read ``key`` from ``writer``?"""
+        ...
+
+    def may_commit(self, store: Committed, txn: Record) -> bool:
+        """May the transaction commit what it has read and written?"""
+        ...
+
+    def committed(self, store: Committed, txn: Record) -> None:
+        """It did."""
+        ...
 
 
 def rules_for(level: str) -> Rules:

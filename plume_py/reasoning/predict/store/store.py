@@ -20,8 +20,7 @@ from typing import Any, Protocol
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import INITIAL, History
 from plume_py.levels import STRONGEST, parse_level
-from plume_py.reasoning.predict.store.legal_reads import rules_for
-from plume_py.reasoning.predict.store.records import Key, Record, Rules
+from plume_py.reasoning.predict.store.legal_reads import Key, Record, Rules, rules_for
 
 
 class Rollback(Exception):  # noqa: N818 - not an error: what a transaction raises to give up
