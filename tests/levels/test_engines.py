@@ -1,7 +1,7 @@
 """Tests of the behaviour of real engines that allocate and infer rely on: two connections, stepped by hand."""
 
 import pytest
-from stepping import server
+from stepped_connections import server
 
 RC, RR = "READ COMMITTED", "REPEATABLE READ"
 T = ("CREATE TABLE t (id INT PRIMARY KEY, g INT, v INT)", "INSERT INTO t VALUES (1, 0, 0), (2, 1, 0), (3, 1, 0)")
