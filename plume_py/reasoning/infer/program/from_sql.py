@@ -30,7 +30,6 @@ from plume_py.reasoning.infer.program.sql_expressions import (
 
 
 def translate(file: sql.File) -> ir.Application:
-    """Return the program of a SQL file."""
     tables = tuple(table_of(table) for table in file.tables)
     notes = list(file.notes)
     clauses = tuple(clause for table in file.tables for clause in enforced(table, file, notes))
@@ -106,7 +105,6 @@ class TransactionTranslator:
         return ir.TransactionProgram(self.txn.name, (*params, *self.generated_arguments), body, assume, self.txn.line)
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> ExpressionTranslator:
-        """Return a translator for the expressions of a statement."""
         return ExpressionTranslator(
             self.file,
             line,
@@ -141,7 +139,6 @@ class TransactionTranslator:
         return tuple(found)
 
     def statement(self, stmt: sql.Statement) -> list[ir.Stmt]:
-        """Return the statements that one SQL statement becomes."""
         if isinstance(stmt, sql.Select):
             return self.translate_select(stmt)
         if isinstance(stmt, sql.Assign):
@@ -207,7 +204,6 @@ class TransactionTranslator:
         return ir.If(stmt.line, condition, then, otherwise)
 
     def translate_loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
-        """Translate FOR row IN SELECT … LOOP."""
         below, rows = self.at(stmt.line).inner(stmt.query.tree)
         lock = is_locking(stmt.query.tree, rows.table, stmt.line, self.file)
         require_one_row(stmt.query, rows.where, rows.var, below.ir_table(self.table(rows.table, stmt.line)))
@@ -308,7 +304,6 @@ class TransactionTranslator:
         return below, SelectedRows(table.name, var, below.where(stmt.where) if stmt.where is not None else ir.TRUE)
 
     def translate_change(self, stmt: sql.Change) -> list[ir.Stmt]:
-        """Translate INSERT, UPDATE or DELETE."""
         access.reject_side_effects(self.table(stmt.table, stmt.line), stmt.line, writes=True)
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
@@ -707,7 +702,6 @@ def arguments_of_type(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set
 
 
 def _compared(stmt: sql.Statement, named: set[str]) -> list[tuple[str, Any]]:
-    """Return the values that a statement compares with these columns."""
     exp = engine().exp
     trees = [stmt.tree] if isinstance(stmt, sql.Select | sql.Change) else []
     found = []

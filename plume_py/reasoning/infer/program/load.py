@@ -146,7 +146,6 @@ class _Sorts:
             raise _wrong(f"{what} is {_sort_words(found)}, but should be {_sort_words(sort)}", self.line)
 
     def of(self, expr: ir.Expr) -> str:
-        """Return the sort of an expression."""
         self.depth += 1
         if self.depth > DEPTH:
             raise _wrong(f"an expression is more than {DEPTH} levels deep", self.line, "split it")
