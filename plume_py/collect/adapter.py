@@ -274,6 +274,6 @@ def to_list(answer: object) -> list[Element]:
     return [to_element(element) for element in ([first, *elements] if first else elements)]
 
 
-def spelled(isolation: str) -> str:
+def normalize_isolation(isolation: str) -> str:
     """Return an isolation level in the form of ``Adapter.isolations``: lower case, words separated by blanks."""
     return " ".join(isolation.lower().replace("-", " ").replace("_", " ").split())

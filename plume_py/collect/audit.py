@@ -18,7 +18,7 @@ from plume_py.base.text import display
 from plume_py.collect.adapter import INITIAL_REGISTER, Element, Value
 
 # Maximum number of problems that are reported one by one.
-TOLD = 5
+PROBLEMS_SHOWN = 5
 
 
 class _Line(msgspec.Struct):
@@ -45,10 +45,10 @@ class Audit:
         """Whether the table agrees with the history."""
         return self.count == 0
 
-    def problem(self, text: str) -> None:
+    def add_problem(self, text: str) -> None:
         """Count a problem. Keep the text of the first few."""
         self.count += 1
-        if len(self.problems) < TOLD:
+        if len(self.problems) < PROBLEMS_SHOWN:
             self.problems = (*self.problems, text)
 
 
@@ -82,7 +82,7 @@ def audit(path: str, table: Mapping[str, Value]) -> Audit:
             _audit_register(result, key, value, written)
     for key, written in writes.items():
         if any(write.status == "committed" for write in written.values()):
-            result.problem(f"{display(key)} was written by a confirmed commit, and is not in the table")
+            result.add_problem(f"{display(key)} was written by a confirmed commit, and is not in the table")
     return result
 
 
@@ -103,16 +103,16 @@ def _writes(path: str) -> Writes:
     return writes
 
 
-def _judge(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
+def _audit_value(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
     """Check a value that the table contains."""
     result.table_values += 1
     write = written.get(value)
     if write is None:
-        result.problem(f"{display(key)} has {display(value)}, which no transaction wrote")
+        result.add_problem(f"{display(key)} has {display(value)}, which no transaction wrote")
     elif write.status == "aborted":
-        result.problem(f"{display(key)} has {value} of {display(write.transaction)}, which was aborted")
+        result.add_problem(f"{display(key)} has {value} of {display(write.transaction)}, which was aborted")
     elif not write.final:
-        result.problem(f"{display(key)} has {value}, which {display(write.transaction)} itself overwrote")
+        result.add_problem(f"{display(key)} has {value}, which {display(write.transaction)} itself overwrote")
     elif write.status == "unknown":
         result.from_unknown += 1
 
@@ -120,30 +120,30 @@ def _judge(result: Audit, key: str, value: Element, written: dict[Element, _Writ
 def _audit_list(result: Audit, key: str, elements: list[Element], written: dict[Element, _Write]) -> None:
     present = set(elements)
     if len(present) != len(elements):
-        result.problem(f"the list of {display(key)} has an element twice")
+        result.add_problem(f"the list of {display(key)} has an element twice")
     for element in elements:
-        _judge(result, key, element, written)
+        _audit_value(result, key, element, written)
     for value, write in written.items():
         if write.status == "committed":
             result.confirmed += 1
             if value not in present:
-                result.problem(f"{display(key)} lacks {value} of {display(write.transaction)}, which was committed")
+                result.add_problem(f"{display(key)} lacks {value} of {display(write.transaction)}, which was committed")
 
 
 def _audit_register(result: Audit, key: str, value: Element, written: dict[Element, _Write]) -> None:
     confirmed = [write for write in written.values() if write.status == "committed"]
     if value != INITIAL_REGISTER:
         result.confirmed += bool(confirmed)
-        _judge(result, key, value, written)
+        _audit_value(result, key, value, written)
         last = written.get(value)
         if last is not None and last.status == "committed":  # the end of an unknown one is not known
             for lost in [write for write in confirmed if last.is_before(write)][-1:]:
-                result.problem(
+                result.add_problem(
                     f"{display(key)} has {value} of {display(last.transaction)}, which had ended before"
                     f" {display(lost.transaction)} began, and that committed a write, too"
                 )
     elif confirmed:
         result.confirmed += 1
-        result.problem(
+        result.add_problem(
             f"{display(key)} has its initial value, though {display(confirmed[0].transaction)} committed a write"
         )

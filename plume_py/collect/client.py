@@ -30,7 +30,7 @@ from itertools import count
 from typing import Any
 
 from plume_py.collect.adapter import AbortedError, Adapter, AnswerError, Connection, first_line
-from plume_py.collect.benchmarks import NamedPlan, Plan
+from plume_py.collect.benchmarks import BenchmarkPlan, TransactionPlan
 from plume_py.collect.recorder import Recorder
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.throughput import STATUSES, Ended
@@ -52,7 +52,7 @@ class Isolation:
 
 
 @dataclass
-class Task:
+class RunState:
     """State and options that all clients of a run share."""
 
     adapter: Adapter
@@ -78,12 +78,12 @@ class Task:
 class Client(threading.Thread):
     """Thread that plays one session."""
 
-    def __init__(self, task: Task, number: int) -> None:
+    def __init__(self, state: RunState, number: int) -> None:
         super().__init__(name=f"session {number}", daemon=True)
-        self._task = task
+        self._state = state
         self._number = number
         self.session = number  # grows by the number of sessions after each unknown outcome
-        self._rng = random.Random(f"{task.shape.seed}:{number}:client")
+        self._rng = random.Random(f"{state.shape.seed}:{number}:client")
         self._count = 0
         self._next_value = 1 + number
         self.connection: Connection | None = None
@@ -97,19 +97,19 @@ class Client(threading.Thread):
         """End, duration and outcome of its transactions, in seconds since the start of the run."""
         found = iter(self._ended)
         for end, took, status in zip(found, found, found, strict=True):
-            yield (end - self._task.began) / TICKS_PER_SECOND, took / TICKS_PER_SECOND, status
+            yield (end - self._state.began) / TICKS_PER_SECOND, took / TICKS_PER_SECOND, status
 
     def run(self) -> None:
         """Play the transactions, until all are done or a stop is requested."""
         try:
-            plans = self._task.workload.plans(self._number)
+            plans = self._state.workload.plans(self._number)
             if not self._connected():
                 return
-            for _, due in zip(range(self._task.shape.transactions), self._due(), strict=False):
+            for _, due in zip(range(self._state.shape.transactions), self._due(), strict=False):
                 if not self._play(next(plans), due):
                     return
         except AnswerError as error:
-            self._task.fail(first_line(error))
+            self._state.fail(first_line(error))
         except Exception as error:  # a defect of an adapter or of isocheck: the other clients go on
             self.given_up = f"{type(error).__name__}: {error}"
         finally:
@@ -117,10 +117,10 @@ class Client(threading.Thread):
 
     def _due(self) -> Iterator[int | None]:
         """Wait until the next transaction may begin, then yield its due time, or None without ``--rate``."""
-        shape, stop = self._task.shape, self._task.stop
+        shape, stop = self._state.shape, self._state.stop
         if shape.rate:
             begin = now()  # skip the times before the connection was open
-            for due in (self._task.began + after for after in arrivals(shape, self._number)):
+            for due in (self._state.began + after for after in arrivals(shape, self._number)):
                 if due >= begin:
                     wait = (due - now()) / TICKS_PER_SECOND
                     if wait > 0:
@@ -131,16 +131,16 @@ class Client(threading.Thread):
             if shape.think:
                 stop.wait(self._rng.random() * 2 * shape.think / 1000)
 
-    def _play(self, plan: Plan, due: int | None) -> bool:
+    def _play(self, plan: TransactionPlan, due: int | None) -> bool:
         """Run a transaction and its retries. Return False if the client must end."""
-        for _ in range(1 + self._task.retries):
-            if self._task.stop.is_set() or self._task.recorder.problem or not self._connected():
+        for _ in range(1 + self._state.retries):
+            if self._state.stop.is_set() or self._state.recorder.problem or not self._connected():
                 return False
             if self._transact(plan, due) != "aborted":
                 break
         return True
 
-    def _transact(self, plan: Plan, due: int | None) -> str:
+    def _transact(self, plan: TransactionPlan, due: int | None) -> str:
         isolation = self._isolation(plan)
         self._count += 1
         transaction: dict[str, Any] = {"id": f"s{self._number}.{self._count}", "session": self.session}
@@ -154,19 +154,19 @@ class Client(threading.Thread):
         status, reason = self._outcome(isolation.name, plan, transaction)
         end = now()
         self._ended.extend((end, end - (start if due is None else due), STATUSES.index(status)))
-        during = self._task.during(start)
+        during = self._state.during(start)
         if during:
             transaction["during"] = during
         if status == "unknown":
             transaction["reason"] = reason
-        self._task.recorder.record({**transaction, "status": status, "end": end})
+        self._state.recorder.record({**transaction, "status": status, "end": end})
         if reason:
             self.reasons[reason] += 1
         if status == "unknown":
-            self.session += self._task.shape.sessions
+            self.session += self._state.shape.sessions
         return status
 
-    def _outcome(self, isolation: str, plan: Plan, transaction: dict[str, Any]) -> tuple[str, str]:
+    def _outcome(self, isolation: str, plan: TransactionPlan, transaction: dict[str, Any]) -> tuple[str, str]:
         """Run ``plan`` and fill in ``transaction``. Return its outcome, and the error message unless it committed."""
         connection = self.connection
         assert connection is not None
@@ -174,7 +174,7 @@ class Client(threading.Thread):
             with self._waiting(connection):
                 self._begin(connection, isolation, plan, transaction)
             self._operate(connection, plan, transaction["ops"])
-            self._task.recorder.intend(transaction)
+            self._state.recorder.intend(transaction)
         except AbortedError as error:
             self._undo(connection)
             return "aborted", first_line(error)
@@ -184,7 +184,7 @@ class Client(threading.Thread):
         except Exception as error:
             self._disconnect(is_broken=True)
             return "aborted", first_line(error)
-        self._tell_commit()
+        self._announce_commit()
         try:
             with self._waiting(connection):
                 connection.commit()
@@ -194,11 +194,13 @@ class Client(threading.Thread):
         except Exception as error:
             self._disconnect(is_broken=True)
             if isinstance(error, AnswerError):
-                self._task.fail(first_line(error))
+                self._state.fail(first_line(error))
             return "unknown", first_line(error)
         return "committed", ""
 
-    def _begin(self, connection: Connection, isolation: str, plan: Plan, transaction: dict[str, Any]) -> None:
+    def _begin(
+        self, connection: Connection, isolation: str, plan: TransactionPlan, transaction: dict[str, Any]
+    ) -> None:
         """Begin the transaction. Record its node, and its isolation level if a replica replaced it, even on failure."""
         reads_only = all(kind == "r" for kind, _ in plan)
         try:
@@ -208,19 +210,19 @@ class Client(threading.Thread):
                 transaction["node"] = connection.node
             if connection.isolation not in ("", isolation):
                 transaction["isolation"] = connection.isolation
-                transaction["level"] = self._task.adapter.isolations[connection.isolation].level
+                transaction["level"] = self._state.adapter.isolations[connection.isolation].level
 
-    def _operate(self, connection: Connection, plan: Plan, ops: list[list[Any]]) -> None:
-        lists, pause = self._task.shape.lists, self._task.shape.pause
+    def _operate(self, connection: Connection, plan: TransactionPlan, ops: list[list[Any]]) -> None:
+        lists, pause = self._state.shape.lists, self._state.shape.pause
         for i, (kind, key) in enumerate(plan):
             if pause and i:
-                self._task.stop.wait(self._rng.random() * 2 * pause / 1000)
+                self._state.stop.wait(self._rng.random() * 2 * pause / 1000)
             if kind == "r":
                 with self._understood(f"a read of {key}"), self._waiting(connection):
                     ops.append(["r", key, connection.read(key)])
                 continue
             value = self._next_value
-            self._next_value += self._task.shape.sessions
+            self._next_value += self._state.shape.sessions
             # Record the write before it runs: if it fails halfway, other transactions may still have read it.
             ops.append(["append" if lists else "w", key, value])
             with self._understood(f"a write of {key}"), self._waiting(connection):
@@ -233,10 +235,10 @@ class Client(threading.Thread):
         except Exception:
             self._disconnect(is_broken=True)
 
-    def _isolation(self, plan: Plan) -> Isolation:
-        if isinstance(plan, NamedPlan) and plan.kind in self._task.by_kind:
-            return self._task.by_kind[plan.kind]
-        choices = self._task.isolations
+    def _isolation(self, plan: TransactionPlan) -> Isolation:
+        if isinstance(plan, BenchmarkPlan) and plan.kind in self._state.by_kind:
+            return self._state.by_kind[plan.kind]
+        choices = self._state.isolations
         return choices[0] if len(choices) == 1 else self._rng.choices(choices, [c.weight for c in choices])[0]
 
     def _connected(self) -> bool:
@@ -247,12 +249,12 @@ class Client(threading.Thread):
         wait, since = FIRST_WAIT, time.monotonic()
         while self.connection is None:
             try:
-                self.connection = self._task.adapter.connect_session(self._number)
+                self.connection = self._state.adapter.connect_session(self._number)
             except Exception as error:
-                if time.monotonic() - since > self._task.give_up:
-                    self.given_up = f"no connection for {self._task.give_up:.0f} s: {first_line(error)}"
+                if time.monotonic() - since > self._state.give_up:
+                    self.given_up = f"no connection for {self._state.give_up:.0f} s: {first_line(error)}"
                     return False
-                if self._task.stop.wait(wait):
+                if self._state.stop.wait(wait):
                     return False
                 wait = min(2 * wait, LONGEST_WAIT)
         return True
@@ -271,7 +273,7 @@ class Client(threading.Thread):
 
     def _waiting(self, connection: Connection) -> AbstractContextManager[None]:
         """Return a context manager that guards a wait for this connection."""
-        return self._task.adapter.setup.guard.wait(self._task.patience, connection.abandon, connection.fileno)
+        return self._state.adapter.setup.guard.wait(self._state.patience, connection.abandon, connection.fileno)
 
     @contextmanager
     def _understood(self, what: str) -> Iterator[None]:
@@ -283,10 +285,10 @@ class Client(threading.Thread):
         except _MISUNDERSTOOD as error:
             raise AnswerError(f"the answer to {what} is not understood ({type(error).__name__})") from None
 
-    def _tell_commit(self) -> None:
-        tell, self.at_commit = self.at_commit, None
-        if tell is not None:
-            tell()
+    def _announce_commit(self) -> None:
+        callback, self.at_commit = self.at_commit, None
+        if callback is not None:
+            callback()
 
 
 # The wall clock may be set back during a run, which would change the order of events. So it is read only once.

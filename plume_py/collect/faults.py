@@ -31,7 +31,7 @@ AWAY = 4.0
 SLOWER = 0.2
 
 
-class Server(Protocol):
+class PrivateServer(Protocol):
     """A server that the collector started itself, and may therefore disturb."""
 
     kill_at_stop: bool  # at the end of the run, kill it instead of waiting until it has stopped in order
@@ -49,11 +49,11 @@ class Server(Protocol):
         """Continue its processes."""
 
 
-class Servers(Protocol):
+class PrivateServers(Protocol):
     """A private server or cluster."""
 
     @property
-    def members(self) -> Mapping[str, Server]:
+    def members(self) -> Mapping[str, PrivateServer]:
         """The servers by name; a single server has the empty name."""
 
     @property
@@ -87,7 +87,7 @@ class Faults(threading.Thread):
         self,
         kinds: Sequence[str],
         adapter: Adapter,
-        server: Servers | None,
+        server: PrivateServers | None,
         clients: Sequence[Client],
         *,
         interval: float,
@@ -141,7 +141,7 @@ class Faults(threading.Thread):
         return causes[kind]()
 
     @contextmanager
-    def _told(self, kind: str, node: str) -> Iterator[None]:
+    def _recorded(self, kind: str, node: str) -> Iterator[None]:
         """Record the start and the end of a fault in the timeline."""
         fault = Fault(kind, node, now())
         self.timeline.append(fault)
@@ -156,7 +156,7 @@ class Faults(threading.Thread):
         connection = None if victim is None else victim.connection
         if connection is None:
             return False
-        with self._told("kill-connection", connection.node):
+        with self._recorded("kill-connection", connection.node):
             self._adapter.kill(connection)
         return True
 
@@ -164,7 +164,7 @@ class Faults(threading.Thread):
         """Kill a node, during a commit if possible, and start it again after ``away`` seconds."""
         assert self._server is not None
         node = self._node(self._aim(lambda client: None))
-        with self._told("kill" if away else "restart", node):
+        with self._recorded("kill" if away else "restart", node):
             self._server.members[node].kill()
             try:
                 self._over.wait(away)
@@ -185,7 +185,7 @@ class Faults(threading.Thread):
         if self._aim(pause) is None:
             pause(None)
         try:
-            with self._told("pause", paused[0]):
+            with self._recorded("pause", paused[0]):
                 long = self.done["pause"] % 2 == 0
                 self._over.wait(1.5 * self._timeout + 3 if long else min(0.3, self._timeout / 2))
         finally:
@@ -196,14 +196,14 @@ class Faults(threading.Thread):
         """Cut a random node off from the others. Its clients still reach it."""
         assert self._server is not None
         node = self._rng.choice(list(self._server.members))
-        with self._told("partition", node), self._server.isolated(node):
+        with self._recorded("partition", node), self._server.isolated(node):
             self._over.wait(AWAY * self._rng.uniform(0.5, 1.5))
         return True
 
     def _delay(self) -> bool:
         """Slow down the network between all nodes."""
         assert self._server is not None
-        with self._told("delay", ""), self._server.delayed(SLOWER * self._rng.uniform(0.5, 1.5)):
+        with self._recorded("delay", ""), self._server.delayed(SLOWER * self._rng.uniform(0.5, 1.5)):
             self._over.wait(AWAY * self._rng.uniform(0.5, 1.5))
         return True
 
@@ -246,7 +246,7 @@ class _Trigger:
             return self._by
 
 
-def reject_impossible(kinds: Sequence[str], adapter: Adapter, server: Servers | None) -> None:
+def reject_impossible(kinds: Sequence[str], adapter: Adapter, server: PrivateServers | None) -> None:
     """Raise IsocheckError if a fault is unknown, or impossible with this database."""
     for kind in kinds:
         if kind not in KINDS:

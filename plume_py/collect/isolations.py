@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.text import similar
-from plume_py.collect.adapter import Adapter, spelled
+from plume_py.collect.adapter import Adapter, normalize_isolation
 from plume_py.collect.client import Isolation
 from plume_py.levels import parse_level
 
@@ -38,8 +38,8 @@ def with_variants(adapter: Adapter, isolations: list[Isolation]) -> list[Isolati
 
 def _name(adapter: Adapter, text: str) -> str:
     """Return the database's name for an isolation level; raise IsocheckError with a suggestion if there is none."""
-    if spelled(text) in adapter.isolations:
-        return spelled(text)
+    if normalize_isolation(text) in adapter.isolations:
+        return normalize_isolation(text)
     level = parse_level(text)
     for name, promise in adapter.isolations.items():
         if level is not None and promise.level == level:

@@ -4,7 +4,10 @@ They run the programs that Debian's packages install. Commits reach the operatin
 process loses nothing, but a power failure may.
 """
 
+import signal
+import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,8 @@ from plume_py.base.override import override
 from plume_py.collect.server import ManagedServer
 
 DATABASE = USER = "isocheck"
+# Seconds for PostgreSQL to shut down immediately.
+QUIT = 0.5
 
 
 class ManagedPostgres(ManagedServer):
@@ -44,6 +49,13 @@ class ManagedPostgres(ManagedServer):
     def command(self, programs: dict[str, str]) -> list[str]:
         options = [piece for name, value in self.settings().items() for piece in ("-c", f"{name}={value}")]
         return [programs["postgres"], "-D", str(Path(self.folder, "data")), *options]
+
+    @override
+    def quit(self, server: "subprocess.Popen[bytes]") -> None:
+        """Shut down immediately (SIGQUIT), because SIGKILL would leave a segment of shared memory behind."""
+        server.send_signal(signal.SIGQUIT)
+        with suppress(subprocess.TimeoutExpired):
+            server.wait(QUIT)
 
     def settings(self) -> dict[str, str]:
         """Return the settings of the command line."""
@@ -161,7 +173,7 @@ class ManagedSqlite(ManagedServer):
     def _start(self) -> None:
         return
 
-    def _own(self, path: str | int) -> None:
+    def _give_to_user(self, path: str | int) -> None:
         return
 
 

@@ -133,7 +133,7 @@ class NodesAdapter(Adapter):
         return self.connect_session(0)
 
     def connect_session(self, session: int) -> Connection:
-        return _Connection(self, session)
+        return _NodesConnection(self, session)
 
     def contents(self) -> dict[str, Value]:
         """Return the writer's table once all nodes have the same contents, or when the time limit is reached."""
@@ -197,7 +197,7 @@ class NodesAdapter(Adapter):
         return self.first.variants(isolation)
 
     def kill(self, connection: Connection) -> None:
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _NodesConnection)
         if connection.current is not None:
             self.adapters[connection.node].kill(connection.current)
 
@@ -209,7 +209,7 @@ class NodesAdapter(Adapter):
         return self.adapters[self.writers[0]]
 
 
-class _Connection(Connection):
+class _NodesConnection(Connection):
     """Connections of one session to the nodes that it uses; one of them is current during a transaction."""
 
     def __init__(self, nodes: NodesAdapter, session: int) -> None:
@@ -243,7 +243,7 @@ class _Connection(Connection):
                 problem = f"{name}: {first_line(error)}"
         raise LostError(problem)
 
-    def _go(self, isolation: str, reads_only: bool) -> Connection:
+    def _choose_connection(self, isolation: str, reads_only: bool) -> Connection:
         self.current, self.isolation = None, ""
         self.node = self._node(reads_only)
         if self.node in self._nodes.replicas:
@@ -252,10 +252,10 @@ class _Connection(Connection):
         return self.current
 
     def begin(self, isolation: str) -> None:
-        self._go(isolation, reads_only=False).begin(isolation)
+        self._choose_connection(isolation, reads_only=False).begin(isolation)
 
     def begin_reading(self, isolation: str) -> None:
-        self._go(isolation, reads_only=True).begin_reading(self.isolation or isolation)
+        self._choose_connection(isolation, reads_only=True).begin_reading(self.isolation or isolation)
 
     def read(self, key: str) -> Value:
         assert self.current is not None

@@ -116,18 +116,18 @@ class Recorder:
         """Replace the hidden file atomically, so that there always is one."""
         target = pending_path(self._path)
         try:
-            with ExitStack() as unless_in_place:
-                aside = AtomicFile(target)
-                unless_in_place.push(aside)
-                aside.file.write(first_line(self._run) + content)
-                aside.put_in_place()
-                unless_in_place.pop_all()
+            with ExitStack() as cleanup:
+                pending = AtomicFile(target)
+                cleanup.push(pending)
+                pending.file.write(first_line(self._run) + content)
+                pending.put_in_place()
+                cleanup.pop_all()
         except OSError as error:
             self.problem = self.problem or f"cannot write {target}: {error.strerror}"
             return
         if self._pending is not None:
             self._pending.file.close()
-        self._pending, self._pending_size = aside, len(content)
+        self._pending, self._pending_size = pending, len(content)
 
 
 def reject_record(path: str) -> None:

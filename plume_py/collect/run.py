@@ -21,11 +21,11 @@ from plume_py.base.passwords import without_password
 from plume_py.base.version import __version__
 from plume_py.collect.adapter import GRACE, INITIAL_REGISTER, Adapter, Value, first_line
 from plume_py.collect.audit import Audit, audit
-from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, Task, now
+from plume_py.collect.client import TICKS_PER_SECOND, Client, Isolation, RunState, now
 from plume_py.collect.deadline import in_time
-from plume_py.collect.faults import Fault, Faults, Servers, reject_impossible
+from plume_py.collect.faults import Fault, Faults, PrivateServers, reject_impossible
 from plume_py.collect.recorder import Recorder
-from plume_py.collect.table_setup import BEAT, claim, clean, remove, removed, setting_up
+from plume_py.collect.table_setup import BEAT, claim, clean, remove, remove_in_time, setting_up
 from plume_py.collect.workload import Shape, Workload
 from plume_py.history.throughput import Disturbance, Speed, speed
 
@@ -125,7 +125,10 @@ class Collected:
 
 
 def collect(
-    adapter: Adapter, plan: Plan, server: Servers | None = None, tick: Callable[[int], None] = lambda recorded: None
+    adapter: Adapter,
+    plan: Plan,
+    server: PrivateServers | None = None,
+    tick: Callable[[int], None] = lambda recorded: None,
 ) -> Collected:
     """Run ``plan`` on the database of ``adapter`` and record the history. Ctrl-C ends the run early, but in order.
 
@@ -139,7 +142,7 @@ def collect(
     with setting_up(adapter):
         version = in_time(schedule.set_up, adapter.version)  # some adapters learn their name here
         database = f"{adapter.name} {version}"
-    notes = [] if server is not None else _cleaned(adapter, schedule)
+    notes = [] if server is not None else _remove_abandoned(adapter, schedule)
     try:
         with setting_up(adapter):
             header = in_time(schedule.set_up, lambda: _set_up(adapter, plan, workload))
@@ -167,7 +170,7 @@ def _set_up(adapter: Adapter, plan: Plan, workload: Workload) -> dict[str, Any]:
     return _header(adapter, plan)
 
 
-def _cleaned(adapter: Adapter, schedule: Schedule) -> list[str]:
+def _remove_abandoned(adapter: Adapter, schedule: Schedule) -> list[str]:
     """Remove the tables of abandoned runs, and return a note for each. Ignore failures."""
     guard, until = adapter.setup.guard, schedule.cleaned
     guard.end_by(until)
@@ -202,7 +205,7 @@ def _beating(adapter: Adapter) -> Iterator[None]:
 def _record(
     adapter: Adapter,
     plan: Plan,
-    server: Servers | None,
+    server: PrivateServers | None,
     recorder: Recorder,
     workload: Workload,
     tick: Callable[[int], None],
@@ -214,20 +217,20 @@ def _record(
         stop = threading.Event()
         how: dict[str, Any] = {"retries": plan.retries, "by_kind": plan.by_kind, "began": began}
         how["patience"] = plan.timeout + GRACE
-        task = Task(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
-        clients = [Client(task, number) for number in range(plan.shape.sessions)]
+        state = RunState(adapter, plan.shape, workload, plan.isolations, recorder, stop, **how)
+        clients = [Client(state, number) for number in range(plan.shape.sessions)]
         faults = _faults(plan, adapter, server, clients)
         if faults is not None:
-            task.during = faults.since
-        interrupted = _run(clients, task, schedule, faults, lambda: tick(sum(recorder.counts.values())))
+            state.during = faults.since
+        interrupted = _run(clients, state, schedule, faults, lambda: tick(sum(recorder.counts.values())))
     finally:
         recorder.close()
     if recorder.problem:
         raise IsocheckError(recorder.problem)
     if adapter.setup.guard.problem is not None:
         raise adapter.setup.guard.problem
-    if task.problem:
-        problem = InputError(task.problem, hint="check what answers at this address")
+    if state.problem:
+        problem = InputError(state.problem, hint="check what answers at this address")
         raise problem.in_source(without_password(adapter.setup.url))
     collected = Collected(plan.out, "", recorder.counts, time.monotonic() - begin, interrupted, begin=began)
     for client in clients:
@@ -243,13 +246,17 @@ def _record(
 def _speed(collected: Collected, clients: list[Client], plan: Plan) -> Speed:
     ended = (each for client in clients for each in client.ended)
     disturbances = [
-        Disturbance(str(fault), _after(collected, fault.start), _after(collected, fault.end or now()))
+        Disturbance(
+            str(fault),
+            _seconds_since_start(collected, fault.start),
+            _seconds_since_start(collected, fault.end or now()),
+        )
         for fault in collected.timeline
     ]
     return speed(ended, collected.seconds, plan.shape.rate, disturbances)
 
 
-def _after(collected: Collected, moment: int) -> float:
+def _seconds_since_start(collected: Collected, moment: int) -> float:
     """Return a time of the history in seconds since the start of the run."""
     return (moment - collected.begin) / TICKS_PER_SECOND
 
@@ -280,7 +287,7 @@ def _header(adapter: Adapter, plan: Plan) -> dict[str, Any]:
     return {"initial": initial, "ticks_per_second": TICKS_PER_SECOND, "collected": about}
 
 
-def _faults(plan: Plan, adapter: Adapter, server: Servers | None, clients: list[Client]) -> Faults | None:
+def _faults(plan: Plan, adapter: Adapter, server: PrivateServers | None, clients: list[Client]) -> Faults | None:
     if not plan.faults:
         return None
     how: dict[str, Any] = {"interval": plan.fault_interval, "timeout": plan.timeout, "seed": plan.shape.seed}
@@ -288,37 +295,37 @@ def _faults(plan: Plan, adapter: Adapter, server: Servers | None, clients: list[
 
 
 def _run(
-    clients: list[Client], task: Task, schedule: Schedule, faults: Faults | None, tick: Callable[[], None]
+    clients: list[Client], state: RunState, schedule: Schedule, faults: Faults | None, tick: Callable[[], None]
 ) -> bool:
     """Run the clients to their end. Return whether the user interrupted them."""
-    interrupted, guard = False, task.adapter.setup.guard
+    interrupted, guard = False, state.adapter.setup.guard
     try:
         for client in clients:
             client.start()
         if faults is not None:
             faults.start()
-        _look_after(clients, schedule.clients(), tick, lambda: _has_failed(task))
+        _wait_for_clients(clients, schedule.clients(), tick, lambda: _has_failed(state))
     except KeyboardInterrupt:
         interrupted = True
         schedule.interrupt()
-    task.stop.set()
-    if _has_failed(task):
+    state.stop.set()
+    if _has_failed(state):
         schedule.interrupt()
-    cut, left = schedule.end(CUT, 3 * task.patience), schedule.end(LEFT, 4 * task.patience)
+    cut, left = schedule.end(CUT, 3 * state.patience), schedule.end(LEFT, 4 * state.patience)
     if faults is not None:
-        faults.finish(schedule.end(LEFT, max(FAULT, 3 * task.patience)))
+        faults.finish(schedule.end(LEFT, max(FAULT, 3 * state.patience)))
     # If the database answers, each client ends after its current transaction.
     guard.end_by(cut)
-    _look_after(clients, left, tick)
+    _wait_for_clients(clients, left, tick)
     guard.end_by(math.inf)
     return interrupted
 
 
-def _has_failed(task: Task) -> bool:
-    return bool(task.problem) or task.adapter.setup.guard.problem is not None
+def _has_failed(state: RunState) -> bool:
+    return bool(state.problem) or state.adapter.setup.guard.problem is not None
 
 
-def _look_after(
+def _wait_for_clients(
     clients: list[Client], until: float, tick: Callable[[], None], is_over: Callable[[], bool] = lambda: False
 ) -> None:
     """Wait until the clients have ended, but not beyond ``until`` or ``is_over``."""
@@ -343,14 +350,14 @@ def _finish(adapter: Adapter, plan: Plan, collected: Collected, schedule: Schedu
             table = in_time(compared, lambda: _contents(adapter))
             collected.audit = audit(plan.out, table)
             for problem in adapter.disagreements():
-                collected.audit.problem(problem)
+                collected.audit.add_problem(problem)
     except IsocheckError:
         raise
     except Exception as error:
         collected.audit_problem = first_line(error)
     if plan.keep_table:
         return
-    remaining = removed(adapter, schedule.end(1.0, FINISHED))
+    remaining = remove_in_time(adapter, schedule.end(1.0, FINISHED))
     if remaining and not is_private:
         collected.notes.append(remaining)
 

@@ -47,7 +47,7 @@ class ManagedServer(ABC):
 
     def __init__(self) -> None:
         self.folder = ""
-        self._scratch: TempFolder | None = None
+        self._temp_folder: TempFolder | None = None
         self.password = secrets.token_hex(16)
         self._server: subprocess.Popen[bytes] | None = None
         self._watchdog: subprocess.Popen[bytes] | None = None
@@ -98,10 +98,10 @@ class ManagedServer(ABC):
     def __enter__(self) -> "ManagedServer":
         adapter_class(f"{self.scheme}:")  # fails early if the driver is missing
         programs = self.find()
-        self._scratch = TempFolder()
+        self._temp_folder = TempFolder()
         try:
-            self.folder = self._make_folder(self._scratch.path)
-            self._keep()
+            self.folder = self._make_folder(self._temp_folder.path)
+            self._start_watchdog()
             self.prepare(programs)
             self._start_somewhere()
         except BaseException as error:
@@ -117,14 +117,20 @@ class ManagedServer(ABC):
         """Stop the server, then the watchdog, and remove the folder."""
         self.resume()
         if self._server is not None:
+            if self.kill_at_stop:
+                self.quit(self._server)
             end(self._server, 0.0 if self.kill_at_stop else STOP)
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with suppress(OSError):
                 self._watchdog.stdin.close()
             with suppress(subprocess.TimeoutExpired):
                 self._watchdog.wait(STOP)
-        if self._scratch is not None:
-            self._scratch.remove()
+        if self._temp_folder is not None:
+            self._temp_folder.remove()
+
+    def quit(self, server: "subprocess.Popen[bytes]") -> None:
+        """Release what the system would keep of a killed server; called just before it is killed."""
+        return
 
     def kill(self) -> None:
         """Kill the server without time to finish anything."""
@@ -198,7 +204,7 @@ class ManagedServer(ABC):
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(text)
-            self._own(file.fileno())
+            self._give_to_user(file.fileno())
         return path
 
     def _start_somewhere(self) -> None:
@@ -253,10 +259,10 @@ class ManagedServer(ABC):
         os.mkdir(folder, 0o700)
         if self._user() is not None:
             os.chmod(parent, 0o711)  # noqa: S103 - may pass, but not list
-        self._own(folder)
+        self._give_to_user(folder)
         return folder
 
-    def _keep(self) -> None:
+    def _start_watchdog(self) -> None:
         self._watchdog = subprocess.Popen(
             module_command("plume_py.collect.orphan_watchdog", os.path.dirname(self.folder)),
             stdin=subprocess.PIPE,
@@ -282,7 +288,7 @@ class ManagedServer(ABC):
         user = self._user()
         return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
-    def _own(self, path: str | int) -> None:
+    def _give_to_user(self, path: str | int) -> None:
         user = self._user()
         if user is not None:
             os.chown(path, user.pw_uid, user.pw_gid)

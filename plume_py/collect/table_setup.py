@@ -124,12 +124,12 @@ def remove(adapter: Adapter, error: BaseException | None = None) -> None:
     """Remove the table after a failure. If that fails as well, add a note to ``error``."""
     guard = adapter.setup.guard
     guard.cut_all()  # waits of abandoned threads, which may use the admin connection
-    remaining = removed(adapter, time.monotonic() + REMOVED_WITHIN)
+    remaining = remove_in_time(adapter, time.monotonic() + REMOVED_WITHIN)
     if remaining and error is not None:
         error.add_note(remaining)
 
 
-def removed(adapter: Adapter, until: float) -> str:
+def remove_in_time(adapter: Adapter, until: float) -> str:
     """Remove the table by ``until`` of the monotonic clock. Return a message if it may remain, otherwise ""."""
     guard = adapter.setup.guard
     guard.end_by(until)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 
 from plume_py.base.errors import IsocheckError
-from plume_py.collect.benchmarks import MIXES, Mix, Plan
+from plume_py.collect.benchmarks import BENCHMARKS, Benchmark, TransactionPlan
 
 DISTRIBUTIONS = ("uniform", "zipfian", "hotspot")
 # Share of the operations, and of the keys that they access, in the distribution ``hotspot``.
@@ -65,9 +65,9 @@ class Workload:
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
-        self._mix: Mix | None = None
-        if shape.workload in MIXES:
-            self._mix = MIXES[shape.workload](max(1, shape.keys))
+        self._benchmark: Benchmark | None = None
+        if shape.workload in BENCHMARKS:
+            self._benchmark = BENCHMARKS[shape.workload](max(1, shape.keys))
         elif shape.workload not in ("register", "append"):
             raise IsocheckError(f"unknown workload {shape.workload!r:.40}; use one of {' '.join(workload_names())}")
         if shape.read_only + shape.write_only > 1:
@@ -79,24 +79,24 @@ class Workload:
     @property
     def kinds(self) -> list[str]:
         """Names of the kinds of transactions of a benchmark; empty for ``register`` and ``append``."""
-        return self._mix.names if self._mix is not None else []
+        return self._benchmark.names if self._benchmark is not None else []
 
     @property
     def keys(self) -> list[str]:
         """All keys that a plan may access."""
-        if self._mix is not None:
-            return self._mix.keys
+        if self._benchmark is not None:
+            return self._benchmark.keys
         shape = self._shape
         last = self._first_key(shape.sessions * shape.transactions)
         return [f"x{i}" for i in range(last + shape.keys)]
 
-    def plans(self, session: int) -> Iterator[Plan]:
+    def plans(self, session: int) -> Iterator[TransactionPlan]:
         """Yield the plans of one session, without end."""
         rng = random.Random(f"{self._shape.seed}:{session}")
         number = session
         while True:
-            if self._mix is not None:
-                yield self._mix.plan(rng)
+            if self._benchmark is not None:
+                yield self._benchmark.plan(rng)
             else:
                 yield self._draw(rng, min(number, self._shape.sessions * self._shape.transactions))
             number += self._shape.sessions
@@ -105,11 +105,11 @@ class Workload:
         """Return the first key number in use at transaction ``number``; smaller ones are retired."""
         return number // self._shape.rotation if self._shape.rotation else 0
 
-    def _draw(self, rng: random.Random, number: int) -> Plan:
+    def _draw(self, rng: random.Random, number: int) -> TransactionPlan:
         shape, first = self._shape, self._first_key(number)
         kind = rng.random()
         reads = 1.0 if kind < shape.read_only else 0.0 if kind < shape.read_only + shape.write_only else None
-        plan: Plan = []
+        plan: TransactionPlan = []
         for _ in range(rng.randint(*shape.operations)):
             key = f"x{first + self._choose(rng)}"
             if rng.random() < (shape.read_share if reads is None else reads):
@@ -122,7 +122,7 @@ class Workload:
 
 
 def workload_names() -> list[str]:
-    return ["register", "append", *MIXES]
+    return ["register", "append", *BENCHMARKS]
 
 
 def _chooser(distribution: str, keys: int) -> Callable[[random.Random], int]:

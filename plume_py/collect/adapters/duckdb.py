@@ -22,7 +22,7 @@ class DuckdbAdapter(SqlAdapter):
     name = "DuckDB"
     isolations = promises(DUCKDB)
     driver = duckdb
-    mark = "?"
+    placeholder = "?"
 
     def __init__(self, setup: Setup) -> None:
         """Accept ``duckdb:///relative/file`` or ``duckdb:////absolute/file``."""
@@ -50,9 +50,9 @@ class DuckdbAdapter(SqlAdapter):
 
     @override
     def connect(self) -> SqlConnection:
-        return _Connection(self)
+        return _DuckdbConnection(self)
 
-    def is_refusal(self, error: Exception) -> bool:
+    def is_rejection(self, error: Exception) -> bool:
         """Return whether the error is an interrupt, a violated constraint, or a conflict.
 
         After a conflict all later statements fail as well.
@@ -86,7 +86,7 @@ class DuckdbAdapter(SqlAdapter):
             self._database = None
 
 
-class _Connection(SqlConnection):
+class _DuckdbConnection(SqlConnection):
     def begin(self, isolation: str) -> None:
         self.run("BEGIN")
 

@@ -61,36 +61,36 @@ class EtcdAdapter(Adapter):
         self._lease = ""
 
     def version(self) -> str:
-        return str(self._administrator().get("/version")["etcdserver"])
+        return str(self._admin_member().get("/version")["etcdserver"])
 
     def create(self, keys: Sequence[str]) -> None:
         """Put every key, prefixed by the name of the table."""
         if is_name(self.setup.table):
             # A key with a lease shows that the run is alive: etcd removes it soon after the last sign of life.
-            self._lease = str(self._administrator().post("/v3/lease/grant", {"TTL": str(ALIVE)})["ID"])
-            self._administrator().post("/v3/kv/put", {"key": _sign(self.setup.table), "lease": self._lease})
+            self._lease = str(self._admin_member().post("/v3/lease/grant", {"TTL": str(ALIVE)})["ID"])
+            self._admin_member().post("/v3/kv/put", {"key": _sign(self.setup.table), "lease": self._lease})
         initial = _b64("" if self.setup.lists else "0")
         puts = [{"requestPut": {"key": self.key(key), "value": initial}} for key in keys]
         for at in range(0, len(puts), MOST_OPERATIONS):
-            self._administrator().post("/v3/kv/txn", {"success": puts[at : at + MOST_OPERATIONS]})
+            self._admin_member().post("/v3/kv/txn", {"success": puts[at : at + MOST_OPERATIONS]})
         self._keys = len(keys)
 
     def connect(self) -> Connection:
-        return _Connection(self)
+        return _EtcdConnection(self)
 
     def contents(self) -> dict[str, Value]:
         """Return the table as the majority of members has it."""
         most = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
-        found = self._administrator().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
+        found = self._admin_member().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
         skip = len(self.setup.table) + 1
         with _understood():
             return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
 
     def drop(self) -> None:
         try:
-            self._administrator().post("/v3/kv/deleterange", _range_of(f"{self.setup.table}/"))
+            self._admin_member().post("/v3/kv/deleterange", _range_of(f"{self.setup.table}/"))
             if self._lease:
-                self._administrator().post("/v3/lease/revoke", {"ID": self._lease})
+                self._admin_member().post("/v3/lease/revoke", {"ID": self._lease})
         finally:
             self.leave()
 
@@ -99,7 +99,7 @@ class EtcdAdapter(Adapter):
         """Return the tables, found by the first key of each name: an answer with all keys could be too large."""
         names: list[str] = []
         question = {**_range_of("isocheck_"), "keys_only": True, "limit": "1"}
-        while found := self._administrator().post("/v3/kv/range", question).get("kvs"):
+        while found := self._admin_member().post("/v3/kv/range", question).get("kvs"):
             with _understood():
                 key = b64decode(found[0]["key"])
             name, slash, _ = key.partition(b"/")
@@ -111,12 +111,12 @@ class EtcdAdapter(Adapter):
 
     @override
     def is_alive(self, table: str) -> bool:
-        return bool(self._administrator().post("/v3/kv/range", {"key": _sign(table)}).get("kvs"))
+        return bool(self._admin_member().post("/v3/kv/range", {"key": _sign(table)}).get("kvs"))
 
     @override
     def drop_table(self, table: str) -> None:
         assert is_name(table)
-        self._administrator().post("/v3/kv/deleterange", _range_of(f"{table}/"))
+        self._admin_member().post("/v3/kv/deleterange", _range_of(f"{table}/"))
 
     @override
     def beat(self) -> None:
@@ -144,13 +144,13 @@ class EtcdAdapter(Adapter):
         """Return a new connection."""
         return Member(self._where, self.setup)
 
-    def _administrator(self) -> "Member":
+    def _admin_member(self) -> "Member":
         if self._admin is None:
             self._admin = self.open()
         return self._admin
 
 
-class _Connection(Connection):
+class _EtcdConnection(Connection):
     def __init__(self, adapter: EtcdAdapter) -> None:
         self._adapter = adapter
         self._member = adapter.open()
@@ -186,7 +186,7 @@ class _Connection(Connection):
             request["revision"] = self._revision
         try:
             answer = self._member.post("/v3/kv/range", request)
-        except RefusedError as error:
+        except MemberError as error:
             raise AbortedError(str(error)) from None
         with _understood():
             self._revision = self._revision or answer["header"]["revision"]
@@ -231,7 +231,7 @@ class _Connection(Connection):
         return self._member.fileno()
 
 
-class RefusedError(LostError):
+class MemberError(LostError):
     """The member answered with an error. It may be open whether it did something."""
 
 
@@ -274,7 +274,7 @@ class Member:
             self._http.close()
             raise
         if answer.status != http.client.OK:
-            raise RefusedError(str(content.get("error", answer.reason)))
+            raise MemberError(str(content.get("error", answer.reason)))
         return content
 
     def fileno(self) -> int:

@@ -34,11 +34,11 @@ class FirebirdAdapter(SqlAdapter):
     name = "Firebird"
     isolations = promises(FIREBIRD)
     driver = driver
-    mark = "?"
+    placeholder = "?"
     key_type = "VARCHAR(190)"
     list_type = "VARCHAR(30000)"
     concatenation = "v || CAST({} AS VARCHAR(30))"
-    beginning = "SET TRANSACTION NO WAIT :isolation"
+    begin_statement = "SET TRANSACTION NO WAIT :isolation"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -81,10 +81,10 @@ class FirebirdAdapter(SqlAdapter):
 
     @override
     def connect(self) -> SqlConnection:
-        return _Connection(self)
+        return _FirebirdConnection(self)
 
     @override
-    def is_refusal(self, error: Exception) -> bool:
+    def is_rejection(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) == _REFUSED
 
     def open(self) -> Any:
@@ -100,7 +100,7 @@ class FirebirdAdapter(SqlAdapter):
         """Create the table, and commit before inserting: only a committed table can be used."""
         table, (kind, initial) = self.setup.table, (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         self.ask(f"CREATE TABLE {table} (k {self.key_type} NOT NULL PRIMARY KEY, v {kind} NOT NULL)")
-        connection = self.administrator()
+        connection = self.admin()
         with closing(connection.cursor()) as cursor:
             cursor.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(key, initial) for key in keys])
         connection.commit()
@@ -111,10 +111,10 @@ class FirebirdAdapter(SqlAdapter):
             if self.ask("SELECT 1 FROM rdb$relations WHERE rdb$relation_name = ?", [self.setup.table.upper()]):
                 self.ask(f"DROP TABLE {self.setup.table}")
         finally:
-            self.close_administrator()
+            self.close_admin()
 
     def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
-        connection = self.administrator()
+        connection = self.admin()
         with closing(connection.cursor()) as cursor:
             cursor.execute(query, parameters)
             rows = list(cursor.fetchall()) if cursor.description else []
@@ -122,13 +122,13 @@ class FirebirdAdapter(SqlAdapter):
         return rows
 
 
-class _Connection(SqlConnection):
+class _FirebirdConnection(SqlConnection):
     def begin(self, isolation: str) -> None:
         # NO WAIT, because Firebird looks for deadlocks only every ten seconds.
         self.connection.begin(tpb(_KINDS[isolation], lock_timeout=0))
 
     def is_undone_at_commit(self, error: Exception) -> bool:
-        return self.adapter.is_refusal(error)
+        return self.adapter.is_rejection(error)
 
     def commit(self) -> None:
         try:

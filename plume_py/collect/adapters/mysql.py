@@ -22,11 +22,11 @@ except ImportError:
 
 # Errors of a statement that leave the connection usable: lock wait timeout, deadlock, statement timeout, "record has
 # changed since last read" (innodb_snapshot_isolation), query interrupted.
-_REFUSED = (1205, 1213, 1020, 1317, 1969, 3024)
+_REJECTIONS = (1205, 1213, 1020, 1317, 1969, 3024)
 # Violated constraints, which also leave it usable: keys, references, checks (MariaDB, MySQL).
 _CONSTRAINTS = (1062, 1451, 1452, 4025, 3819)
 # Errors of COMMIT after which nothing was committed.
-_REFUSED_COMMIT = (1213, 1020)
+_COMMIT_REJECTIONS = (1213, 1020)
 
 
 def _integer(text: str) -> int | str:
@@ -68,10 +68,10 @@ class MysqlAdapter(SqlAdapter):
     isolations = promises(MYSQL)
     can_kill = True
     driver = pymysql
-    beginning = "SET SESSION TRANSACTION ISOLATION LEVEL :isolation; START TRANSACTION"
+    begin_statement = "SET SESSION TRANSACTION ISOLATION LEVEL :isolation; START TRANSACTION"
     key_type = "VARCHAR(190) CHARACTER SET latin1 COLLATE latin1_bin"  # compares byte by byte
     list_type = "MEDIUMTEXT"
-    engine = " ENGINE=InnoDB"
+    table_options = " ENGINE=InnoDB"
     concatenation = "CONCAT(v, {})"
 
     def __init__(self, setup: Setup) -> None:
@@ -89,7 +89,7 @@ class MysqlAdapter(SqlAdapter):
     def create(self, keys: Sequence[str]) -> None:
         with suppress(pymysql.MySQLError):  # other servers that speak the protocol
             if not self._is_galera():
-                self.engine = f"{type(self).engine} COMMENT='{self._comment()}'"
+                self.table_options = f"{type(self).table_options} COMMENT='{self._comment()}'"
         self.beat()
         super().create(keys)
 
@@ -131,7 +131,7 @@ class MysqlAdapter(SqlAdapter):
     def connect(self) -> SqlConnection:
         """Return a connection, and remember its thread so that it can be ended later."""
         asked = time.monotonic()
-        connection = _Connection(self)
+        connection = _MysqlConnection(self)
         self._threads[connection.thread] = asked
         return connection
 
@@ -146,8 +146,8 @@ class MysqlAdapter(SqlAdapter):
             raise
         return connection
 
-    def is_refusal(self, error: Exception) -> bool:
-        return _number(error) in (*_REFUSED, *_CONSTRAINTS)
+    def is_rejection(self, error: Exception) -> bool:
+        return _number(error) in (*_REJECTIONS, *_CONSTRAINTS)
 
     def describe(self, error: Exception) -> str:
         """Return the server's message and its number."""
@@ -155,11 +155,11 @@ class MysqlAdapter(SqlAdapter):
         return redacted(f"{said} ({error.args[0]})" if error.args else said)
 
     def kill(self, connection: Connection) -> None:
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _MysqlConnection)
         self._end_thread(connection.thread)
 
     def is_waiting(self, connection: Connection) -> bool:
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _MysqlConnection)
         waits = "SELECT 1 FROM information_schema.innodb_trx WHERE trx_mysql_thread_id = %s AND trx_state = 'LOCK WAIT'"
         return bool(self.ask(waits, [connection.thread]))
 
@@ -183,7 +183,7 @@ class MysqlAdapter(SqlAdapter):
         uptime = float(self.ask("SHOW GLOBAL STATUS LIKE 'Uptime'")[0][1])
         began = min(time.monotonic() - uptime + 2, self._since)
         ours = {thread for thread, asked in self._threads.items() if asked > began}
-        return ours - {int(self.administrator().thread_id())}
+        return ours - {int(self.admin().thread_id())}
 
     def open(self) -> Any:
         """Return a connection with timeouts for locks and answers."""
@@ -226,7 +226,7 @@ class MysqlAdapter(SqlAdapter):
         return int(connection._sock.fileno())
 
 
-class _Connection(SqlConnection):
+class _MysqlConnection(SqlConnection):
     def __init__(self, adapter: MysqlAdapter) -> None:
         super().__init__(adapter)
         self.thread = int(self.connection.thread_id())
@@ -239,7 +239,7 @@ class _Connection(SqlConnection):
         self.run("START TRANSACTION")
 
     def is_undone_at_commit(self, error: Exception) -> bool:
-        return _number(error) in _REFUSED_COMMIT
+        return _number(error) in _COMMIT_REJECTIONS
 
 
 def _literal(value: str) -> str | int | float:

@@ -19,14 +19,20 @@ except ImportError:
 
 # SQLSTATEs of rejections: constraint violations (class 23), serialization failures and deadlocks (class 40), cancelled
 # statements (57014), lock timeouts (55P03). The exception in class 40 leaves open whether the commit happened.
-_REFUSED_CLASSES = ("23", "40")
-_REFUSED_STATES = ("57014", "55P03")
+_REJECTION_CLASSES = ("23", "40")
+_REJECTION_STATES = ("57014", "55P03")
 _COMPLETION_UNKNOWN = "40003"
 # Results of a successful statement.
 _DONE = (psycopg.pq.ExecStatus.COMMAND_OK, psycopg.pq.ExecStatus.TUPLES_OK)
 
 # Settings for the header of the history.
-_TOLD = ("fsync", "synchronous_commit", "max_connections", "default_transaction_isolation", "deadlock_timeout")
+_HEADER_SETTINGS = (
+    "fsync",
+    "synchronous_commit",
+    "max_connections",
+    "default_transaction_isolation",
+    "deadlock_timeout",
+)
 # Finds tables that may belong to a run; the comment marks tables whose run shows its name to the server.
 _TABLES = (
     "SELECT relname FROM pg_class c WHERE relkind = 'r' AND relname LIKE 'isocheck\\_%%' AND pg_table_is_visible(oid)"
@@ -47,7 +53,7 @@ class PostgresAdapter(SqlAdapter):
     mixture = POSTGRESQL.mixture
     can_kill = True
     driver = psycopg
-    beginning = "BEGIN ISOLATION LEVEL :isolation"
+    begin_statement = "BEGIN ISOLATION LEVEL :isolation"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -57,10 +63,10 @@ class PostgresAdapter(SqlAdapter):
 
     def version(self) -> str:
         """Return ``server_version``, and learn which statement begins a transaction."""
-        self._learn_to_begin()
+        self._choose_begin_statement()
         return str(self._scalar("SHOW server_version"))
 
-    def _learn_to_begin(self) -> None:
+    def _choose_begin_statement(self) -> None:
         """Choose the statement that begins a transaction.
 
         Servers that only speak the protocol, such as H2, may need a separate statement for the isolation level.
@@ -68,7 +74,7 @@ class PostgresAdapter(SqlAdapter):
         try:
             self.ask("BEGIN ISOLATION LEVEL READ COMMITTED")
         except psycopg.ProgrammingError:
-            self.beginning = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL :isolation; BEGIN"
+            self.begin_statement = "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL :isolation; BEGIN"
         else:
             self.ask("ROLLBACK")
 
@@ -92,7 +98,7 @@ class PostgresAdapter(SqlAdapter):
 
     def settings(self) -> dict[str, str]:
         known: dict[str, str] = {}
-        for name in _TOLD:
+        for name in _HEADER_SETTINGS:
             with suppress(psycopg.Error):  # other servers that speak the protocol lack some
                 known[name] = str(self._scalar(f"SHOW {name}"))
         return known
@@ -108,11 +114,11 @@ class PostgresAdapter(SqlAdapter):
         return ("repeatable read",) if isolation == "serializable" else ()
 
     def connect(self) -> SqlConnection:
-        return _Connection(self)
+        return _PostgresConnection(self)
 
-    def is_refusal(self, error: Exception) -> bool:
+    def is_rejection(self, error: Exception) -> bool:
         state = _state(error)
-        return state[:2] in _REFUSED_CLASSES or state in _REFUSED_STATES
+        return state[:2] in _REJECTION_CLASSES or state in _REJECTION_STATES
 
     def describe(self, error: Exception) -> str:
         """Return the first line of the message, and its SQLSTATE."""
@@ -120,12 +126,12 @@ class PostgresAdapter(SqlAdapter):
         return f"{first_line(error)} ({state})" if state else first_line(error)
 
     def kill(self, connection: Connection) -> None:
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _PostgresConnection)
         with suppress(psycopg.Error):  # it is gone already
             self.ask("SELECT pg_terminate_backend(%s)", [connection.backend])
 
     def is_waiting(self, connection: Connection) -> bool:
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _PostgresConnection)
         return bool(self.ask("SELECT cardinality(pg_blocking_pids(%s)) > 0", [connection.backend])[0][0])
 
     def end_leftovers(self) -> bool:
@@ -143,7 +149,7 @@ class PostgresAdapter(SqlAdapter):
 
     def open(self) -> Any:
         """Return a connection with timeouts for statements and locks."""
-        connection = self._dialled()
+        connection = self._connect()
         try:
             with self.guarded(connection):
                 self._set_up(connection)
@@ -156,9 +162,9 @@ class PostgresAdapter(SqlAdapter):
         if self._is_pooled is None:
             self._is_pooled = _is_pooled(connection)
         if self._is_pooled:
-            self._take_care(connection)
+            self._adapt_to_pooler(connection)
             return
-        self._prefer(connection)
+        self._apply_own_settings(connection)
         for name, value in self.setup.session_settings.items():
             connection.execute("SELECT set_config(%s, %s, false)", [name, value])
 
@@ -171,7 +177,7 @@ class PostgresAdapter(SqlAdapter):
     def fileno(self, connection: Any) -> int:
         return int(connection.fileno())
 
-    def _dialled(self) -> Any:
+    def _connect(self) -> Any:
         limit = max(1, round(1000 * self.setup.timeout))
         # Serializable counts a scan of the whole table, which is cheap for a small one, as a read of every row.
         own = f"-c lock_timeout={limit} -c statement_timeout={limit} -c enable_seqscan=off"
@@ -188,7 +194,7 @@ class PostgresAdapter(SqlAdapter):
                 raise
             return psycopg.connect(self.setup.url, **how)
 
-    def _take_care(self, connection: Any) -> None:
+    def _adapt_to_pooler(self, connection: Any) -> None:
         """Avoid all state of a server connection: behind a pooler, another client's transaction may meet it.
 
         Prepared statements are such state: each connection of the driver numbers its own, and another one's may answer.
@@ -202,7 +208,7 @@ class PostgresAdapter(SqlAdapter):
         self.can_kill = False  # the backend numbers are the pooler's
         connection.prepare_threshold = None
 
-    def _prefer(self, connection: Any) -> None:
+    def _apply_own_settings(self, connection: Any) -> None:
         """Apply our own settings, as far as this user may."""
         for name, value in list(self._own_settings.items()):
             try:
@@ -216,7 +222,7 @@ class PostgresAdapter(SqlAdapter):
         return self.ask(query)[0][0]
 
 
-class _Connection(SqlConnection):
+class _PostgresConnection(SqlConnection):
     """Session connection that calls libpq directly, because psycopg's cursors take more time than all other work."""
 
     def __init__(self, adapter: PostgresAdapter) -> None:
@@ -229,7 +235,7 @@ class _Connection(SqlConnection):
         self._warnings: list[str] = []  # since COMMIT was sent
         self.connection.add_notice_handler(self._notice)
 
-    def marked(self, words: str) -> str:
+    def with_placeholders(self, words: str) -> str:
         return words.replace(":value", "$2").replace(":key", "$1")
 
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
@@ -251,16 +257,16 @@ class _Connection(SqlConnection):
             raise psycopg.errors.error_from_result(answer, self._encoding)
         return answer
 
-    def row(self) -> tuple[bytes | None, ...] | None:
+    def next_row(self) -> tuple[bytes | None, ...] | None:
         if not self._answer.ntuples:
             return None
         return (self._answer.get_value(0, 0),)
 
-    def changed(self) -> int:
+    def changed_rows(self) -> int:
         return self._answer.command_tuples or 0
 
     def begin(self, isolation: str) -> None:
-        for statement in self.adapter.beginning.replace(":isolation", isolation.upper()).split("; "):
+        for statement in self.adapter.begin_statement.replace(":isolation", isolation.upper()).split("; "):
             self.run(statement)
 
     def commit(self) -> None:
@@ -269,7 +275,7 @@ class _Connection(SqlConnection):
         answer = (self._answer.command_status or b"").decode("ascii", "backslashreplace")
         if answer == "ROLLBACK":  # an earlier statement failed
             raise AbortedError("COMMIT was answered by ROLLBACK")
-        if self.adapter.beginning == PostgresAdapter.beginning and answer != "COMMIT":
+        if self.adapter.begin_statement == PostgresAdapter.begin_statement and answer != "COMMIT":
             raise LostError(f"COMMIT was answered by {answer!r:.40}")
         if self._warnings:
             # Usually a wait for synchronous standbys was cancelled. The server has committed, but a standby that
@@ -285,7 +291,7 @@ class _Connection(SqlConnection):
         return bool(_state(error)) and not self.connection.broken
 
     def is_undone_at_commit(self, error: Exception) -> bool:
-        certain = self.adapter.is_refusal(error) and _state(error) != _COMPLETION_UNKNOWN
+        certain = self.adapter.is_rejection(error) and _state(error) != _COMPLETION_UNKNOWN
         return certain and not self.connection.broken
 
 

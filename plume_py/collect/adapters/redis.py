@@ -42,7 +42,7 @@ _NOT_RUN = ("EXECABORT", "READONLY", "NOREPLICAS", "LOADING", "OOM", "MISCONF", 
 _NUMBER = re.compile(rb"-?[0-9]{1,19}")
 
 
-class RefusedError(Exception):
+class ReplyError(Exception):
     """The server answered with an error."""
 
 
@@ -68,7 +68,7 @@ class RedisAdapter(Adapter):
                 f"not the address of a server: {told!r:.80}; write redis://:password@host:6379/0"
             ) from None
         self._login = [unquote(part) for part in (parts.username, parts.password) if part]
-        self._admin: Server | None = None
+        self._admin: RespConnection | None = None
         self._asking = threading.RLock()
 
     def version(self) -> str:
@@ -84,7 +84,7 @@ class RedisAdapter(Adapter):
         names = ("appendonly", "appendfsync", "min-replicas-to-write")
         try:
             answers = [self.ask("CONFIG", "GET", name) for name in names]
-        except RefusedError:  # the user may not
+        except ReplyError:  # the user may not
             return {}
         return {str(answer[0]): str(answer[1]) for answer in answers if answer}
 
@@ -100,7 +100,7 @@ class RedisAdapter(Adapter):
 
     @override
     def connect(self) -> Connection:
-        return _Connection(self)
+        return _RedisConnection(self)
 
     def contents(self) -> dict[str, Value]:
         keys = self._keys(self.setup.table)
@@ -126,7 +126,7 @@ class RedisAdapter(Adapter):
     def is_alive(self, table: str) -> bool | None:
         try:
             return any(client.get("name") == table for client in self._clients())
-        except RefusedError:  # the user may not
+        except ReplyError:  # the user may not
             return None
 
     @override
@@ -154,7 +154,7 @@ class RedisAdapter(Adapter):
             self._admin = None
 
     def kill(self, connection: Connection) -> None:
-        assert isinstance(connection, _Connection)
+        assert isinstance(connection, _RedisConnection)
         self.ask("CLIENT", "KILL", "ID", str(connection.number))
 
     def settle(self) -> None:
@@ -162,7 +162,7 @@ class RedisAdapter(Adapter):
         own = str(self.ask("CLIENT", "ID"))
         for told in self._clients():
             if told.get("name") == self.setup.table and told.get("id") != own:
-                with suppress(RefusedError):  # gone already
+                with suppress(ReplyError):  # gone already
                     self.ask("CLIENT", "KILL", "ID", told["id"])
 
     def key(self, key: str) -> str:
@@ -173,9 +173,9 @@ class RedisAdapter(Adapter):
         """Return the value that a key's text encodes."""
         return to_value(text, self.setup.lists)
 
-    def open(self) -> "Server":
+    def open(self) -> "RespConnection":
         """Return a connection that is logged in, uses our database and has our name."""
-        server = Server(self._where, self.setup)
+        server = RespConnection(self._where, self.setup)
         try:
             if self._login:
                 server.ask("AUTH", *self._login)
@@ -210,7 +210,7 @@ class RedisAdapter(Adapter):
                 return sorted(found)
 
 
-class _Connection(Connection):
+class _RedisConnection(Connection):
     def __init__(self, adapter: RedisAdapter) -> None:
         self._adapter = adapter
         self._server = adapter.open()
@@ -254,16 +254,16 @@ class _Connection(Connection):
         queued = self._server.ask_all([("MULTI",), *self._commands, ("EXEC",)])
         begun, *waiting, done = queued
         self._watched.clear()
-        refusal = next((answer for answer in queued if isinstance(answer, RefusedError)), None)
-        if begun != "OK" or any(answer != "QUEUED" and not isinstance(answer, RefusedError) for answer in waiting):
+        refusal = next((answer for answer in queued if isinstance(answer, ReplyError)), None)
+        if begun != "OK" or any(answer != "QUEUED" and not isinstance(answer, ReplyError) for answer in waiting):
             raise LostError(f"MULTI was answered by {begun!r:.60}")  # the commands may have run one by one
-        if isinstance(done, RefusedError):
+        if isinstance(done, ReplyError):
             raise (AbortedError if str(done).startswith(_NOT_RUN) else LostError)(str(refusal))
         if done is None:
             raise AbortedError("a key that was watched has changed")
         if not isinstance(done, list) or len(done) != len(waiting):
             raise LostError(f"EXEC was answered by {done!r:.60}")
-        if refusal is not None or any(isinstance(answer, RefusedError) for answer in done):
+        if refusal is not None or any(isinstance(answer, ReplyError) for answer in done):
             raise LostError("a part of the transaction was refused")
 
     def rollback(self) -> None:
@@ -286,11 +286,11 @@ class _Connection(Connection):
     def _ask(self, *words: str) -> Any:
         try:
             return self._server.ask(*words)
-        except RefusedError as error:
+        except ReplyError as error:
             raise AbortedError(str(error)) from None
 
 
-class Server:
+class RespConnection:
     """A connection that speaks version 2 of the Redis protocol (RESP)."""
 
     def __init__(self, where: tuple[str, int], setup: Setup) -> None:
@@ -302,7 +302,7 @@ class Server:
     def ask(self, *words: str) -> Any:
         """Return the answer to one command."""
         answer = self.ask_all([words])[0]
-        if isinstance(answer, RefusedError):
+        if isinstance(answer, ReplyError):
             raise answer
         return answer
 
@@ -330,7 +330,7 @@ class Server:
             raise LostError("the connection was closed")
         kind, rest = line[:1], line[1:-2]
         if kind == b"-":
-            return RefusedError(rest.decode("utf-8", "replace"))
+            return ReplyError(rest.decode("utf-8", "replace"))
         if kind == b"+":
             return rest.decode("utf-8", "replace")
         if kind not in (b":", b"$", b"*") or not _NUMBER.fullmatch(rest) or depth > DEEPEST:

@@ -36,13 +36,13 @@ class SqlAdapter(Adapter):
     """A database with one table. An admin connection, which takes no part in the run, creates, reads and drops it."""
 
     driver: ModuleType
-    mark = "%s"  # placeholder of a parameter
+    placeholder = "%s"  # placeholder of a parameter
     key_type = "TEXT"
     register_type, list_type = "BIGINT", "TEXT"
-    engine = ""  # appended to CREATE TABLE
+    table_options = ""  # appended to CREATE TABLE
     concatenation = "v || {}"
-    beginning = "BEGIN"  # may contain :isolation
-    beginnings: Mapping[str, str] = {}  # isolation level -> its special BEGIN
+    begin_statement = "BEGIN"  # may contain :isolation
+    begin_statements: Mapping[str, str] = {}  # isolation level -> its special BEGIN
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
@@ -60,7 +60,7 @@ class SqlAdapter(Adapter):
         """Return a new connection for one session."""
 
     @abstractmethod
-    def is_refusal(self, error: Exception) -> bool:
+    def is_rejection(self, error: Exception) -> bool:
         """Return whether the server may give this error in operation: a conflict, a constraint or a timeout."""
 
     def describe(self, error: Exception) -> str:
@@ -74,22 +74,26 @@ class SqlAdapter(Adapter):
             if self.setup.lists
             else {"w": f"UPDATE {table} SET v = :value {where}"}
         )
-        beginnings = {f"begin {isolation}": words for isolation, words in self.beginnings.items()}
-        return {"begin": self.beginning, **beginnings, "r": f"SELECT v FROM {table} {where}", **change}
+        begin_statements = {f"begin {isolation}": words for isolation, words in self.begin_statements.items()}
+        return {"begin": self.begin_statement, **begin_statements, "r": f"SELECT v FROM {table} {where}", **change}
 
     def create(self, keys: Sequence[str]) -> None:
         """Create the table and its rows, in one transaction if the database can do that."""
-        table, mark = self.setup.table, self.mark
+        table, placeholder = self.setup.table, self.placeholder
         kind, initial = (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         try:
-            administrator = self.administrator()
-            with self.waiting(len(keys)), closing(administrator.cursor()) as cursor:
+            connection = self.admin()
+            with self.waiting(len(keys)), closing(connection.cursor()) as cursor:
                 cursor.execute("BEGIN")
-                cursor.execute(f"CREATE TABLE {table} (k {self.key_type} PRIMARY KEY, v {kind} NOT NULL){self.engine}")
-                cursor.executemany(f"INSERT INTO {table} VALUES ({mark}, {mark})", [(key, initial) for key in keys])
+                cursor.execute(
+                    f"CREATE TABLE {table} (k {self.key_type} PRIMARY KEY, v {kind} NOT NULL){self.table_options}"
+                )
+                cursor.executemany(
+                    f"INSERT INTO {table} VALUES ({placeholder}, {placeholder})", [(key, initial) for key in keys]
+                )
                 cursor.execute("COMMIT")
         except (self.driver.Error, LostError):
-            self.close_administrator()  # a transaction may be open
+            self.close_admin()  # a transaction may be open
             raise
         self._keys = len(keys)
 
@@ -102,7 +106,7 @@ class SqlAdapter(Adapter):
         try:
             self.ask(f"DROP TABLE IF EXISTS {self.setup.table}")
         finally:
-            self.close_administrator()
+            self.close_admin()
 
     def drop_table(self, table: str) -> None:
         assert is_name(table)
@@ -113,7 +117,7 @@ class SqlAdapter(Adapter):
         self.ask("SELECT 1")
 
     def leave(self) -> None:
-        self.close_administrator()
+        self.close_admin()
 
     def settle(self) -> None:
         """End the connections that the run left behind, and wait until they have ended."""
@@ -125,7 +129,7 @@ class SqlAdapter(Adapter):
                 problem = "connections of the run were still open"
             except (self.driver.Error, LostError) as error:
                 problem = self.describe(error)
-                self.close_administrator()
+                self.close_admin()
             time.sleep(0.1)
         raise LostError(f"after {SETTLED_WITHIN:.0f} s: {problem}")
 
@@ -143,9 +147,9 @@ class SqlAdapter(Adapter):
 
     def waiting(self, keys: int = 0) -> AbstractContextManager[None]:
         """Return a context manager that guards a wait of the admin connection for work on ``keys`` keys."""
-        administrator, seconds = self._admin, self.setup.patience + keys / KEYS_PER_SECOND
+        connection, seconds = self._admin, self.setup.patience + keys / KEYS_PER_SECOND
         most = LARGEST_ANSWER + BYTES_PER_KEY * max(keys, self._keys)
-        return self.guarded(administrator, seconds, most)
+        return self.guarded(connection, seconds, most)
 
     def guarded(
         self, connection: Any, seconds: float | None = None, most: int = LARGEST_ANSWER
@@ -154,14 +158,14 @@ class SqlAdapter(Adapter):
         limit = self.setup.patience if seconds is None else seconds
         return self.setup.guard.wait(limit, partial(self.cut, connection), partial(self.fileno, connection), most)
 
-    def administrator(self) -> Any:
+    def admin(self) -> Any:
         """Return the admin connection, opening it if necessary."""
         if self._admin is None:
             self._admin = self.open()
             self._since = time.monotonic()
         return self._admin
 
-    def close_administrator(self) -> None:
+    def close_admin(self) -> None:
         """Close the admin connection. The next use opens a new one."""
         if self._admin is not None:
             with suppress(self.driver.Error, LostError), self.waiting():
@@ -177,17 +181,17 @@ class SqlAdapter(Adapter):
             try:
                 return self._ask(query, parameters)
             except (self.driver.OperationalError, self.driver.InterfaceError):
-                self.close_administrator()
+                self.close_admin()
                 return self._ask(query, parameters)
 
     def _ask(self, query: str, parameters: Sequence[Any]) -> list[Any]:
-        administrator = self.administrator()
+        connection = self.admin()
         try:
-            with self.waiting(), closing(administrator.cursor()) as cursor:
+            with self.waiting(), closing(connection.cursor()) as cursor:
                 cursor.execute(query, parameters)
                 return list(cursor.fetchall()) if cursor.description else []
         except LostError:
-            self.close_administrator()
+            self.close_admin()
             raise
 
 
@@ -199,27 +203,27 @@ class SqlConnection(Connection):
         self.connection = adapter.open()
         self.cursor = self.connection.cursor()
         self._lists = adapter.setup.lists
-        self._sql = {kind: self.marked(words) for kind, words in adapter.statements().items()}
+        self._sql = {kind: self.with_placeholders(words) for kind, words in adapter.statements().items()}
 
-    def marked(self, words: str) -> str:
+    def with_placeholders(self, words: str) -> str:
         """Return a statement with the driver's placeholders."""
-        return words.replace(":value", self.adapter.mark).replace(":key", self.adapter.mark)
+        return words.replace(":value", self.adapter.placeholder).replace(":key", self.adapter.placeholder)
 
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> None:
         """Run a statement. Errors are the driver's."""
         self.cursor.execute(query, parameters)
 
-    def row(self) -> Any:
+    def next_row(self) -> Any:
         """Return the next row of the answer, or None."""
         return self.cursor.fetchone()
 
-    def changed(self) -> int:
+    def changed_rows(self) -> int:
         """Return the number of rows that the statement changed."""
         return int(self.cursor.rowcount)
 
     def is_undone(self, error: Exception) -> bool:
         """Return whether this error of a statement means that the transaction is undone, at the latest by ROLLBACK."""
-        return self.adapter.is_refusal(error)
+        return self.adapter.is_rejection(error)
 
     @abstractmethod
     def is_undone_at_commit(self, error: Exception) -> bool:
@@ -234,7 +238,7 @@ class SqlConnection(Connection):
 
     def read(self, key: str) -> Value:
         self.run(self._sql["r"], (key,))
-        row = self.row()
+        row = self.next_row()
         return to_value(None if row is None else row[0], self._lists)
 
     def write(self, key: str, value: int) -> None:
@@ -267,5 +271,5 @@ class SqlConnection(Connection):
 
     def _change(self, query: str, value: int | str, key: str) -> None:
         self.run(query, (value, key))
-        if self.changed() != 1:
-            raise AnswerError(f"an UPDATE of the row of {key} changed {self.changed()} rows")
+        if self.changed_rows() != 1:
+            raise AnswerError(f"an UPDATE of the row of {key} changed {self.changed_rows()} rows")

@@ -63,7 +63,7 @@ class SqlalchemyAdapter(Adapter):
 
     @override
     def connect(self) -> Connection:
-        return _Connection(self)
+        return _SqlalchemyConnection(self)
 
     def contents(self) -> dict[str, Value]:
         with self.engine.connect() as connection:
@@ -97,7 +97,7 @@ class SqlalchemyAdapter(Adapter):
         }
 
 
-class _Connection(Connection):
+class _SqlalchemyConnection(Connection):
     def __init__(self, adapter: SqlalchemyAdapter) -> None:
         table = adapter.table
         self._lists = adapter.setup.lists
@@ -136,7 +136,9 @@ class _Connection(Connection):
         except exc.DBAPIError as error:
             state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None) or ""
             certain = state.startswith(_ROLLED_BACK) and state != _COMPLETION_UNKNOWN
-            raise (AbortedError if certain and not error.connection_invalidated else LostError)(_said(error)) from None
+            raise (AbortedError if certain and not error.connection_invalidated else LostError)(
+                _message(error)
+            ) from None
 
     def rollback(self) -> None:
         if self._transaction is not None:
@@ -155,8 +157,8 @@ class _Connection(Connection):
     def _failure(self, error: Exception) -> Exception:
         """Return the error to raise before COMMIT: a server that still answers will roll the transaction back."""
         lost = not isinstance(error, exc.DBAPIError) or error.connection_invalidated
-        return (LostError if lost else AbortedError)(_said(error))
+        return (LostError if lost else AbortedError)(_message(error))
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return first_line(getattr(error, "orig", None) or error)

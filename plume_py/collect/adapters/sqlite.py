@@ -24,9 +24,9 @@ class SqliteAdapter(SqlAdapter):
     name = "SQLite"
     isolations = promises(SQLITE)
     driver = sqlite3
-    mark = "?"
+    placeholder = "?"
     register_type = "INTEGER"
-    beginnings: Mapping[str, str] = {"immediate": "BEGIN IMMEDIATE"}
+    begin_statements: Mapping[str, str] = {"immediate": "BEGIN IMMEDIATE"}
 
     def __init__(self, setup: Setup) -> None:
         """Accept ``sqlite:///relative/file`` or ``sqlite:////absolute/file``."""
@@ -91,9 +91,9 @@ class SqliteAdapter(SqlAdapter):
             os.unlink(self._claim_path(table))
 
     def connect(self) -> SqlConnection:
-        return _Connection(self)
+        return _SqliteConnection(self)
 
-    def is_refusal(self, error: Exception) -> bool:
+    def is_rejection(self, error: Exception) -> bool:
         """Return whether the database was busy, the snapshot stale, the call interrupted, or a constraint violated."""
         return isinstance(error, sqlite3.OperationalError | sqlite3.IntegrityError)
 
@@ -118,12 +118,12 @@ class SqliteAdapter(SqlAdapter):
         return connection
 
 
-class _Connection(SqlConnection):
+class _SqliteConnection(SqlConnection):
     def begin(self, isolation: str) -> None:
-        self.run(self.adapter.beginnings.get(isolation, self.adapter.beginning))
+        self.run(self.adapter.begin_statements.get(isolation, self.adapter.begin_statement))
 
     def begin_reading(self, isolation: str) -> None:
-        self.run(self.adapter.beginning)  # a read-only transaction needs no lock
+        self.run(self.adapter.begin_statement)  # a read-only transaction needs no lock
 
     def is_undone_at_commit(self, error: Exception) -> bool:
         """Return whether the transaction is still open: then nothing is committed, and it will be rolled back."""

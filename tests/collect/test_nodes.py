@@ -1,4 +1,4 @@
-"""Several nodes of one database: who goes where, what is recorded of it, and what reports show."""
+"""Tests of ``collect.nodes``: where transactions run, what the history records, and what reports show."""
 
 import json
 
@@ -27,7 +27,7 @@ SHAPE = Shape(sessions=4, transactions=20, keys=4, read_only=0.5)
 
 
 class Replicated(Scripted):
-    """Nodes that share one dictionary; those called replica take no writes, and know a weaker isolation only."""
+    """Nodes that share one dictionary. Nodes named replica reject writes, and have only a weaker level."""
 
     isolations = {"serializable": Promise("SER"), "repeatable read": Promise("SI")}  # noqa: RUF012
     shared: dict = {}  # noqa: RUF012
@@ -82,7 +82,7 @@ def run(adapter, out, isolation="serializable", **how):
 
 
 def where(recorded):
-    """The nodes of each session."""
+    """Return the nodes of each session."""
     found = {}
     for line in recorded[1:]:
         found.setdefault(line["session"], set()).add(line["node"])
@@ -92,7 +92,7 @@ def where(recorded):
 # --- addresses
 
 
-def test_addresses_of_nodes():
+def test_addresses_with_several_hosts_are_split_into_nodes():
     assert nodes_at(["etcd://a:1", "etcd://b:2"]) == [Node("a:1", "etcd://a:1"), Node("b:2", "etcd://b:2")]
     several = nodes_at(["postgresql://user:p,w@a:1,b/db?options=x,y"])
     assert [node.url for node in several] == [
@@ -105,14 +105,14 @@ def test_addresses_of_nodes():
     assert nodes_at(["broken:?bug=none"]) == [Node("node 1", "broken:?bug=none")]
 
 
-def test_nodes_are_of_one_database(tmp_path):
+def test_nodes_of_different_databases_are_rejected(tmp_path):
     with pytest.raises(IsocheckError, match="different databases"):
         open_nodes(Setup(""), nodes_at([f"sqlite:///{tmp_path}/a", "broken:"]), Routing())
     with pytest.raises(IsocheckError, match="several nodes"):
         open_nodes(Setup(""), nodes_at(["broken:"]), Routing(roam=True))
 
 
-def test_nodes_that_are_strangers_are_told(tmp_path, monkeypatch):
+def test_nodes_that_do_not_share_the_table_are_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr(nodes_module, "AGREED_WITHIN", 0.1)
     adapter = open_nodes(Setup(""), nodes_at([f"sqlite:///{tmp_path}/a", f"sqlite:///{tmp_path}/b"]), Routing())
     with pytest.raises(IsocheckError, match="did not arrive at node 2"):
@@ -122,7 +122,7 @@ def test_nodes_that_are_strangers_are_told(tmp_path, monkeypatch):
 # --- where transactions go
 
 
-def test_sessions_are_spread_and_stay(tmp_path):
+def test_sessions_are_spread_over_nodes_and_stay_there(tmp_path):
     same = [f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/./a.db"]  # a file as two nodes
     collected, recorded = run(open_nodes(Setup(""), nodes_at(same), Routing()), tmp_path / "h.jsonl")
     assert collected.audit.ok and not collected.given_up
@@ -131,31 +131,31 @@ def test_sessions_are_spread_and_stay(tmp_path):
     assert check(load(tmp_path / "h.jsonl"), "SER").ok
 
 
-def test_a_run_on_one_node_has_no_nodes(tmp_path):
+def test_a_history_of_one_node_records_no_nodes(tmp_path):
     _, recorded = run(open_nodes(Setup(""), nodes_at(["broken:"]), Routing()), tmp_path / "h.jsonl")
     assert "nodes" not in recorded[0]["collected"] and all("node" not in line for line in recorded)
 
 
-def test_sessions_that_roam_go_everywhere(tmp_path):
+def test_roaming_sessions_use_all_nodes(tmp_path):
     _, recorded = run(replicated("abc", roam=True), tmp_path / "h.jsonl")
     assert all(nodes == set("abc") for nodes in where(recorded).values())
 
 
 @pytest.mark.parametrize("roam", [False, True])
-def test_writes_go_where_they_are_taken(roam, tmp_path):
+def test_writes_go_to_nodes_that_accept_them(roam, tmp_path):
     _, recorded = run(replicated(["primary", "replica1"], roam=roam), tmp_path / "h.jsonl")
     writers = {line["node"] for line in recorded[1:] if any(op[0] == "w" for op in line["ops"])}
     assert writers == {"primary"} and "replica1" in set.union(*where(recorded).values())
 
 
-def test_reads_from_replicas(tmp_path):
+def test_read_only_transactions_run_on_replicas(tmp_path):
     adapter = replicated(["primary", "replica1", "replica2"], read_from="replicas")
     _, recorded = run(adapter, tmp_path / "h.jsonl")
     readers = {line["node"] for line in recorded[1:] if all(op[0] == "r" for op in line["ops"])}
     assert readers == {"replica1", "replica2"}
 
 
-def test_where_every_node_takes_writes_the_first_one_does_and_others_are_read_from(tmp_path):
+def test_without_replicas_the_first_node_serves_writes_and_the_others_reads(tmp_path):
     _, recorded = run(replicated("abc", read_from="replicas"), tmp_path / "h.jsonl")
     by_kind = {True: set(), False: set()}
     for line in recorded[1:]:
@@ -163,25 +163,25 @@ def test_where_every_node_takes_writes_the_first_one_does_and_others_are_read_fr
     assert by_kind == {True: {"a"}, False: {"b", "c"}}
 
 
-def test_a_replica_that_lacks_an_isolation_runs_another_and_that_is_recorded(tmp_path):
+def test_the_history_records_the_level_that_a_replica_uses_instead(tmp_path):
     _, recorded = run(replicated(["primary", "replica1"], read_from="replicas"), tmp_path / "h.jsonl")
     told = {(line["node"], line["isolation"], line["level"]) for line in recorded[1:]}
     assert told == {("primary", "serializable", "SER"), ("replica1", "repeatable read", "SI")}
 
 
-def test_only_replicas_are_refused():
+def test_a_set_of_replicas_without_a_primary_is_rejected():
     with pytest.raises(IsocheckError, match="the primary, too"):
         replicated(["replica1", "replica2"]).create(["x"])
 
 
-def test_a_session_that_roams_does_without_a_node_that_is_away(tmp_path):
+def test_a_roaming_session_skips_a_node_that_is_down(tmp_path):
     adapter = replicated("ab", roam=True)
     adapter.adapters["b"].refuses = True
     collected, recorded = run(adapter, tmp_path / "h.jsonl")
     assert set.union(*where(recorded).values()) == {"a"} and collected.counts["aborted"] == 0
 
 
-def test_a_session_waits_for_its_node(tmp_path):
+def test_a_session_waits_until_its_home_node_is_back(tmp_path):
     adapter = replicated("ab")
     adapter.adapters["b"].refuses = True
     with pytest.raises(LostError, match="b: nobody at home"):
@@ -189,7 +189,7 @@ def test_a_session_waits_for_its_node(tmp_path):
     adapter.connect_session(0)
 
 
-def test_nodes_that_differ_in_the_end_are_told(tmp_path, monkeypatch):
+def test_the_audit_reports_nodes_that_differ_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setattr(nodes_module, "AGREED_WITHIN", 0.1)
     adapter = replicated("ab")
     monkeypatch.setattr(adapter.adapters["b"], "contents", lambda: dict(adapter.first.shared, x0=-1))
@@ -229,7 +229,7 @@ def test_reports_show_nodes_and_faults(tmp_path):
     assert data["homes"] == ["n1", "n<2>"] and "on n1" in data["transactions"][0]["place"]
 
 
-def test_a_session_that_roamed_has_its_nodes_beside_its_transactions(tmp_path):
+def test_pictures_show_the_node_of_each_transaction_of_a_roaming_session(tmp_path):
     result = lost_update(tmp_path, roams=True)
     session = [txn for txn in result.violations[0].transactions if txn.session == 1]
     assert {txn.node for txn in session} == {"n1", "n3"}
@@ -237,7 +237,7 @@ def test_a_session_that_roamed_has_its_nodes_beside_its_transactions(tmp_path):
     assert "on n1" in picture and "on n3" in picture
 
 
-def test_native_json_has_nodes_too(tmp_path):
+def test_native_json_keeps_nodes(tmp_path):
     sessions = [[{"id": line["id"], "node": line["node"], "ops": line["ops"]}] for line in LOST_UPDATE]
     path = tmp_path / "h.json"
     path.write_text(json.dumps({"initial": 0, "sessions": sessions}))
@@ -245,7 +245,7 @@ def test_native_json_has_nodes_too(tmp_path):
     assert {txn.node for txn in result.violations[0].transactions} == {"n1", "n<2>"}
 
 
-def test_pictures_of_check_have_nodes(tmp_path):
+def test_pictures_of_check_show_nodes(tmp_path):
     lost_update(tmp_path)
     out = tmp_path / "pictures"
     run = CliRunner().invoke(cli, ["check", str(tmp_path / "h.jsonl"), "--level", "SI", "--out", str(out)])
@@ -253,6 +253,6 @@ def test_pictures_of_check_have_nodes(tmp_path):
     assert "on n1" in next(out.glob("*.dot")).read_text()
 
 
-def test_large_files_with_nodes_are_read_at_once():
+def test_the_bulk_reader_reads_files_with_nodes():
     line = b'{"session":1,"id":"a","node":"n1","during":"kill of n2","isolation":"x","ops":[["r",1,0]]}\n'
     assert json_grammar.read_lines(line * 3, 1, 0) is not None

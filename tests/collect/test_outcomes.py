@@ -1,4 +1,4 @@
-"""Outcomes: what is recorded is what happened, whatever goes wrong; and the comparison with the table afterwards."""
+"""Tests of ``collect.client`` and ``audit``: recorded outcomes are right whatever fails."""
 
 import json
 import random
@@ -22,7 +22,7 @@ from plume_py.collect.workload import Shape, Workload
 from plume_py.history.times import NO_TIME
 
 
-def test_a_refusal_is_aborted_and_the_session_goes_on(tmp_path):
+def test_a_rejected_transaction_is_aborted_and_the_session_continues(tmp_path):
     adapter, collected, recorded = scripted(tmp_path, {2: "refuse", 5: "refuse"})
     assert [line["status"] for line in recorded].count("aborted") == 2 == collected.counts["aborted"]
     assert {line["session"] for line in recorded} == {0} and adapter.connections == 1
@@ -38,7 +38,7 @@ def test_no_answer_to_a_commit_is_unknown_and_ends_the_session(script, tmp_path)
     assert check(load(tmp_path / "h.jsonl"), "SER").ok
 
 
-def test_an_error_before_the_commit_is_aborted_even_if_the_connection_is_lost(tmp_path):
+def test_a_connection_lost_before_commit_means_aborted(tmp_path):
     adapter, collected, recorded = scripted(tmp_path, {"write": 4}, read_only=0, write_only=1)
     aborted = [line for line in recorded if line["status"] == "aborted"]
     assert len(aborted) == 1 and aborted[0]["ops"][-1][2] == 4, "the write that failed may have been seen"
@@ -54,12 +54,12 @@ def test_retries_are_new_transactions(tmp_path):
     assert len({op[2] for line in recorded for op in line["ops"]}) == sum(len(line["ops"]) for line in recorded)
 
 
-def test_a_server_that_hangs_does_not_hang_the_collector(tmp_path):
+def test_a_server_that_hangs_does_not_block_the_collector(tmp_path):
     _, collected, recorded = scripted(tmp_path, {4: "hang"}, timeout=0.2, read_only=0, write_only=1)
     assert recorded[3]["status"] == "unknown" and collected.counts["committed"] == 29
 
 
-def test_a_server_that_is_gone_ends_the_run(tmp_path):
+def test_a_server_that_stays_down_ends_the_run(tmp_path):
     class Gone(Scripted):
         def connect(self):
             raise OSError("connection refused")
@@ -67,7 +67,7 @@ def test_a_server_that_is_gone_ends_the_run(tmp_path):
     adapter = Gone()
     shape = Shape(sessions=2, transactions=5)
     recorder = Recorder(str(tmp_path / "h.jsonl"), {"initial": 0})
-    task = client.Task(adapter, shape, Workload(shape), [], recorder, threading.Event(), give_up=0.3)
+    task = client.RunState(adapter, shape, Workload(shape), [], recorder, threading.Event(), give_up=0.3)
     player = client.Client(task, 0)
     player.start()
     player.join(10)
@@ -75,7 +75,7 @@ def test_a_server_that_is_gone_ends_the_run(tmp_path):
     recorder.close()
 
 
-def test_a_table_that_cannot_be_made_is_one_line(tmp_path):
+def test_a_table_that_cannot_be_created_prints_one_line(tmp_path):
     class Refusing(Scripted):
         def create(self, keys):
             raise RuntimeError("permission denied\nCONTEXT: …")
@@ -85,8 +85,8 @@ def test_a_table_that_cannot_be_made_is_one_line(tmp_path):
     assert "permission denied" in str(error.value) and "\n" not in str(error.value)
 
 
-def test_random_scripts_never_give_a_false_alarm(tmp_path):
-    """Whatever goes wrong in a store that is serializable, the history says nothing else."""
+def test_random_failures_never_cause_a_false_alarm(tmp_path):
+    """The store is serializable, so every history of it satisfies SER whatever fails."""
     rng = random.Random(1)
     for _ in range(15):
         script = {rng.randrange(1, 60): rng.choice(["refuse", "lose before", "lose after"]) for _ in range(12)}
@@ -95,21 +95,21 @@ def test_random_scripts_never_give_a_false_alarm(tmp_path):
         assert check(load(tmp_path / "h.jsonl"), "SER").ok
 
 
-def test_a_client_that_is_too_late_does_not_commit(tmp_path):
-    """After the history has been closed, nobody would ever know of it."""
+def test_a_client_does_not_commit_after_the_history_was_closed(tmp_path):
+    """A commit after the end of the history would not be recorded."""
     shape = Shape(sessions=1, transactions=3, read_only=0, write_only=1)
     recorder = Recorder(str(tmp_path / "h.jsonl"), {"initial": 0})
     store = Scripted()
     workload = Workload(shape)
     store.create(workload.keys)
-    task = client.Task(store, shape, workload, [Isolation("serializable", "SER")], recorder, threading.Event())
+    task = client.RunState(store, shape, workload, [Isolation("serializable", "SER")], recorder, threading.Event())
     recorder.close()
     client.Client(task, 0).run()
     assert store.commits == 0 and not any(store.data.values()) and len(lines(tmp_path / "h.jsonl")) == 1
 
 
 class Full(Recorder):
-    """A disk that is full after a few transactions."""
+    """A recorder whose disk is full after a few transactions."""
 
     def record(self, transaction):
         if self.counts["committed"] > 5:
@@ -159,7 +159,7 @@ def history(tmp_path, *transactions):
         ({}, "not in the table"),
     ],
 )
-def test_audit_of_registers(table, problem, tmp_path):
+def test_the_audit_of_registers_finds_each_disagreement(table, problem, tmp_path):
     path = history(
         tmp_path,
         {"id": "a", "ops": [["w", "x", 1], ["w", "x", 2]], "status": "committed"},
@@ -182,7 +182,7 @@ def test_audit_of_registers(table, problem, tmp_path):
         ([1, 2, 7], "no transaction wrote"),
     ],
 )
-def test_audit_of_lists(table, problem, tmp_path):
+def test_the_audit_of_lists_finds_each_disagreement(table, problem, tmp_path):
     path = history(
         tmp_path,
         {"id": "a", "ops": [["append", "x", 1], ["append", "x", 2], ["r", "x", [1, 2]]], "status": "committed"},
@@ -199,13 +199,13 @@ def test_audit_of_lists(table, problem, tmp_path):
     [
         (1, "committed", 30, "which had ended before b began"),
         (2, "committed", 30, None),
-        (1, "committed", 15, None),  # side by side: either may have come last
+        (1, "committed", 15, None),  # concurrent: either may have written last
         (1, "committed", None, None),
         (1, "aborted", 30, None),
         (1, "unknown", 30, None),
     ],
 )
-def test_audit_of_a_register_that_lost_its_last_write(table, status, start, problem, tmp_path):
+def test_the_audit_reports_a_register_without_its_last_write(table, status, start, problem, tmp_path):
     times = {} if start is None else {"start": start, "end": 90}
     path = history(
         tmp_path,
@@ -217,8 +217,8 @@ def test_audit_of_a_register_that_lost_its_last_write(table, status, start, prob
     assert problem is None or problem in found.problems[0]
 
 
-def test_what_was_left_at_work_may_come_last(tmp_path):
-    """When its client gave up is not when it ended."""
+def test_a_transaction_of_unknown_outcome_may_write_last(tmp_path):
+    """Its client gave up at ``end``, but the transaction may have ended later."""
     path = history(
         tmp_path,
         {"id": "a", "ops": [["w", "x", 1]], "status": "unknown", "start": 10, "end": 20},
@@ -227,7 +227,7 @@ def test_what_was_left_at_work_may_come_last(tmp_path):
     assert audit(path, {"x": 1}).ok
 
 
-def test_a_lost_register_is_noticed_in_the_table(tmp_path):
+def test_the_audit_reports_a_lost_register_write(tmp_path):
     class Forgetful(Scripted):
         def contents(self):
             return {key: min(value, 20) for key, value in self.data.items()}
@@ -236,7 +236,7 @@ def test_a_lost_register_is_noticed_in_the_table(tmp_path):
     assert "which had ended before" in collected.audit.problems[-1]
 
 
-def test_times_do_not_go_back_with_the_clock(tmp_path, monkeypatch):
+def test_times_do_not_follow_the_wall_clock_backwards(tmp_path, monkeypatch):
     wall = iter(range(10**6, 0, -1))
     monkeypatch.setattr(time, "time_ns", lambda: next(wall))
     _, _, recorded = scripted(tmp_path, {})
@@ -245,7 +245,7 @@ def test_times_do_not_go_back_with_the_clock(tmp_path, monkeypatch):
 
 
 class Timing(Scripted):
-    """Notes the time when a transaction reaches it, and when it answers the commit."""
+    """Records when a transaction reaches the store, and when the store answers the commit."""
 
     def __init__(self):
         super().__init__()
@@ -266,8 +266,8 @@ class Timing(Scripted):
         return Connection(store)
 
 
-def test_times_enclose_what_happened(tmp_path):
-    """A time is taken before the first statement is sent, and after the commit was answered."""
+def test_recorded_times_enclose_the_transaction(tmp_path):
+    """``start`` precedes the first statement, and ``end`` follows the answer to COMMIT."""
     adapter = Timing()
     gather("", tmp_path / "h.jsonl", adapter=adapter, sessions=3, transactions=20)
     header, *recorded = lines(tmp_path / "h.jsonl")
@@ -281,8 +281,8 @@ def test_times_enclose_what_happened(tmp_path):
     assert times.per_second == 10**9 and (times.end >= times.begin).all()
 
 
-def test_an_unknown_outcome_has_a_beginning_and_no_end(tmp_path):
-    """Its line tells when its client gave up, for people."""
+def test_a_transaction_of_unknown_outcome_has_a_start_but_no_end(tmp_path):
+    """Its line contains the time at which the client gave up, but only as information."""
     _, _, recorded = scripted(tmp_path, {3: "lose before"}, read_only=0, write_only=1)
     history = load(tmp_path / "h.jsonl")
     unknown = next(t for t in range(history.transactions) if history.transaction(t).status == "unknown")

@@ -1,4 +1,4 @@
-"""``isocheck collect`` and ``isocheck test``: the command line, addresses, adapters of one's own."""
+"""Tests of the commands ``isocheck collect`` and ``isocheck test``, and of ``collect.registry``."""
 
 import json
 import os
@@ -12,11 +12,11 @@ from program import isocheck
 from plume_py import check, load
 from plume_py.base.passwords import without_password
 from plume_py.cli.main import main
-from plume_py.collect.adapter import spelled
+from plume_py.collect.adapter import normalize_isolation
 from plume_py.collect.registry import adapter_class
 from plume_py.collect.workload import workload_names
 
-# An adapter that cannot be run: it is to be refused before anything is.
+# An adapter that cannot run. It must be rejected before anything runs.
 UNSURE = """
 from plume_py.collect.adapter import Promise
 from plume_py.collect.adapters.broken import BrokenAdapter
@@ -29,13 +29,13 @@ class Unsure(BrokenAdapter):
 """
 
 
-def test_test_needs_nothing_installed(tmp_path):
+def test_the_test_command_works_without_an_installed_database(tmp_path):
     run = isocheck("test", "--transactions", 20, "--history", tmp_path / "h.jsonl")
     assert run.returncode == 0 and "SER  holds" in run.stdout and "agrees with the history" in run.stdout
     assert (tmp_path / "h.jsonl").exists()
 
 
-def test_test_shows_what_is_broken(tmp_path):
+def test_the_test_command_shows_violations(tmp_path):
     run = isocheck(
         "test", "broken:?bug=stale-reads", "--pause", 0.2, "--transactions", 50, "--out", tmp_path / "pictures",
         "--report", tmp_path / "r.html", env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -46,7 +46,7 @@ def test_test_shows_what_is_broken(tmp_path):
     assert kept is not None and not check(load(kept[1]), "SER").ok
 
 
-def test_what_a_mixture_is_worth_is_said(tmp_path):
+def test_a_mix_of_levels_prints_a_note_about_its_guarantees(tmp_path):
     (tmp_path / "unsure.py").write_text(UNSURE.replace("raise AssertionError", "super().create(keys)"))
     mix = ["--mix", "SER=1,Serializable=1,whatever=2", "--transactions", 10]
     run = isocheck("collect", f"{tmp_path}/unsure.py:Unsure", *mix, "--out", tmp_path / "h.jsonl")
@@ -57,7 +57,7 @@ def test_what_a_mixture_is_worth_is_said(tmp_path):
 
 
 def test_a_history_that_could_not_be_checked_is_kept(tmp_path, monkeypatch, capsys):
-    """What was collected may not come again."""
+    """The violation may not occur again in another run."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("plume_py.cli.test._check", interrupt)
     monkeypatch.setattr("sys.argv", ["isocheck", "test", "broken:", "--transactions", "5"])
@@ -71,7 +71,7 @@ def interrupt(*_):
     raise KeyboardInterrupt
 
 
-def test_expect_is_checked_instead_of_the_promise():
+def test_expect_replaces_the_documented_level():
     run = isocheck("test", "broken:?bug=write-skew", "--expect", "SI", "--transactions", 40, "--format", "json")
     assert run.returncode == 0
     assert list(json.loads(run.stdout)["results"][0]["levels"]) == ["SI"]
@@ -112,7 +112,7 @@ def test_expect_is_checked_instead_of_the_promise():
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_usage_is_one_line(arguments, code, words, tmp_path, monkeypatch, capsys):
+def test_wrong_usage_prints_one_line(arguments, code, words, tmp_path, monkeypatch, capsys):
     if arguments[1].startswith("mysql:"):
         pytest.importorskip("pymysql")
     (tmp_path / "unsure.py").write_text(UNSURE)
@@ -129,7 +129,7 @@ def test_wrong_usage_is_one_line(arguments, code, words, tmp_path, monkeypatch, 
     )
 
 
-def test_names_of_options_agree_with_the_tables():
+def test_choices_of_options_agree_with_the_modules():
     from plume_py.cli import collect_options as options
     from plume_py.collect.client import ARRIVALS
     from plume_py.collect.cluster import MANAGED
@@ -143,7 +143,7 @@ def test_names_of_options_agree_with_the_tables():
 # --- addresses and adapters
 
 
-def test_passwords_are_not_written_down():
+def test_passwords_are_not_printed_or_recorded():
     assert without_password("postgresql://me:secret@host:5/db?x=1") == "postgresql://me@host:5/db?x=1"
     assert without_password("postgresql://host/db?password=secret&x=1") == "postgresql://host/db?x=1"
     assert without_password("postgresql://host/db?sslpassword=secret&PassWord=secret&x=1") == "postgresql://host/db?x=1"
@@ -152,10 +152,10 @@ def test_passwords_are_not_written_down():
         assert without_password(f"mysql://me:sec{odd}ret@host:5/db") == "mysql://me@host:5/db"
     assert without_password("file.py:Class?x=a@b") == "file.py:Class?x=a@b"
     assert without_password("sqlite:///t.db") == "sqlite:///t.db"
-    assert spelled("Read_Committed") == spelled("read-committed") == "read committed"
+    assert normalize_isolation("Read_Committed") == normalize_isolation("read-committed") == "read committed"
 
 
-def test_an_adapter_in_a_module(monkeypatch):
+def test_an_adapter_is_found_in_a_module(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT))
     assert adapter_class("plume_py.collect.adapters.sqlite:SqliteAdapter").name == "SQLite"
 

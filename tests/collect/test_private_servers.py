@@ -1,4 +1,4 @@
-"""The private servers of ``--managed``: what is left of them when isocheck is gone, however it went."""
+"""Tests of ``collect.server``, ``managed``, ``cluster`` and ``orphan_watchdog``: how private servers end."""
 
 import os
 import socket
@@ -28,8 +28,8 @@ while True:
 """
 
 
-def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path, child):
-    """No server has been started yet; what makes its files would bring the folder back."""
+def test_the_watchdog_ends_a_process_that_prepares_a_server(tmp_path, child):
+    """No server runs yet, but the process that creates its files would create the folder again."""
     folder = tmp_path / "server"
     folder.mkdir()
     keeper = child([sys.executable, "-m", "plume_py.collect.orphan_watchdog", str(folder)], stdin=subprocess.PIPE)
@@ -39,10 +39,10 @@ def test_the_keeper_ends_what_is_still_preparing_a_server(tmp_path, child):
     keeper.stdin.close()
     assert keeper.wait(PATIENCE) == 0
     assert busy.wait(PATIENCE) == -9 and not folder.exists()
-    assert other.poll() is None, "somebody who only names the folder is left alone"
+    assert other.poll() is None, "a process that only names the folder is left alone"
 
 
-def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path, child):
+def test_the_folder_is_removed_even_if_the_collector_is_killed(tmp_path, child):
     out = tmp_path / "h.jsonl"
     arguments = ["collect", "--managed", "sqlite", "--transactions", "1000000", "--out", str(out)]
     run = child([*PROGRAM, *arguments], env={**os.environ, "TMPDIR": str(tmp_path)})
@@ -54,7 +54,7 @@ def test_a_managed_folder_goes_even_if_the_collector_is_killed(tmp_path, child):
 
 
 @pytest.mark.parametrize("name, driver", [("postgresql", "psycopg"), ("mariadb", "pymysql")])
-def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
+def test_a_silent_process_on_the_port_does_not_block_the_start(name, driver):
     pytest.importorskip(driver)
     failed = []
     with socket.socket() as mute:
@@ -93,11 +93,11 @@ def test_somebody_mute_who_has_taken_the_port_is_not_waited_for(name, driver):
         ("log_error=x\nerrors.log\nlast\n", "last"),
     ],
 )
-def test_a_server_that_cannot_start_says_its_first_error(output, told):
+def test_the_first_error_line_explains_a_failed_start(output, told):
     assert told in cause(output)
 
 
-def test_a_server_that_says_nothing():
+def test_the_cause_is_empty_without_output():
     assert cause(" \n") == ""
 
 

@@ -1,4 +1,4 @@
-"""What is known of real databases comes out. Each server is private to these tests; one that is missing is skipped."""
+"""Tests of the adapters for PostgreSQL and MariaDB with private servers. A missing server is skipped."""
 
 import json
 import os
@@ -24,7 +24,7 @@ from plume_py.collect.workload import Shape
 
 ONE_SERVER = [kind for kind in KINDS if kind not in OF_NODES]
 
-# Breaking a promise takes luck: so many runs, each with a seed of its own.
+# A violation needs luck: maximum number of runs, each with its own seed.
 RUNS = 6
 
 
@@ -41,7 +41,7 @@ def gather(server, isolation, out, *, settings=None, how=None, timeout=60.0, **s
 
 
 def verdict(server, isolation, tmp_path, *, holds, breaks=(), **options):
-    """``holds`` must hold in every run; ``breaks`` must break together in one of some runs."""
+    """Each run must satisfy ``holds``; one of several runs must violate all of ``breaks``."""
     for seed in range(RUNS):
         gather(server, isolation, tmp_path / "h.jsonl", seed=seed, **options)
         result = check(load(tmp_path / "h.jsonl"), [*holds, *breaks])
@@ -54,11 +54,11 @@ def verdict(server, isolation, tmp_path, *, holds, breaks=(), **options):
 # --- PostgreSQL
 
 
-def test_postgresql_read_committed_keeps_rc_and_breaks_ra(postgresql, tmp_path):
+def test_postgresql_read_committed_satisfies_rc_and_violates_ra(postgresql, tmp_path):
     verdict(postgresql, "read committed", tmp_path, holds=["RC"], breaks=["RA", "TCC"], pause=0.3)
 
 
-def test_postgresql_repeatable_read_is_si_and_has_write_skew(postgresql, tmp_path):
+def test_postgresql_repeatable_read_satisfies_si_and_violates_ser(postgresql, tmp_path):
     options = {"holds": ["SI"], "breaks": ["SER"], "workload": "write-skew", "pause": 0.3}
     result = verdict(postgresql, "repeatable read", tmp_path, **options)
     assert any(violation.transactions for violation in result.violations)
@@ -69,7 +69,7 @@ def test_postgresql_serializable_is_serializable(workload, postgresql, tmp_path)
     verdict(postgresql, "serializable", tmp_path, holds=["SER"], workload=workload, pause=0.3)
 
 
-def test_postgresql_keeps_the_options_of_the_address(postgresql):
+def test_postgresql_keeps_options_from_the_address(postgresql):
     import psycopg
 
     url = f"{postgresql.url}?options=-c%20default_transaction_isolation%3Dserializable"
@@ -80,14 +80,14 @@ def test_postgresql_keeps_the_options_of_the_address(postgresql):
     assert usual == open_adapter(Setup(postgresql.url)).settings()["default_transaction_isolation"] == "read committed"
 
 
-def test_postgresql_serializable_through_faults(postgresql, tmp_path):
+def test_postgresql_serializable_satisfies_ser_during_faults(postgresql, tmp_path):
     faults_and_then(postgresql, tmp_path)
 
 
 # --- MariaDB
 
 
-def test_mariadb_read_committed_keeps_rc_and_breaks_ra(mariadb, tmp_path):
+def test_mariadb_read_committed_satisfies_rc_and_violates_ra(mariadb, tmp_path):
     verdict(mariadb, "read committed", tmp_path, holds=["RC"], breaks=["RA"], pause=0.3)
 
 
@@ -96,7 +96,7 @@ def test_mariadb_repeatable_read_loses_updates(mariadb, tmp_path):
     verdict(mariadb, "repeatable read", tmp_path, **options)
 
 
-def test_mariadb_repeatable_read_is_si_if_told_so(mariadb, tmp_path):
+def test_mariadb_repeatable_read_satisfies_si_with_innodb_snapshot_isolation(mariadb, tmp_path):
     adapter = open_adapter(Setup(mariadb.url))
     if "innodb_snapshot_isolation" not in adapter.settings():
         pytest.skip("this MariaDB does not know innodb_snapshot_isolation")
@@ -110,13 +110,13 @@ def test_mariadb_serializable_is_serializable(workload, mariadb, tmp_path):
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-def test_mariadb_ends_what_a_run_left_right_after_the_start_of_the_server(is_restarted, mariadb, monkeypatch):
-    """After a restart the same numbers may belong to others, so these connections stay."""
+def test_mariadb_ends_connections_of_a_run_right_after_a_server_start(is_restarted, mariadb, monkeypatch):
+    """After a restart the same thread numbers may belong to other connections, which must remain."""
     adapter = open_adapter(Setup(mariadb.url))
-    adapter.administrator()
+    adapter.admin()
     left = adapter.connect()
     if is_restarted:
-        adapter.close_administrator()
+        adapter.close_admin()
     ask = adapter.ask
 
     def young(query, *more):
@@ -148,7 +148,7 @@ def test_mariadb_has_no_account_without_a_password(mariadb):
     }
 
 
-def test_mariadb_serializable_through_faults(mariadb, tmp_path):
+def test_mariadb_serializable_satisfies_ser_during_faults(mariadb, tmp_path):
     faults_and_then(mariadb, tmp_path)
 
 
@@ -180,7 +180,7 @@ def faults_and_then(server, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb"])
-def test_a_level_per_transaction(name, request, tmp_path):
+def test_transactions_at_different_levels_satisfy_their_levels(name, request, tmp_path):
     server = request.getfixturevalue(name)
     out = tmp_path / "h.jsonl"
     arguments = ["collect", server.url, "--mix", "RC=2,SI=1,SER=1", "--transactions", "20", "--out", str(out)]
@@ -194,14 +194,14 @@ def test_a_level_per_transaction(name, request, tmp_path):
 
 @pytest.fixture
 def open_folder():
-    """A folder that the server's user can get at; those of pytest are private to us."""
+    """Return a folder that the server's user can access, unlike the folders of pytest."""
     with tempfile.TemporaryDirectory(prefix="collect-test-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
 
 
 @pytest.mark.parametrize("name", ["postgresql", "mariadb", "redis", "postgresql-standby"])
-def test_managed_leaves_nothing_behind(name, open_folder, child):
+def test_a_managed_run_leaves_no_process_or_folder(name, open_folder, child):
     try:
         MANAGED[name].find()
     except IsocheckError as missing:
@@ -222,7 +222,7 @@ def test_managed_leaves_nothing_behind(name, open_folder, child):
 
 
 @pytest.mark.parametrize("url", ["postgresql://nobody@127.0.0.1:1/x", "mysql://nobody@127.0.0.1:1/x"])
-def test_a_server_that_cannot_be_reached_is_one_line(url, tmp_path):
+def test_an_unreachable_server_prints_one_line(url, tmp_path):
     command = [*PROGRAM, "test", url, "--history", str(tmp_path / "h")]
     run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert run.returncode == 4 and len(run.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Clusters of private servers: each forms, is told apart by node, and goes; one that is missing is skipped."""
+"""Tests of ``collect.cluster`` with real clusters. A cluster that is not installed is skipped."""
 
 import os
 
@@ -39,7 +39,7 @@ def gather(cluster, out, *, routing=Routing(), isolation=None, how=None, **shape
     return collected
 
 
-def test_a_cluster_is_one_database(cluster, tmp_path):
+def test_a_cluster_behaves_as_one_database(cluster, tmp_path):
     collected = gather(cluster, tmp_path / "h.jsonl", routing=Routing(roam=True))
     recorded = lines(tmp_path / "h.jsonl")
     names = {node.name for node in cluster.nodes}
@@ -49,12 +49,10 @@ def test_a_cluster_is_one_database(cluster, tmp_path):
     assert check(load(tmp_path / "h.jsonl"), "RC").ok, "whatever else is stale, nothing is torn"
 
 
-def test_a_node_is_lost_and_comes_back(cluster, tmp_path):
-    """What was confirmed is there in the end, at every node."""
+def test_confirmed_writes_survive_the_loss_of_a_node(cluster, tmp_path):
+    """At the end every node has all confirmed writes."""
     faults = list(cluster.faulty_network)
-    if (
-        len(cluster.nodes) < 3 or "delay" in faults
-    ):  # a node of Galera has to get all its data again, which takes a while
+    if len(cluster.nodes) < 3 or "delay" in faults:  # a Galera node copies all its data again, which takes a while
         faults.append("restart")
     for seconds in (8.0, 30.0, 90.0):
         how = {"faults": faults, "fault_interval": 0.2, "seconds": seconds, "timeout": 3.0}

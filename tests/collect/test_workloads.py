@@ -1,4 +1,4 @@
-"""Collecting: workloads, and what comes out on SQLite and on a store with a bug to switch on."""
+"""Tests of ``collect.workload``, ``benchmarks`` and ``run`` on SQLite and on the store with bugs."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from plume_py.collect.workload import Shape, Workload, workload_names
 from plume_py.history.formats.jsonl_pending import pending_path
 
 
-def test_kinds_of_a_mix_have_their_levels(tmp_path):
+def test_each_kind_of_benchmark_transaction_has_its_own_level(tmp_path):
     out = tmp_path / "h.jsonl"
     by_kind = {"balance": Isolation("serializable", "PC")}
     gather("broken:?bug=none", out, workload="smallbank", how={"by_kind": by_kind})
@@ -40,7 +40,7 @@ def test_sqlite_is_serializable_with_every_workload(workload, tmp_path):
     assert not Path(pending_path(str(out))).exists()
 
 
-# bug -> levels that hold, levels that break
+# bug -> satisfied levels, violated levels
 BUGS = {
     "none": (["SSER"], []),
     "stale-snapshot": (["SER"], ["SSER"]),
@@ -55,10 +55,10 @@ BUGS = {
 
 
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_broken_store_is_caught_at_the_level_it_breaks(bug, tmp_path):
+def test_each_bug_of_the_broken_store_violates_the_documented_level(bug, tmp_path):
     holds, breaks = BUGS[bug]
     found = {}
-    for seed in range(5):  # threads take their turns as they like; what holds must hold every time
+    for seed in range(5):  # thread schedules vary: the levels must hold in every run
         gather(
             f"broken:?bug={bug}&seed={seed}", tmp_path / "h.jsonl",
             sessions=6, transactions=40, keys=5, pause=0.2, seed=seed,
@@ -71,13 +71,13 @@ def test_a_broken_store_is_caught_at_the_level_it_breaks(bug, tmp_path):
     assert not any(found.values())
 
 
-def test_a_lost_append_is_missing_from_the_table(tmp_path):
+def test_the_audit_reports_a_lost_append(tmp_path):
     collected = gather("broken:?bug=lost-update", tmp_path / "h.jsonl", workload="append", pause=0.2, keys=2)
     assert collected.audit is not None and not collected.audit.ok
     assert "lacks" in collected.audit.problems[0] and "which was committed" in collected.audit.problems[0]
 
 
-def test_the_header_says_where_it_comes_from(tmp_path):
+def test_the_header_names_the_database_and_the_options(tmp_path):
     out = tmp_path / "h.jsonl"
     gather(f"sqlite:///{tmp_path}/t.db", out, seed=7, transactions=3)
     header, *transactions = lines(out)
@@ -90,13 +90,13 @@ def test_the_header_says_where_it_comes_from(tmp_path):
     assert len(ids) == len(set(ids)) == 12
 
 
-def test_values_are_written_once(tmp_path):
+def test_each_value_is_written_once(tmp_path):
     gather("broken:?bug=none", tmp_path / "h.jsonl", how={"retries": 3}, pause=0.1)
     written = [op[2] for line in lines(tmp_path / "h.jsonl")[1:] for op in line["ops"] if op[0] == "w"]
     assert len(written) == len(set(written)) > 0
 
 
-def test_plans_follow_from_the_seed_alone():
+def test_plans_depend_only_on_the_seed():
     def plans(seed):
         workload = Workload(Shape(seed=seed, distribution="zipfian", rotate=5))
         return [[plan for plan, _ in zip(workload.plans(s), range(20), strict=False)] for s in range(8)]
@@ -105,7 +105,7 @@ def test_plans_follow_from_the_seed_alone():
 
 
 @pytest.mark.parametrize("workload", workload_names())
-def test_plans_touch_only_keys_that_exist(workload):
+def test_plans_access_only_existing_keys(workload):
     shape = Shape(workload=workload, sessions=3, transactions=50, keys=4, rotate=7, distribution="hotspot")
     made = Workload(shape)
     keys = made.keys
@@ -114,7 +114,7 @@ def test_plans_touch_only_keys_that_exist(workload):
     assert used <= set(keys)
 
 
-def test_shares_of_read_only_and_write_only():
+def test_shares_of_read_only_and_write_only_transactions_are_met():
     workload = Workload(Shape(read_only=0.5, write_only=0.5, operations=(3, 3)))
     kinds = {tuple(kind for kind, _ in plan) for plan, _ in zip(workload.plans(0), range(50), strict=False)}
     assert kinds == {("r",) * 3, ("w",) * 3}
@@ -122,7 +122,7 @@ def test_shares_of_read_only_and_write_only():
         Workload(Shape(read_only=0.6, write_only=0.5))
 
 
-def test_a_mix_records_a_level_per_transaction(tmp_path):
+def test_a_mix_of_isolation_levels_records_a_level_per_transaction(tmp_path):
     adapter = Scripted(isolations={"read committed": Promise("RC"), "serializable": Promise("SER")})
     plan = Plan(
         Shape(sessions=2, transactions=40), [Isolation("read committed", "RC", 3), Isolation("serializable", "SER")],

@@ -1,4 +1,4 @@
-"""When transactions begin: at times of their own, or after a pause; and how fast a run went."""
+"""Tests of ``collect.client.arrivals``, ``--rate``, ``--think`` and the throughput of a run."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from plume_py.history.throughput import STATUSES, Disturbance, speed
 
 
 @pytest.mark.parametrize("how", ["fixed", "poisson"])
-def test_arrivals_of_all_sessions_come_at_the_rate(how):
+def test_arrivals_of_all_sessions_together_meet_the_rate(how):
     shape = Shape(sessions=4, rate=100.0, arrivals=how, seed=3)
     everyone = sorted(at for session in range(4) for at in islice(arrivals(shape, session), 500))
     within = [at for at in everyone if at < 4 * TICKS_PER_SECOND]
@@ -26,7 +26,7 @@ def test_arrivals_of_all_sessions_come_at_the_rate(how):
         assert within == [number * TICKS_PER_SECOND // 100 for number in range(400)]
 
 
-def test_latency_counts_from_when_a_transaction_was_due(tmp_path):
+def test_latency_counts_from_the_due_time(tmp_path):
     # A thousand per second are due in each session, and every transaction pauses: the queue can only grow.
     shape = {"sessions": 1, "transactions": 30, "rate": 1000.0, "arrivals": "fixed", "pause": 1.0, "operations": (3, 3)}
     collected = gather("", tmp_path / "h.jsonl", adapter=Scripted(), **shape)
@@ -39,7 +39,7 @@ def test_latency_counts_from_when_a_transaction_was_due(tmp_path):
     assert collected.speed.latency.longest == pytest.approx(longest / 10**6)
 
 
-def test_a_rate_that_is_kept_up_with_begins_no_transaction_early(tmp_path):
+def test_no_transaction_begins_before_its_due_time(tmp_path):
     collected = gather("", tmp_path / "h.jsonl", adapter=Scripted(), sessions=2, transactions=10, rate=200.0)
     assert collected.counts["committed"] == 20 and collected.speed.asked == 200.0
     assert all(txn["due"] <= txn["start"] for txn in lines(tmp_path / "h.jsonl")[1:])
@@ -53,7 +53,7 @@ def test_sessions_think_between_transactions(tmp_path):
     assert sum(pauses) > 19 * 10**6  # 4 ms on average, each drawn from 0 to 8
 
 
-def test_an_end_that_is_asked_for_does_not_wait_for_what_is_due(tmp_path):
+def test_a_time_limit_does_not_wait_for_due_transactions(tmp_path):
     how = {"seconds": 0.2}
     collected = gather("", tmp_path / "h.jsonl", adapter=Scripted(), sessions=2, rate=0.01, how=how)
     assert collected.transactions == 0 and collected.seconds < 60
@@ -64,7 +64,7 @@ def test_rate_and_think_exclude_each_other(tmp_path):
         gather("", tmp_path / "h.jsonl", adapter=Scripted(), rate=10.0, think=1.0)
 
 
-def test_how_fast_a_run_went():
+def test_throughput_and_latency_of_a_run():
     ended = [(0.05 * i, 0.001 * (i + 1), 0 if i % 4 else 1) for i in range(200)]
     found = speed(ended, 10.0, 20.0, [Disturbance("kill of n1", 2.0, 3.0)])
     assert len(found.stretches) == 20 and {round(each.seconds, 6) for each in found.stretches} == {0.5}
@@ -76,14 +76,14 @@ def test_how_fast_a_run_went():
 
 
 @pytest.mark.parametrize("seconds", [0.001, 0.3, 4.0, 59.0, 500.0, 7300.0])
-def test_stretches_cover_the_run_and_are_not_too_many(seconds):
+def test_intervals_cover_the_run_and_are_not_too_many(seconds):
     stretches = speed([(seconds, seconds / 2, 0)], seconds).stretches
     assert 1 <= len(stretches) <= 40
     assert sum(each.seconds for each in stretches) == pytest.approx(seconds)
     assert stretches[-1].counts["committed"] == 1
 
 
-def test_a_test_tells_and_draws_how_fast_it_was(tmp_path):
+def test_the_test_command_prints_and_draws_the_throughput(tmp_path):
     report = str(tmp_path / "page.html")
     words = ["test", "broken:?bug=none", "--sessions", "2", "--transactions", "20", "--report", report]
     ended = CliRunner().invoke(cli, [*words, "--format", "json", "--rate", "500"])
@@ -99,6 +99,6 @@ def test_a_test_tells_and_draws_how_fast_it_was(tmp_path):
 
 
 @pytest.mark.parametrize("words", [["--rate", "0"], ["--rate", "nan"], ["--think", "-1"], ["--arrivals", "never"]])
-def test_a_pace_that_is_none_is_refused(words):
+def test_an_invalid_pace_is_rejected(words):
     ended = CliRunner().invoke(cli, ["test", "broken:?bug=none", *words])
     assert ended.exit_code == 2 and "Traceback" not in ended.output

@@ -1,4 +1,4 @@
-"""Settings of connections, and servers that are not quite what they seem: poolers, other people's protocols."""
+"""Tests of ``--set`` in the adapters, with poolers and with servers that only speak a protocol."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/s
 # --- MariaDB
 
 
-def test_settings_that_are_numbers_are_not_quoted(mariadb):
+def test_mariadb_settings_that_are_numbers_are_not_quoted(mariadb):
     numbers = {"lock_wait_timeout": "7", "long_query_time": "2.5", "sql_mode": "ANSI"}
     adapter = open_adapter(Setup(mariadb.url, session_settings=numbers))
     assert adapter.ask("SELECT @@lock_wait_timeout, @@long_query_time")[0] == (7, 2.5)
@@ -30,8 +30,8 @@ def test_settings_that_are_numbers_are_not_quoted(mariadb):
     adapter.leave()
 
 
-def test_a_server_without_innodb_is_taken(mariadb, monkeypatch):
-    """As Dolt: it does not know the variable for the time to wait for a lock."""
+def test_a_mysql_server_without_innodb_is_accepted(mariadb, monkeypatch):
+    """Like Dolt, the server lacks the variable of the lock timeout."""
     import pymysql
 
     execute = pymysql.cursors.Cursor.execute
@@ -50,8 +50,8 @@ def test_a_server_without_innodb_is_taken(mariadb, monkeypatch):
 # --- PostgreSQL
 
 
-def test_settings_that_a_server_does_not_know_are_left_out(postgresql, monkeypatch):
-    """As H2, which speaks the protocol and has no fsync."""
+def test_the_header_omits_settings_that_the_server_lacks(postgresql, monkeypatch):
+    """Like H2, the server speaks the protocol but has no setting fsync."""
     from plume_py.collect.adapters import postgresql as module
 
     monkeypatch.setattr(module, "_TOLD", ("no_such_setting", "fsync"))
@@ -60,7 +60,7 @@ def test_settings_that_a_server_does_not_know_are_left_out(postgresql, monkeypat
     adapter.leave()
 
 
-def test_deadlocks_are_looked_for_soon_where_that_may_be_set(postgresql, monkeypatch):
+def test_postgresql_detects_deadlocks_early_if_the_user_may_set_that(postgresql, monkeypatch):
     from plume_py.collect.adapters import postgresql as module
 
     monkeypatch.setattr(module, "_DEADLOCK", {"deadlock_timeout": "70ms"})
@@ -79,7 +79,7 @@ def test_deadlocks_are_looked_for_soon_where_that_may_be_set(postgresql, monkeyp
 
 @pytest.fixture
 def pooler(postgresql):
-    """pgbouncer in front of the server: three connections, a new one for each transaction."""
+    """Start pgbouncer in front of the server, with three connections and one per transaction."""
     if PGBOUNCER is None:
         pytest.skip("pgbouncer is not installed; on Debian: apt-get install pgbouncer")
     port, folder = free_port(), Path(tempfile.mkdtemp(prefix="isocheck-pooler-"))
@@ -109,7 +109,7 @@ def _listens(port):
     return True
 
 
-def test_behind_a_pooler_nobody_runs_what_another_has_prepared(pooler, tmp_path):
+def test_no_prepared_statements_are_used_behind_a_pooler(pooler, tmp_path):
     from plume_py import check, load
 
     shape = {"isolation": "repeatable read", "level": "SI", "sessions": 8, "transactions": 60}
@@ -119,7 +119,7 @@ def test_behind_a_pooler_nobody_runs_what_another_has_prepared(pooler, tmp_path)
     assert check(load(tmp_path / "h.jsonl"), "SI").ok
 
 
-def test_behind_a_pooler_settings_are_refused(pooler):
+def test_settings_are_rejected_behind_a_pooler(pooler):
     with pytest.raises(IsocheckError, match="pooler"):
         open_adapter(Setup(pooler, session_settings={"synchronous_commit": "off"})).version()
 
@@ -127,7 +127,7 @@ def test_behind_a_pooler_settings_are_refused(pooler):
 # --- SQLite
 
 
-def test_sqlite_begins_with_the_lock_where_it_is_asked_to(tmp_path):
+def test_sqlite_begins_with_the_lock_at_level_immediate(tmp_path):
     out = tmp_path / "h.jsonl"
     collected = gather(f"sqlite:///{tmp_path}/x.db", out, isolation="immediate", workload="tpcc", keys=1)
     assert collected.counts["aborted"] == 0, "nobody reads first and is refused the lock then"
@@ -136,7 +136,7 @@ def test_sqlite_begins_with_the_lock_where_it_is_asked_to(tmp_path):
     assert {line["isolation"] for line in recorded[1:]} == {"immediate"}
 
 
-def test_reports_begin_as_the_transaction_did(tmp_path):
+def test_reports_show_the_begin_statement_of_the_transaction(tmp_path):
     from plume_py.report.recording_metadata import _Line, _statements
 
     sql = {"begin": "BEGIN", "begin immediate": "BEGIN IMMEDIATE"}

@@ -1,4 +1,4 @@
-"""Databases that are silent, trickle, break off, or answer nonsense; and tables that killed runs leave."""
+"""Tests of ``collect.deadline``, ``adapter`` and ``table_setup`` with databases that hang or answer nonsense."""
 
 import importlib
 import os
@@ -56,7 +56,7 @@ from plume_py.collect.registry import open_adapter
         ("\ud800", "\\ud800"),
     ],
 )
-def test_what_is_no_integer_stays_text(answer, value):
+def test_an_answer_that_is_not_an_integer_remains_text(answer, value):
     found = to_element(answer)
     assert found == value and type(found) is type(value)
 
@@ -72,13 +72,13 @@ def test_what_is_no_integer_stays_text(answer, value):
         (b",1,\xff", [1, "\\xff"]),
     ],
 )
-def test_what_is_no_list_of_integers_has_an_element_that_is_none(answer, value):
+def test_a_list_keeps_elements_that_are_not_integers_as_text(answer, value):
     assert to_list(answer) == value
 
 
 @pytest.mark.parametrize("text", ["abc", "", "1_0", "+1", " 1", "01", "١٢", "7" * 5000])
 def test_the_driver_of_mysql_decodes_numbers_only(text):
-    """Applications on the same connections count on numbers; whatever else comes in a column of numbers stays text."""
+    """Applications on the same connections need numbers. Other contents of a number column remain text."""
     kinds = pytest.importorskip("pymysql").constants.FIELD_TYPE
     convert = importlib.import_module("plume_py.collect.adapters.mysql")._CONVERSIONS
     assert convert[kinds.LONGLONG](text) == text
@@ -87,7 +87,7 @@ def test_the_driver_of_mysql_decodes_numbers_only(text):
 
 
 class Lying(Scripted):
-    """Answers the third read of x0 with ``answer``; an exception is raised."""
+    """Answers the third read of x0 with ``answer``, or raises it if it is an exception."""
 
     def __init__(self, answer, lists=False):
         super().__init__(Setup("scripted://here", lists=lists))
@@ -115,7 +115,7 @@ class Lying(Scripted):
 
 
 @pytest.mark.parametrize("answer", ["abc", None, "7" * 1000])
-def test_a_read_of_nonsense_is_a_value_that_no_transaction_wrote(answer, tmp_path):
+def test_a_nonsensical_answer_is_a_thin_air_read(answer, tmp_path):
     collected = gather("", tmp_path / "h.jsonl", adapter=Lying(answer), sessions=1, keys=1)
     assert collected.counts["aborted"] == 0
     result = check(load(tmp_path / "h.jsonl", init_txn="none"), "RC")
@@ -123,7 +123,7 @@ def test_a_read_of_nonsense_is_a_value_that_no_transaction_wrote(answer, tmp_pat
 
 
 @pytest.mark.parametrize("answer", [to_list(None), ["abc"]])
-def test_a_list_with_nonsense_is_a_violation(answer, tmp_path):
+def test_a_nonsensical_list_is_a_violation(answer, tmp_path):
     adapter = Lying(answer, lists=True)
     collected = gather("", tmp_path / "h.jsonl", adapter=adapter, sessions=1, keys=1, workload="append")
     assert collected.counts["aborted"] == 0
@@ -146,7 +146,7 @@ def pair():
     return near, far, lambda: near.shutdown(socket.SHUT_RDWR)
 
 
-def test_an_overdue_wait_is_cut_though_bytes_arrive():
+def test_an_overdue_wait_is_cut_even_while_bytes_arrive():
     near, far, cut = pair()
     over = threading.Event()
 
@@ -163,7 +163,7 @@ def test_an_overdue_wait_is_cut_though_bytes_arrive():
     over.set()
 
 
-def test_an_answer_in_time_is_not_touched():
+def test_an_answer_in_time_is_not_cut():
     near, far, cut = pair()
     with near, far:
         far.send(b"x")
@@ -192,13 +192,13 @@ def test_a_large_answer_is_cut():
             raise OSError("closed")
 
 
-def test_work_that_never_ends_is_left_behind():
+def test_work_that_never_ends_is_abandoned():
     with pytest.raises(LostError):
         in_time(time.monotonic() + 0.05, threading.Event().wait)
 
 
 class Silent(Scripted):
-    """Never answers; its adapter cannot be interrupted, either."""
+    """A database that never answers, with an adapter that cannot be interrupted."""
 
     def __init__(self, silent):
         super().__init__()
@@ -206,7 +206,7 @@ class Silent(Scripted):
 
 
 @pytest.mark.parametrize("silent", ["version", "tables", "create", "settings", "connect", "contents", "settle", "drop"])
-def test_a_database_that_is_silent_does_not_hang_the_run(silent, tmp_path):
+def test_a_silent_database_does_not_block_the_run(silent, tmp_path):
     try:
         collected = gather("", tmp_path / "h.jsonl", adapter=Silent(silent), how={"seconds": 0.5, "timeout": 0.5})
     except InputError as error:
@@ -220,7 +220,7 @@ def test_a_database_that_is_silent_does_not_hang_the_run(silent, tmp_path):
         assert collected.counts["committed"], "what other runs left takes no time from the run"
 
 
-def test_a_limit_of_memory_ends_the_run(tmp_path):
+def test_the_memory_limit_ends_the_run(tmp_path):
     with pytest.raises(LimitError, match="stopped at 1 MB of memory"):
         gather(
             "broken:", tmp_path / "h.jsonl", isolation="serializable", transactions=10**6, how={"max_memory": 1 << 20}
@@ -228,8 +228,8 @@ def test_a_limit_of_memory_ends_the_run(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mariadb"])
-def test_no_fault_of_the_connection_makes_a_commit_an_abort(kind, request, tmp_path):
-    """Compared with the table, read directly; ``faulty_proxy`` has the full campaign."""
+def test_no_connection_fault_records_a_commit_as_aborted(kind, request, tmp_path):
+    """Compare the history with the table, which is read directly. ``faulty_proxy`` runs the full campaign."""
     server = request.getfixturevalue(kind)
     cases = [(action, direction, number) for action in ACTIONS for direction in DIRECTIONS for number in (12, 150)]
     found = {}
@@ -249,7 +249,7 @@ def test_no_fault_of_the_connection_makes_a_commit_an_abort(kind, request, tmp_p
 # --- killed runs
 
 
-def test_names_are_matched_strictly():
+def test_table_names_are_matched_strictly():
     name = table_setup.new_name()
     assert table_setup.is_name(name) and not table_setup.is_old(name)
     others = ("isocheck_kv", "isocheck_0a1b2c3d", f"{name}x", f"x{name}", name.upper(), f"{name}\n", f"{name}_backup")
@@ -260,7 +260,7 @@ def test_names_are_matched_strictly():
 
 
 class Shared(Scripted):
-    """Has tables of other runs."""
+    """An adapter with tables of other runs."""
 
     def __init__(self, alive):
         super().__init__()
@@ -288,14 +288,14 @@ def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
     assert len(adapter.left) == left and len(cleaned.removed) == 3 - left and "isocheck_mine" in adapter.left
 
 
-def test_what_cannot_be_removed_in_time_is_left_to_a_later_run():
+def test_tables_that_cannot_be_removed_in_time_are_left_to_a_later_run():
     adapter = Shared([False])
     cleaned = table_setup.clean(adapter, time.monotonic())
     assert len(adapter.left) == 3 and not cleaned.removed and len(cleaned.kept) == 2
 
 
 def test_tables_of_any_size_are_found_in_etcd():
-    """An answer has one key: those of a large table are more than an answer may have."""
+    """Each answer has one key, because all keys of a large table exceed the limit of an answer."""
     large, other = table_setup.new_name(), table_setup.new_name()
     names = [large, f"{other}!", "isocheck_mine", *(f"{large}/x{n}" for n in range(100)), f"{other}/x", "isochecks/x"]
     keys = sorted([*(name.encode() for name in names), b"isocheck_\xff", b"isocheck_\xff/x", b"isocheck"])
@@ -315,7 +315,7 @@ def test_tables_of_any_size_are_found_in_etcd():
 
 
 def killed(child, url, folder):
-    """A run that is killed in its midst; the database then has its table."""
+    """Start a run and kill it. Return the name of the table that it left."""
     out = folder / f"killed-{time.monotonic_ns()}.jsonl"
     process = child([*PROGRAM, "collect", url, "--out", out, "--transactions", 10**6, "--sessions", 2])
     wait_until(lambda: lines_in(out) > 20, process)
@@ -365,8 +365,8 @@ def test_a_table_to_keep_is_not_removed_by_the_next_run(tmp_path):
 # --- a commit that a standby may lack
 
 
-def test_a_commit_with_a_warning_is_unknown(tmp_path):
-    """A server whose standby is not there: its commits wait until they are cancelled."""
+def test_a_postgresql_commit_with_a_warning_is_unknown(tmp_path):
+    """The server waits for a standby that does not exist, until its commits are cancelled."""
     try:
         ManagedPostgres.find()
     except Exception as missing:
@@ -394,7 +394,7 @@ def test_a_commit_with_a_warning_is_unknown(tmp_path):
         collected = gather("", out, adapter=open_adapter(setup), how=how, **shape)
         over.set()
         canceller.join()
-    # A request to cancel may come late, and then cancels the next statement, which aborts.
+    # A late request to cancel cancels the next statement, which then aborts.
     assert not collected.counts["committed"] and collected.counts["unknown"]
     assert collected.audit.ok and collected.audit.from_unknown, "the primary has them"
     unknown = [line["reason"] for line in lines(out)[1:] if line["status"] == "unknown"]

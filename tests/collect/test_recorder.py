@@ -1,4 +1,4 @@
-"""The history as a file: complete at every moment, whoever ends the collector and how."""
+"""Tests of ``collect.recorder``: the history is complete at every moment, however the collector ends."""
 
 import os
 import signal
@@ -14,14 +14,14 @@ from plume_py.collect.recorder import Recorder
 from plume_py.history.formats.jsonl_pending import pending_path
 
 
-def test_what_was_being_committed_when_the_collector_was_killed_is_unknown(tmp_path):
+def test_commits_in_progress_when_the_collector_is_killed_are_unknown(tmp_path):
     path = str(tmp_path / "h.jsonl")
     recorder = Recorder(path, {"initial": 0})
     one = {"id": "a", "session": 0, "ops": [["w", "x", 1]]}
     two = {"id": "b", "session": 1, "ops": [["r", "x", 1]]}
     recorder.intend(one)
     recorder.intend(two)
-    recorder.record({**two, "status": "committed"})  # it has seen a, whose own line is not there yet
+    recorder.record({**two, "status": "committed"})  # it read from a, whose own line is not written yet
     assert check(load(path), "TCC").ok and load(path).transactions == 2
     Path(pending_path(path)).write_bytes(Path(pending_path(path)).read_bytes() + b'{"id": "c", "ses')  # cut off
     assert load(path).transactions == 2
@@ -35,8 +35,8 @@ def test_what_was_being_committed_when_the_collector_was_killed_is_unknown(tmp_p
     assert load(path).transactions == 1, "the hidden file is of another history"
 
 
-def test_a_kill_in_the_middle_of_a_line_loses_nothing(tmp_path):
-    """The system writes page by page; a kill may come in between."""
+def test_a_kill_in_the_middle_of_a_line_loses_no_transaction(tmp_path):
+    """The system writes page by page, and a kill may come between two pages."""
     path = tmp_path / "h.jsonl"
     recorder = Recorder(str(path), {"initial": 0})
     one = {"id": "a", "session": 0, "ops": [["w", "x", 1]]}
@@ -54,7 +54,7 @@ def test_a_kill_in_the_middle_of_a_line_loses_nothing(tmp_path):
         load(path)
 
 
-def test_a_damaged_hidden_file_is_one_line(tmp_path):
+def test_a_damaged_hidden_file_prints_one_line(tmp_path):
     path = tmp_path / "h.jsonl"
     path.write_text('{"initial": 0, "collected": {"run": "r"}}\n{"session": 0, "ops": [["w", "x", 1]]}\n')
     Path(pending_path(str(path))).write_text('{"run":"r"}\n{"session": 0, "ops": 7}\n')
@@ -81,7 +81,7 @@ def test_the_hidden_file_stays_small(tmp_path, monkeypatch):
     assert recorder.counts == {"committed": 200, "aborted": 0, "unknown": 1}
 
 
-def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_only_whole_lines(tmp_path, monkeypatch):
     path = str(tmp_path / "h.jsonl")
     recorder = Recorder(path, {"initial": 0})
     recorder.record({"id": "a", "session": 0, "ops": [["w", "x", 1]], "status": "committed"})
@@ -101,7 +101,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_run_that_is_cut_short_leaves_a_usable_history(how, tmp_path, child):
+def test_an_interrupted_run_leaves_a_usable_history(how, tmp_path, child):
     out = tmp_path / "h.jsonl"
     arguments = ["collect", f"sqlite:///{tmp_path}/t.db", "--transactions", "1000000", "--out", str(out)]
     run = child([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
