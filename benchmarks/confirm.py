@@ -75,7 +75,7 @@ def setting(engine: str, level: str) -> str:
     """The strongest setting that is no more than the level."""
     found = DATABASES[engine].runs(level)
     assert found is not None
-    return found.spelled.lower()
+    return found.name.lower()
 
 
 def page(counts: Counts, versions: list[str], seeds: int, seconds: float) -> str:

@@ -141,7 +141,6 @@ MAY_NAME_A_LEVEL = {
     "levels.table": "what a level is",
     "levels.patterns": "which level a pattern breaks",
     "levels.databases": "what databases make of it",
-    "levels.stores": "what more databases make of it",
     "checking.weak.decide": "kernels per level",
     "checking.stream.level_kernels": "a piece of kernel per level",
     "checking.stream.ingest_kernels": "the first and the last of the stream's levels",

@@ -31,7 +31,7 @@ from plume_py.levels.orders import (
     WEAKER,
     LevelRequest,
     in_lattice_order,
-    level_requests,
+    level_request,
     strong_name,
     unknown_level,
 )
@@ -182,7 +182,7 @@ def _wanted(levels: str | Sequence[str], order: str) -> list[LevelRequest]:
     for spelling in spelled:
         for name in GROUPS.get(spelling.strip().lower(), (spelling,)):
             is_declared = name.strip().lower() == DECLARED
-            meant = LevelRequest(DECLARED, DECLARED, order) if is_declared else level_requests(name, order)
+            meant = LevelRequest(DECLARED, DECLARED, order) if is_declared else level_request(name, order)
             if meant is None:
                 raise ValueError(unknown_level(name, (*NAMES, *GROUPS, DECLARED, "SSER", "StrongSI")))
             found[meant.name] = meant

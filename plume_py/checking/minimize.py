@@ -33,7 +33,7 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import NOBODY, UNKNOWN, History, Int8s, Op
 from plume_py.levels import NAMES, strongest_weak_level_below
-from plume_py.levels.orders import DEFAULT_ORDER, level_requests
+from plume_py.levels.orders import DEFAULT_ORDER, level_request
 from plume_py.levels.patterns import CYCLE, DUPLICATE, INCOMPATIBLE, STRONG, TORN
 
 
@@ -65,7 +65,7 @@ def minimize(
     sub-history may be larger than necessary.
     """
     limits = limits or Limits()
-    meant = level_requests(level, order)
+    meant = level_request(level, order)
     level, order = (meant.level, meant.order) if meant is not None else (level, order)
     history = as_ordinary(history, level == DECLARED)
     result = check(history, level, order=order, max_examples=4, assume=assume, level_map=level_map)

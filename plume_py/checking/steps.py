@@ -15,7 +15,7 @@ from plume_py.checking.graph.causal import CommitOrder
 from plume_py.checking.result import Id, Step
 from plume_py.history.model import INITIAL, INITIAL_ID, Int32s
 from plume_py.history.value_codes import Atom
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.table import AT_COMMIT
 
 # Maximum number of list elements in a sentence.
@@ -257,7 +257,7 @@ class StepWriter:
 
     def _evidence(self, level: str, t2: int, t3: int, r: int) -> list[Step]:
         """Return the steps by which t2 is visible to t3 at read ``r``, according to ``level``."""
-        if not sees(level) & AT_COMMIT:  # only earlier reads count
+        if not visibility_bits(level) & AT_COMMIT:  # only earlier reads count
             earlier = self._read_from(t3, t2, before=r)
             assert earlier is not None
             return [self.read_step(earlier)]

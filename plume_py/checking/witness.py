@@ -26,8 +26,8 @@ from plume_py.checking.weak.decide import WeakLevels
 from plume_py.history.init_txn import as_ordinary
 from plume_py.history.model import History, Int8s, Int32s
 from plume_py.levels import NAMES, RUNNABLE, WEAK, WEAKEST
-from plume_py.levels.orders import DEFAULT_ORDER, LevelRequest, level_requests
-from plume_py.levels.visibility import seen
+from plume_py.levels.orders import DEFAULT_ORDER, LevelRequest, level_request
+from plume_py.levels.visibility import visible_set
 
 # The levels that are defined by a commit order. Cut isolation is a property of single transactions.
 ORDERED = (*RUNNABLE, DECLARED)
@@ -47,7 +47,7 @@ def write_witness(
     limits: Limits | None = None,
 ) -> None:
     """Write the commit order that shows ``level`` to ``path``. Raise IsocheckError if the level does not hold."""
-    meant = level_requests(level, order) or LevelRequest(level, level, order)
+    meant = level_request(level, order) or LevelRequest(level, level, order)
     name, order = meant.level, meant.order
     if name not in ORDERED:
         raise IsocheckError(f"{name} is defined without a commit order; --witness works for {', '.join(ORDERED)}")
@@ -141,6 +141,6 @@ def visibility(layout: SolverColumns, order: Int32s) -> list[list[int]]:
         others = 0
         for x in key[start[t] : start[t + 1]].tolist():
             others |= rivals[x]
-        sees.append(seen(int(layout.sees[t]), direct, others, (1 << at) - 1, sees, placed=True))
+        sees.append(visible_set(int(layout.sees[t]), direct, others, (1 << at) - 1, sees, placed=True))
         past[session] = past.get(session, 0) | 1 << at
     return [members(places) for places in sees]

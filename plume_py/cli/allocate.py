@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError, LimitError
 from plume_py.base.text import one_line
 from plume_py.cli.allocate_options import (
     drawing_of,

@@ -9,19 +9,19 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.text import display, one_line
 from plume_py.cli.common_options import tell, tell_written, write_history
 from plume_py.levels import RUNNABLE, STRONGEST, parse_level
+from plume_py.levels.databases import DATABASES
 from plume_py.levels.orders import unknown_level
-from plume_py.levels.stores import ALL
-from plume_py.levels.table import folded
+from plume_py.levels.table import normalized
 
 if TYPE_CHECKING:
-    from plume_py.base.sql.from_log import LogFile
+    from plume_py.base.sql.log_programs import LogFile
     from plume_py.reasoning.allocate.critical_cycle import CriticalCycle
     from plume_py.reasoning.allocate.driver import Drawing
     from plume_py.reasoning.allocate.workload import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-CATALOGUES = tuple(database.name for database in ALL.values() if database.note)
+CATALOGUES = tuple(database.name for database in DATABASES.values() if database.note)
 
 
 exclude_option = click.option(
@@ -91,8 +91,8 @@ def level_in(catalogue: str, text: str, option: str) -> str:
     """Return the level that a name means in a catalogue: a setting of the engine, or a level of isocheck."""
     from plume_py.reasoning.allocate.catalogue import CATALOGUES
 
-    settings = {folded(setting): level for level, setting in CATALOGUES[catalogue].levels.items()}
-    level = settings.get(folded(text)) or parse_level(text)
+    settings = {normalized(setting): level for level, setting in CATALOGUES[catalogue].levels.items()}
+    level = settings.get(normalized(text)) or parse_level(text)
     if level is None:
         usable = [*CATALOGUES[catalogue].levels.values(), *RUNNABLE]
         raise IsocheckError(one_line(f"{option}: {unknown_level(text.strip(), usable)}"))

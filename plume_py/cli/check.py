@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, IsocheckError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, InputError, IsocheckError, LimitError, TooLargeError, combined, exit_code
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, one_line
 from plume_py.cli.common_options import (
@@ -30,7 +29,7 @@ from plume_py.cli.common_options import (
     write_history,
 )
 from plume_py.levels import NAMES, STRONGEST_FIRST
-from plume_py.levels.orders import in_lattice_order, level_of, level_requests
+from plume_py.levels.orders import in_lattice_order, level_of, level_request
 
 if TYPE_CHECKING:
     from plume_py.base.limits import Limits
@@ -235,7 +234,7 @@ def split_builtin_levels(
 
     If no level is named, the second part has all levels that the files of ``--define`` define.
     """
-    others = [name for name in names if name != "declared" and level_requests(name) is None]
+    others = [name for name in names if name != "declared" and level_request(name) is None]
     if not others and not files:
         return names, {}
     from plume_py.cli.synth_options import chosen, defined_in

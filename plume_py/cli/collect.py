@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.atomic_files import is_standard_output, is_stream
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.collect_options import OF_SHAPE, collecting_options
 from plume_py.cli.common_options import tell_written

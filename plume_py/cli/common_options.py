@@ -14,7 +14,7 @@ from plume_py.base.atomic_files import is_stream
 from plume_py.base.text import counted, one_line
 from plume_py.history.formats.registry import FORMATS
 from plume_py.levels import GROUPS, LEVELS, NAMES, RUNNABLE, parse_level
-from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, level_requests, unknown_level
+from plume_py.levels.orders import DEFAULT_ORDER, ORDERS, level_request, unknown_level
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -48,7 +48,7 @@ class LevelChoice(click.ParamType):  # type: ignore[type-arg]  # generic only in
             return (spelling,)
         if spelling in GROUPS:
             return GROUPS[spelling]
-        level = level_requests(spelling)
+        level = level_request(spelling)
         if level is None:
             self.fail(unknown_level(str(value), (*NAMES, "SSER", *GROUPS, "declared")), param, ctx)
         return (level.name,)
@@ -64,7 +64,7 @@ class LevelName(click.Choice):  # type: ignore[type-arg]  # generic only in newe
     """One of the given levels, by any of its names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        meant = level_requests(str(value))
+        meant = level_request(str(value))
         if meant is None or meant.name not in self.choices:
             self.fail(unknown_level(str(value), map(str, self.choices)), param, ctx)
         return meant.name

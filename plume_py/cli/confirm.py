@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.atomic_files import write_atomically
-from plume_py.base.errors import InputError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, InputError
 from plume_py.base.temp_folder import TempFolder
 from plume_py.cli.collect import sigterm_as_interrupt
 from plume_py.cli.collect_options import options

@@ -37,10 +37,10 @@ def command(name: str) -> None:
     """
     from plume_py.base.text import similar
     from plume_py.levels import LEVELS
-    from plume_py.levels.orders import MEANING, level_requests
+    from plume_py.levels.orders import MEANING, level_request
     from plume_py.levels.patterns import PATTERNS
 
-    request = level_requests(name)
+    request = level_request(name)
     if request is not None:
         if request.name != request.level:
             click.echo(f"{request.name} is {request.level} with the order {request.order}: {MEANING[request.order]}.\n")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import (
     LevelName,

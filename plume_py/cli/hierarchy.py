@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, LimitError
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import PICTURE_FORMATS, complete_levels, limits_of, tell, tell_written
 from plume_py.cli.synth_options import Search, chosen, defined_in, scope_of, scope_options

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.base.text import nearest, one_line
 from plume_py.cli.allocate_options import exclude_option, log_option, log_text
 from plume_py.cli.common_options import picture_formats, picture_option, tell, tell_written, timeout_option

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.base.errors import ConversionError, InputError, IsocheckError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ConversionError, ExitCode, InputError, IsocheckError, LimitError, TooLargeError
 from plume_py.base.override import override
 from plume_py.base.passwords import keep_secret, redacted
-from plume_py.base.streams import mend_streams
-from plume_py.base.terminal import default_color
+from plume_py.base.terminal import default_color, mend_streams
 from plume_py.base.text import one_line, similar
 from plume_py.base.version import __version__
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode
 from plume_py.base.text import one_line
 from plume_py.cli.collect_options import MANAGED, WORKLOADS, options
 from plume_py.cli.common_options import tell_written, timeout_option

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, combined, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.collect import sigterm_as_interrupt
 from plume_py.cli.common_options import (

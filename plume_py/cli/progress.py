@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from plume_py.base.kernels.kernel import now
+from plume_py.base.kernels.dispatch import compiling
 from plume_py.base.terminal import StatusLine, clock
 
 # The share of each phase in the time of a large check, roughly. A phase that the level does not need takes no time.
@@ -76,7 +76,7 @@ def progress(path: str, quiet: bool) -> Iterator[Tick]:
     estimate = ProgressEstimate(0.6 + size / BYTES_PER_SECOND)
 
     def line() -> str:
-        kernel = "".join(now)
+        kernel = "".join(compiling)
         return f"compiling, once: {kernel}" if kernel else estimate.line() if size >= BAR_BYTES else ""
 
     with status.redrawn(line):

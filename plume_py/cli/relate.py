@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, LimitError
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import complete_levels, limits_of
 from plume_py.cli.synth_options import Search, chosen, defined_in, scope_of, scope_options

@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.errors import ExitCode, LimitError, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.allocate_options import (
     drawing_of,

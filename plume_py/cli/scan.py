@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.atomic_files import is_stream
-from plume_py.base.exits import ExitCode, combined
+from plume_py.base.errors import ExitCode, combined
 from plume_py.base.memory import SMALLEST
 from plume_py.base.terminal import StatusLine, clock
 from plume_py.base.text import counted

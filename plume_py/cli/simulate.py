@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import LimitError
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, LimitError, combined, exit_code
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import limits_of, tell_written, timeout_option, write_history
 

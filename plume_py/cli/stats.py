@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, LimitError, TooLargeError
-from plume_py.base.exits import ExitCode, combined
+from plume_py.base.errors import ExitCode, InputError, LimitError, TooLargeError, combined
 from plume_py.base.passwords import redacted
 from plume_py.base.text import counted, display, encodable, one_line, wrapped
 from plume_py.cli.common_options import limits_of, reading_options

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError, LimitError
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import (
     complete_levels,

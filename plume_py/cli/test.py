@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plume_py.base.atomic_files import is_stream
-from plume_py.base.errors import IsocheckError, LimitError
-from plume_py.base.exits import ExitCode, exit_code
+from plume_py.base.errors import ExitCode, IsocheckError, LimitError, exit_code
 from plume_py.base.temp_folder import TempFolder
 from plume_py.base.text import one_line
 from plume_py.cli.collect import INTERRUPTED, exit_code_of, run, summary

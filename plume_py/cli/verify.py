@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.errors import InputError, IsocheckError, LimitError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, InputError, IsocheckError, LimitError
 from plume_py.base.text import counted, encodable, one_line
 from plume_py.cli.common_options import bytes_of_memory, limits_of, reading_options, timeout_option
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from plume_py.base.child_process import run_command
-from plume_py.base.errors import IsocheckError
-from plume_py.base.exits import ExitCode
+from plume_py.base.errors import ExitCode, IsocheckError
 from plume_py.base.processes import module_command
 from plume_py.base.terminal import StatusLine, clock
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plume_py.base.exits import exit_code
+from plume_py.base.errors import exit_code
 from plume_py.base.terminal import REDRAW, StatusLine
 from plume_py.base.text import one_line
 from plume_py.cli.common_options import LevelChoice, order_option, reading_options

@@ -221,8 +221,8 @@ class Adapter(ABC):
 
 def promises(database: Database) -> dict[str, Promise]:
     """Return what the vendor documents about each setting of ``database``, its default first."""
-    settings = sorted(database.settings, key=lambda setting: setting.spelled != database.default)
-    return {s.spelled.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
+    settings = sorted(database.settings, key=lambda setting: setting.name != database.default)
+    return {s.name.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
 
 
 def first_line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from plume_py.base.processes import kill_tree, marked
+from plume_py.base.processes import kill_tree, server_processes
 from plume_py.base.temp_folder import remove_folder
 
 # Attempts, and seconds between them: a process that is being killed may still create a file.
@@ -20,7 +20,7 @@ def main() -> None:
     folder = sys.argv[1]
     sys.stdin.buffer.read()
     for _ in range(ATTEMPTS):
-        for pid in marked(folder):
+        for pid in server_processes(folder):
             kill_tree(pid)
         remove_folder(folder)
         if not Path(folder).exists():

@@ -18,7 +18,7 @@ from plume_py.checking.result import Ends, Result, ShownTransaction, Step, Viola
 from plume_py.history.formats.edn_atoms import string_of
 from plume_py.history.model import INITIAL_ID
 from plume_py.history.value_codes import Atom
-from plume_py.levels import LEVELS, sees
+from plume_py.levels import LEVELS, visibility_bits
 from plume_py.levels.orders import NONE, PER_KEY, REALTIME
 from plume_py.levels.patterns import TORN, Kind
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
@@ -219,7 +219,7 @@ def _order_suffix(violation: Violation) -> str:
 
 def _weakest_cycle(level: str) -> str:
     """Return the weakest cycle that every violation of this level contains, whatever the version order."""
-    bits = LEVELS[level].sees or 0 if level in LEVELS else 0
+    bits = LEVELS[level].visibility or 0 if level in LEVELS else 0
     if bits & (PREFIX | EVERYTHING) == PREFIX:
         return "G-nonadjacent-item"
     return "G-single-item" if bits & (WRITERS | EVERYTHING) == WRITERS else "G2-item"
@@ -257,7 +257,7 @@ def _weakest_models(violation: Violation) -> Iterator[str]:
     by_order = violation.pattern.kind not in _KINDS_WITHOUT_CYCLE and bool(_order_suffix(violation))
     for name in elle_types(violation):
         # For Elle, a lost update that needs session order is only a cycle.
-        if name != _LOST_UPDATE or not (by_order or sees(violation.level) & EVERYTHING):
+        if name != _LOST_UPDATE or not (by_order or visibility_bits(violation.level) & EVERYTHING):
             yield from _MODELS_OF_TYPE[name]
     if not by_order and violation.pattern.kind not in _KINDS_WITHOUT_CYCLE and violation.tap not in _BELOW_ALL:
         yield LEVELS[violation.level].jepsen

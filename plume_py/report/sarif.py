@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from plume_py.base.exits import ExitCode, combined, exit_code
+from plume_py.base.errors import ExitCode, combined, exit_code
 from plume_py.base.text import display, escape_ci_commands_json, one_line, txn_text
 from plume_py.base.version import __version__
 from plume_py.checking.result import Id, LevelVerdict, Result, ShownTransaction, Step, Violation

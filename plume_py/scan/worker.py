@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from plume_py.base.errors import InputError, IsocheckError, TooLargeError
-from plume_py.base.kernels.numba_start import load_numba
+from plume_py.base.kernels.dispatch import load_numba
 from plume_py.base.limits import Limits, limit_wall_time
 from plume_py.base.memory import limit_data, own_data
 from plume_py.base.passwords import without_those_of

@@ -4,10 +4,10 @@ import random
 
 import oracle
 import pytest
-from confirming import ALL, problems
 from list_histories import random_list_history
 from paths import ROOT
 from small_histories import build, with_levels
+from verify_problems import ALL, problems
 
 from plume_py import check, load
 from plume_py.base.errors import InputError

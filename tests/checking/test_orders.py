@@ -20,7 +20,7 @@ from plume_py.checking.witness import write_witness
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, level_requests
+from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, level_request
 from plume_py.report.json import line
 from plume_py.verify import read_claim, verify_entry, verify_witness
 
@@ -154,7 +154,7 @@ def test_names_say_the_order():
 
 @pytest.mark.parametrize("spelling", ["strict-serializable", "Strict Serializability", "sser", "strict_serializable"])
 def test_spellings(spelling):
-    assert level_requests(spelling) == level_requests("SSER")
+    assert level_request(spelling) == level_request("SSER")
 
 
 def test_a_violation_that_needs_session_order_names_the_order_in_which_it_holds():

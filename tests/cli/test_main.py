@@ -13,7 +13,7 @@ from paths import HISTORIES
 from program import PATIENCE, PROGRAM
 
 from plume_py import __version__
-from plume_py.base.exits import ExitCode, combined
+from plume_py.base.errors import ExitCode, combined
 from plume_py.cli import main as main_module
 from plume_py.cli.main import COMMANDS, main
 from plume_py.history.formats.registry import FORMATS

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 from paths import ROOT
 
-from plume_py.base.kernels import dispatch, kernel
+from plume_py.base.kernels import dispatch
 from plume_py.checking.stream import compiled, garbage_collection
 from plume_py.cli import warm_up
 from plume_py.cli.main import cli
@@ -77,12 +77,12 @@ def record_stream(state) -> None:
 
 def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
-    monkeypatch.setattr(kernel, "Kernel", Recorder)
+    monkeypatch.setattr(dispatch, "Kernel", Recorder)
     monkeypatch.setattr(compiled, "_compile", record_stream)
     for module in (compiled, garbage_collection):
         monkeypatch.setattr(module, "handle", lambda state: state)
     monkeypatch.setattr(Recorder, "called", set())
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     try:
         for part, commands in warm_up.PARTS.items():
             folder = tmp_path / part
@@ -93,6 +93,6 @@ def test_warm_up_calls_every_kernel_that_commands_call(tmp_path: Path, monkeypat
                 code = cli.main(words.split(), standalone_mode=False)
                 assert code in (None, 0, 1), words
     finally:
-        dispatch.release(*KERNELS)
+        dispatch.uncompile(*KERNELS)
     missing = sorted(called_from_python() - Recorder.called - NOT_YET)
     assert not missing, f"add commands to warm_up.PARTS that call {' '.join(missing)}"

@@ -8,7 +8,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from plume_py.base.kernels import dispatch
-from plume_py.base.kernels.numba_start import load_numba
+from plume_py.base.kernels.dispatch import load_numba
 from plume_py.checking.stream import ingest_kernels, level_kernels, order_kernels
 from plume_py.checking.stream import table_kernels as tables
 from plume_py.checking.stream.state import State

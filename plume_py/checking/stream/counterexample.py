@@ -24,7 +24,7 @@ from plume_py.checking.stream.state import State
 from plume_py.history.builder import HistoryBuilder
 from plume_py.history.model import READ_LIST, STATUS_NAMES, History
 from plume_py.history.times import known
-from plume_py.levels import WEAK, sees
+from plume_py.levels import WEAK, visibility_bits
 from plume_py.levels.patterns import DUPLICATE, INCOMPATIBLE, TORN, TRIPLES, VERSION_CYCLE
 from plume_py.levels.table import TRANSITIVE
 
@@ -164,7 +164,7 @@ class InvolvedTransactions:
 
     def _visibility(self, level: int, t2: int, t3: int) -> None:
         """Add the path that makes t2 visible to t3. At RC and RA, t3 or its session meets t2 directly."""
-        if sees(WEAK[level]) & TRANSITIVE:
+        if visibility_bits(WEAK[level]) & TRANSITIVE:
             self._path(order_kernels.CAUSAL, t2, t3)
 
     def _path(self, layer: int, begin: int, end: int) -> None:

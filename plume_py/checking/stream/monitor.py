@@ -40,7 +40,7 @@ from plume_py.levels.orders import (
     SESSION,
     LevelRequest,
     in_lattice_order,
-    level_requests,
+    level_request,
     unknown_level,
 )
 from plume_py.levels.patterns import forbidden_at
@@ -411,7 +411,7 @@ def level_requests_of(levels: str | Sequence[str], order: str) -> list[LevelRequ
     """Return the requested levels, from weak to strong; groups such as "weak" are expanded. All have one order."""
     given = [levels] if isinstance(levels, str) else list(levels)
     spelled = [name for spelling in given for name in GROUPS.get(spelling.strip().lower(), (spelling,))]
-    meant = {spelling: level_requests(spelling, order) for spelling in spelled}
+    meant = {spelling: level_request(spelling, order) for spelling in spelled}
     wrong = sorted(spelling for spelling, found in meant.items() if found is None or found.level not in WEAK)
     if wrong and meant[wrong[0]] is None:
         raise ValueError(unknown_level(wrong[0], WEAK))

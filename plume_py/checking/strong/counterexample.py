@@ -22,7 +22,7 @@ from plume_py.checking.strong.solver.engine import Decision
 from plume_py.checking.strong.solver.unsat_core import Core
 from plume_py.checking.violation import Argument, complete
 from plume_py.history.model import INITIAL, Int8s
-from plume_py.levels import LEVELS, NAMES, STRONG, sees, weaker_levels
+from plume_py.levels import LEVELS, NAMES, STRONG, visibility_bits, weaker_levels
 from plume_py.levels.patterns import CAUSALITY, CYCLE, LONG_FORK, LOST_UPDATE, READ_ONLY_ANOMALY, WRITE_SKEW
 from plume_py.levels.table import EVERYTHING, PREFIX, WRITERS
 
@@ -94,7 +94,7 @@ def _weaker(levels: Levels) -> list[str]:
     if not isinstance(levels, str):
         return []
     below = [level for level in STRONG if level in weaker_levels(levels)]
-    return sorted(below, key=lambda level: sees(level).bit_count())
+    return sorted(below, key=lambda level: visibility_bits(level).bit_count())
 
 
 class _Codes(Mapping[int, str]):
@@ -166,7 +166,7 @@ def broken_level(proof: Proof, level: str) -> str:
     """Return the weakest level, up to ``level``, that the proof contradicts."""
     cycles = [part.cycle for part in proof.within()]
     for weaker in reversed(STRONG):
-        if weaker in weaker_levels(level) and all(_forbidden(cycle, sees(weaker)) for cycle in cycles):
+        if weaker in weaker_levels(level) and all(_forbidden(cycle, visibility_bits(weaker)) for cycle in cycles):
             return weaker
     return level
 

@@ -8,7 +8,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
 from plume_py.collect.adapter import AnswerError, LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
-from plume_py.levels.stores import DUCKDB
+from plume_py.levels.databases import DUCKDB
 
 try:
     import duckdb

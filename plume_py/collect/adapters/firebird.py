@@ -10,7 +10,7 @@ from plume_py.base.override import override
 from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import LostError, Setup, first_line, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection
-from plume_py.levels.stores import FIREBIRD
+from plume_py.levels.databases import FIREBIRD
 
 try:
     from firebird import driver

@@ -29,7 +29,7 @@ from plume_py.collect.adapter import (
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
 from plume_py.collect.table_setup import is_name
-from plume_py.levels.stores import REDIS
+from plume_py.levels.databases import REDIS
 
 # Keys per command.
 BATCH = 1000

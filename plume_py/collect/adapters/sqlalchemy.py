@@ -10,7 +10,7 @@ from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import AbortedError, Adapter, Connection, LostError, Setup, Value, first_line, to_value
 from plume_py.collect.adapter import promises as promises_of
 from plume_py.collect.table_setup import is_name
-from plume_py.levels.stores import SQLALCHEMY
+from plume_py.levels.databases import SQLALCHEMY
 
 try:
     import sqlalchemy

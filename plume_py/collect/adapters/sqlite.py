@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote
 
+from plume_py.base.atomic_files import HAS_LOCKS, lock, locked
 from plume_py.base.errors import IsocheckError
-from plume_py.base.leftovers import HAS_LOCKS, lock, locked
 from plume_py.base.override import override
 from plume_py.collect.adapter import LostError, Setup, promises
 from plume_py.collect.adapters.sql import SqlAdapter, SqlConnection

@@ -49,7 +49,6 @@ class LevelAnswer:
 
 
 def is_safe(verdict: LevelAnswer) -> bool:
-    """Return whether no violation was found at this level."""
     return verdict.answer in (PROVED, BOUNDED)
 
 
@@ -85,9 +84,7 @@ class InferenceResult:
     seconds: float = 0.0
     others: list[TransactionVerdict] = field(default_factory=list)  # not named, but partners of named transactions
     proves: bool = False  # whether proofs were requested
-    joint_answers: dict[str, LevelAnswer] = field(
-        default_factory=dict
-    )  # answers with partners at their inferred levels
+    joint_answers: dict[str, LevelAnswer] = field(default_factory=dict)  # with partners at their inferred levels
     alone: tuple[str, ...] = ()  # transactions that violate the invariant when they run alone
 
     @property
@@ -114,7 +111,6 @@ class InferOptions:
 
 
 def has_solver() -> bool:
-    """Return whether z3 is installed."""
     return find_spec("z3") is not None
 
 

@@ -97,7 +97,6 @@ class Symbol:
         return self._op("not")
 
     def implies(self, other: object) -> "Symbol":
-        """Return the condition that ``other`` holds if this one does."""
         return (~self) | other
 
     def __bool__(self) -> bool:
@@ -107,7 +106,6 @@ class Symbol:
 
 
 def expression_of(value: object) -> Expr:
-    """Return the expression of a value of the application."""
     if isinstance(value, Symbol):
         return value.node
     if isinstance(value, bool | int | str):
@@ -118,7 +116,6 @@ def expression_of(value: object) -> Expr:
 
 
 def ite(condition: object, then: object, otherwise: object) -> Symbol:
-    """Return ``then`` where the condition holds, else ``otherwise``."""
     return Symbol(Operation("ite", (expression_of(condition), expression_of(then), expression_of(otherwise))))
 
 
@@ -346,7 +343,6 @@ class ListArgument:
 
     @property
     def size(self) -> Symbol:
-        """The number of elements."""
         return Symbol(Query("count", self.name, _fresh_name("x"), ir.TRUE, is_local=True))
 
 
@@ -486,7 +482,6 @@ class App:
                 self.rows.append((name, tuple(row)))
 
     def program(self) -> ir.Application:
-        """Return the declared program in the intermediate form."""
         return ir.Application(
             self.name,
             tuple(self.tables),

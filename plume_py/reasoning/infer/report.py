@@ -33,7 +33,6 @@ _COLOURS = {PROVED: "green", BOUNDED: "green", VIOLATED: "red", UNDECIDED: "yell
 
 
 def text(result: InferenceResult, style: Style = click.style, examples: bool = True) -> str:
-    """Return the whole report: levels, counterexamples and the engine."""
     return "\n".join(_lines(result, style, examples))
 
 
@@ -225,7 +224,6 @@ def result_text(program: ir.Application, line: ScheduleLine) -> str:
 
 
 def row_text(table: ir.Table, row: tuple[ir.Value, ...]) -> str:
-    """Return a row as ``table(column=value, …)``."""
     inside = ", ".join(f"{name}={literal(value)}" for name, value in zip(table.names, row, strict=True))
     return display(f"{table.name}({inside})", 200)
 
@@ -236,7 +234,6 @@ def rows_text(program: ir.Application, state: State) -> str:
 
 
 def call_text(name: str, args: tuple[tuple[str, Any], ...]) -> str:
-    """Return a call as ``name(argument=value, …)``."""
     return display(f"{name}({', '.join(f'{key}={_argument(value)}' for key, value in args)})", 200)
 
 
@@ -247,7 +244,6 @@ def _argument(value: Any) -> str:
 
 
 def data(result: InferenceResult) -> dict[str, Any]:
-    """Return the whole report as plain data."""
     return {
         "program": result.program.name,
         "store": result.store.name,
@@ -342,7 +338,6 @@ def joint_levels_text(result: InferenceResult, together: JointLevels, examples: 
 
 
 def joint_levels_data(result: InferenceResult, together: JointLevels) -> dict[str, Any]:
-    """Return the check with partners as plain data."""
     return {
         "levels": {name: level.name for name, level in together.levels.items()},
         "raised": together.raised,
@@ -434,7 +429,6 @@ def _outcome(program: ir.Application, step: ExecutedStatement) -> str:
 
 
 def run_data(program: ir.Application, version: str, runs: Runs) -> dict[str, Any]:
-    """Return the runs on a server as plain data."""
     return {"server": version, "vectors": [_vector(program, run, expectation) for run, expectation in runs]}
 
 

@@ -89,10 +89,10 @@ def _concurrency_control(level: str, database: Database | None, origin: Origin |
         return None
     recorded = None if origin is None or origin.engine is not database else origin.setting
     if origin is not None and recorded is not None and recorded.safe_as == level:
-        return discipline(database, recorded.spelled, origin.settings)
+        return discipline(database, recorded.name, origin.settings)
     setting = database.runs(level)
     assert setting is not None, "every level to predict at is at least as strong as the weakest setting"
-    return discipline(database, setting.spelled)
+    return discipline(database, setting.name)
 
 
 def replays(run: ObservedRun, outcome: PredictionResult) -> list[Validation]:

@@ -56,7 +56,7 @@ class Origin:
     def setting(self) -> Setting | None:
         """Our table's entry for the isolation level."""
         known = self.engine
-        return None if known is None else known.spelled(self.isolation)
+        return None if known is None else known.setting_named(self.isolation)
 
 
 class _About(msgspec.Struct):

@@ -23,10 +23,10 @@ KERNELS = clock_kernels, tree_clock_kernels, edge_kernels, triples_kernels
 @pytest.fixture(params=["never", "always"])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Plain kernels, then compiled ones."""
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     monkeypatch.setenv("ISOCHECK_COMPILE", request.param)
     yield request.param
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
 
 
 def built(sessions: list) -> History:
@@ -133,7 +133,7 @@ def test_causal_cycles(seed: int, mode: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_trees_with_a_hashed_table(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with more sessions than a whole table has room for."""
     monkeypatch.setenv("ISOCHECK_COMPILE", "never")
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     monkeypatch.setattr(tree_clock_kernels, "WHOLE_TABLE", 0)
     assert_equal(random_reads(random.Random(seed), sessions=9, transactions=40, keys=5), monkeypatch)
     assert_equal(generate("SER", sessions=12, transactions=5, operations=3, keys=8, seed=seed), monkeypatch)

@@ -77,7 +77,7 @@ def random_text(rng):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_plume_text_gives_the_same_transactions_however_it_is_cut(compiled, tmp_path):
-    dispatch.release(text_kernels)
+    dispatch.uncompile(text_kernels)
     if compiled:
         dispatch.prepare(10**9, text_kernels)
     rng = random.Random(5)

@@ -84,7 +84,7 @@ def test_compiled_kernels_agree_with_the_oracle(monkeypatch):
     try:
         compare(3, 300)
     finally:
-        dispatch.release(saturation_kernels, saturation_kernels, greedy_order_kernels)
+        dispatch.uncompile(saturation_kernels, saturation_kernels, greedy_order_kernels)
 
 
 @pytest.mark.parametrize("level", oracle_mixed.LEVELS)

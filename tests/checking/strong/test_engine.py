@@ -116,7 +116,7 @@ def test_compiled_kernels_agree_with_the_oracle(monkeypatch):
         compare(3, 100)
         compare(3, 100, crowded)
     finally:
-        dispatch.release(*KERNELS)
+        dispatch.uncompile(*KERNELS)
 
 
 def test_histories_of_two_transactions_agree_with_the_oracle():

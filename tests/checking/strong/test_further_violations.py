@@ -7,8 +7,8 @@ from itertools import count
 import numpy as np
 import oracle
 import pytest
-from confirming import ALL, problems
 from small_histories import build
+from verify_problems import ALL, problems
 
 from plume_py import HistoryBuilder, check
 from plume_py.checking.graph.subhistory import without_operations

@@ -13,7 +13,7 @@ from plume_py.base.bits import bits
 from plume_py.checking.graph.reads import Reads, resolve_reads
 from plume_py.checking.graph.realtime import RealTime
 from plume_py.history.model import INITIAL, History
-from plume_py.levels import sees
+from plume_py.levels import visibility_bits
 from plume_py.levels.patterns import BASE
 from plume_py.levels.table import AT_COMMIT
 
@@ -39,7 +39,7 @@ class Facts:
     conflicts: list[int] = field(default_factory=list)  # transactions that write a common key
 
     def __post_init__(self) -> None:
-        self.sees = [sees(level) for level in self.level]
+        self.sees = [visibility_bits(level) for level in self.level]
 
     @property
     def count(self) -> int:

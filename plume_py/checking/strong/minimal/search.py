@@ -20,7 +20,7 @@ from plume_py.checking.strong.minimal.facts import Facts, gather
 from plume_py.checking.strong.minimal.saturation import saturate
 from plume_py.history.model import INITIAL, History
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
-from plume_py.levels.visibility import reads_from_snapshot, seen
+from plume_py.levels.visibility import reads_from_snapshot, visible_set
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class _Search:
         Of the placed transactions, the least set that its level allows.
         """
         facts = self.facts
-        return seen(facts.sees[t], facts.direct[t], facts.conflicts[t], self.done, self.sees)
+        return visible_set(facts.sees[t], facts.direct[t], facts.conflicts[t], self.done, self.sees)
 
     def _harmless(self, event: int) -> bool:
         """Return whether placing the event next loses no solution.

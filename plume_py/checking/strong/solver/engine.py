@@ -19,7 +19,7 @@ from plume_py.checking.strong.solver.saturation import Inference
 from plume_py.checking.strong.solver.search import OrderOrCycles, Search
 from plume_py.checking.strong.solver.unsat_core import Core, core_of_search, cores_of_known
 from plume_py.history.model import Int8s, Int32s
-from plume_py.levels import STRONG, sees, weaker_levels
+from plume_py.levels import STRONG, visibility_bits, weaker_levels
 from plume_py.levels.patterns import BASE
 from plume_py.levels.table import PREFIX, WRITERS
 
@@ -154,6 +154,6 @@ class StrongEngine:
 
 def _with_prefix(level: str) -> str | None:
     """Return the weakest level above this one with PREFIX, if ``level`` has WRITERS without PREFIX."""
-    if sees(level) & (PREFIX | WRITERS) != WRITERS:
+    if visibility_bits(level) & (PREFIX | WRITERS) != WRITERS:
         return None
-    return next(name for name in reversed(STRONG) if sees(name) & PREFIX and level in weaker_levels(name))
+    return next(name for name in reversed(STRONG) if visibility_bits(name) & PREFIX and level in weaker_levels(name))

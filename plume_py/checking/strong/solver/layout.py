@@ -11,7 +11,7 @@ from plume_py.base.sorted_sets import isin_sorted, unique_sorted
 from plume_py.checking.graph.analysis import Analysis
 from plume_py.checking.graph.records import KeyWriters, SolverArrays
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s
-from plume_py.levels import sees, sees_of
+from plume_py.levels import visibility_bits, visibility_column
 from plume_py.levels.table import AT_COMMIT, EVERYTHING, PREFIX, TRANSITIVE, WRITERS
 
 
@@ -36,9 +36,9 @@ class SolverColumns:
 
         Others, auxiliary nodes among them, keep their index and constrain nothing.
         """
-        bits = np.full(self.transactions, sees(level) if isinstance(level, str) else 0, np.uint8)
+        bits = np.full(self.transactions, visibility_bits(level) if isinstance(level, str) else 0, np.uint8)
         if not isinstance(level, str):
-            bits[: len(level)] = sees_of(level)
+            bits[: len(level)] = visibility_column(level)
         bits[self.reads.participates == 0] = AT_COMMIT
         return bits
 

@@ -268,7 +268,7 @@ class Inference:
         layout, history = self.layout, self.layout.history
         seeing = visibility_graph(layout, self.known.rows) if layout.by_session else None
         rows = layout.nodes + (layout.transactions if seeing is not None else 0)
-        room = self.limits.room(CLOCK_BYTES) // (4 * max(1, rows))
+        room = self.limits.cap_to_budget(CLOCK_BYTES) // (4 * max(1, rows))
         width = max(1, min(history.sessions, room))
         self.whole, self._twice = width >= history.sessions, room >= 2 * history.sessions
         for low in range(0, max(1, history.sessions), width):

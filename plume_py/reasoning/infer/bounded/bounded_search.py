@@ -17,7 +17,6 @@ import z3
 
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.bounded.symbolic import (
-    LIST,
     ChooseState,
     Evaluator,
     Execution,
@@ -31,6 +30,7 @@ from plume_py.reasoning.infer.bounded.symbolic import (
     overlay,
 )
 from plume_py.reasoning.infer.bounded.terms import Term, Texts, and_, equal, ite, not_, or_, solve
+from plume_py.reasoning.infer.execution.domains import MOST_ELEMENTS
 from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.execution.schedule import CLAUSE, Commit, Counterexample
 from plume_py.reasoning.infer.program import ir
@@ -155,7 +155,7 @@ class BoundedSearch:
                 frame[param.name] = self._fresh(f"{txn.name}.{param.name}", param.sort)
                 continue
             members, before = [], None
-            for number in range(LIST):
+            for number in range(MOST_ELEMENTS):
                 there = self._fresh(f"{txn.name}.{param.name}{number}", "bool")
                 if before is not None:
                     self._add(z3.Implies(there, before))
@@ -489,7 +489,6 @@ class BoundedSearch:
 
 
 def state_either(test: Term, then: SymbolicState, other: SymbolicState) -> SymbolicState:
-    """Return ``then`` where ``test`` holds, else ``other``."""
     return tuple(
         tuple(slot_either(test, a, b) for a, b in zip(slots, others, strict=True))
         for slots, others in zip(then, other, strict=True)
@@ -507,7 +506,6 @@ def same_state(left: SymbolicState, right: SymbolicState) -> Term:
 
 
 def slot_either(test: Term, then: Slot, other: Slot) -> Slot:
-    """Return slot ``then`` where ``test`` holds, else ``other``."""
     if then is other:
         return then
     columns = tuple(ite(test, a, b) for a, b in zip(then.columns, other.columns, strict=True))
@@ -573,7 +571,7 @@ class _SlotCounter:
         if isinstance(stmt, ir.If):
             return self.block((*stmt.then, *stmt.otherwise))
         if isinstance(stmt, ir.ForEach):
-            return self.block(stmt.body * self.sets.get(stmt.source, LIST))
+            return self.block(stmt.body * self.sets.get(stmt.source, MOST_ELEMENTS))
         return {}
 
 

@@ -14,8 +14,6 @@ from plume_py.reasoning.infer.execution.evaluate import TableShape
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import LevelModel
 
-LIST = 2  # elements of a list argument, at most
-
 
 @dataclass(frozen=True)
 class Slot:
@@ -114,7 +112,6 @@ SymbolicWrites = dict[tuple[int, int], SymbolicWrite]
 
 
 def overlay(base: SymbolicState, writes: SymbolicWrites) -> SymbolicState:
-    """Return the state with the writes applied."""
     if not writes:
         return base
     tables = [list(slots) for slots in base]
@@ -190,7 +187,6 @@ class Execution:
         self.is_short = False  # whether a new row found no slot
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
-        """Execute statements under the path condition ``guard``."""
         for stmt in body:
             runs = and_(guard, self.live)
             if runs is False:
@@ -259,11 +255,9 @@ class Execution:
         self.writes[table, number] = SymbolicWrite(or_(old.happened, happened), Slot(present, columns))
 
     def slot(self, table: int) -> int | None:
-        """Return an unused slot for a new row, or None."""
         return self._slots[table].pop(0) if self._slots.get(table) else None
 
     def key_equal(self, table: int, left: tuple[Term, ...], right: tuple[Term, ...]) -> Term:
-        """Return the condition that two rows have the same primary key."""
         declared = self.program.tables[table]
         return and_(*(equal(left[declared.index(c)], right[declared.index(c)]) for c in declared.key))
 

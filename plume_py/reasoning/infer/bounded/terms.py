@@ -11,7 +11,6 @@ Term = Any  # a z3 term, or a Python constant
 
 
 def and_(*parts: Term) -> Term:
-    """Return the conjunction."""
     left = []
     for part in parts:
         if part is False:
@@ -22,7 +21,6 @@ def and_(*parts: Term) -> Term:
 
 
 def or_(*parts: Term) -> Term:
-    """Return the disjunction."""
     left = []
     for part in parts:
         if part is True:
@@ -33,14 +31,12 @@ def or_(*parts: Term) -> Term:
 
 
 def not_(part: Term) -> Term:
-    """Return the negation."""
     if isinstance(part, bool):
         return not part
     return part.arg(0) if z3.is_not(part) else z3.Not(part)
 
 
 def ite(test: Term, then: Term, other: Term) -> Term:
-    """Return ``then`` where ``test`` holds, else ``other``."""
     if isinstance(test, bool):
         return then if test else other
     if isinstance(then, bool) and isinstance(other, bool):
@@ -55,14 +51,12 @@ def ite(test: Term, then: Term, other: Term) -> Term:
 
 
 def equal(left: Term, right: Term) -> Term:
-    """Return the equality of two terms or constants."""
     if left is right or (not z3.is_expr(left) and not z3.is_expr(right)):
         return left is right or left == right
     return left == right
 
 
 def sum_(parts: list[Term]) -> Term:
-    """Return the sum of the parts."""
     left = [part for part in parts if not (isinstance(part, int) and part == 0)]
     return 0 if not left else left[0] if len(left) == 1 else z3.Sum(*left)
 
@@ -79,7 +73,6 @@ BINARY: dict[str, Callable[[Term, Term], Term]] = {
 
 
 def operator(op: str, args: list[Term]) -> Term:
-    """Return an operator of the intermediate form, applied to terms."""
     if op == "and":
         return and_(*args)
     if op == "or":

@@ -168,5 +168,4 @@ def row_of(table: ir.Table, fields: Sequence[Any]) -> tuple[Any, tuple[ir.Value,
 
 
 def _whole(value: Any) -> ir.Value:
-    """Return a number as int; servers return sums as decimals."""
     return value if isinstance(value, bool | int | str) else int(value)

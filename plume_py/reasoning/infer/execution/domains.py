@@ -11,8 +11,8 @@ from plume_py.reasoning.infer.program import ir
 # At most this many possible rows of a table, contents of a table, and argument choices of a transaction are tried.
 MOST_ROWS, MOST_CONTENTS, MOST_CALLS = 2_000, 20_000, 2_000
 
-# A list argument has at most this many elements, as in the symbolic engine.
-LIST = 2
+# Both engines try list arguments of at most this many elements.
+MOST_ELEMENTS = 2
 
 
 T = TypeVar("T")
@@ -26,7 +26,6 @@ class Domains:
         self.was_cut = False  # whether a bound cut off some choices
 
     def values(self, owner: str, name: str, sort: ir.Sort) -> tuple[ir.Value, ...]:
-        """Return the values of a column or an argument."""
         given = self.program.scope.values.get(f"{owner}.{name}")
         if given is not None:
             return given
@@ -87,7 +86,6 @@ class Domains:
         return fill(())
 
     def index(self, table: str) -> int:
-        """Return the position of a table in a state."""
         return [t.name for t in self.program.tables].index(table)
 
     def arguments(self, code: FlatCode) -> list[Frame]:
@@ -100,7 +98,7 @@ class Domains:
                 records = self.first_of(
                     product(*(self.values(txn.name, f"{param.name}.{n}", s) for n, s in param.fields)), 50
                 )
-                lists = (rows for n in range(LIST + 1) for rows in combinations(records, n))
+                lists = (rows for n in range(MOST_ELEMENTS + 1) for rows in combinations(records, n))
                 choices.append([tuple(enumerate(rows, 1)) for rows in lists])
             else:
                 choices.append(list(self.values(txn.name, param.name, param.sort)))

@@ -9,6 +9,7 @@ Row = tuple[Any, tuple[ir.Value, ...]]  # (key, columns)
 State = tuple[tuple[Row, ...], ...]
 Frame = dict[str, Any]
 Evaluate = Callable[[State, Frame], Any]
+RowKeys = frozenset[tuple[int, Any]]  # (table, key) of each row
 Writes = dict[tuple[int, Any], tuple[ir.Value, ...] | None]  # (table, key) -> new row, or None where deleted
 
 
@@ -133,7 +134,6 @@ def _query(query: ir.Query, shape: TableShape) -> Evaluate:
 
 
 def overlay(base: State, writes: Writes) -> State:
-    """Return the state with the writes applied."""
     if not writes:
         return base
     touched = {table for table, _ in writes}

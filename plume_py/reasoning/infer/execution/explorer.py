@@ -12,7 +12,7 @@ from plume_py.base.errors import LimitError
 from plume_py.base.limits import Limits
 from plume_py.reasoning.infer.execution.bytecode import FlatCode
 from plume_py.reasoning.infer.execution.domains import Domains
-from plume_py.reasoning.infer.execution.evaluate import State
+from plume_py.reasoning.infer.execution.evaluate import RowKeys, State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
     CLAUSE,
@@ -74,7 +74,6 @@ class Explorer:
 
     @property
     def states(self) -> list[State]:
-        """The initial states."""
         if self._states is None:
             self._states = self.domains.first_of(self.domains.states(), MOST_STATES)
         return self._states
@@ -148,14 +147,14 @@ class _Search:
                     self.code.txn.name, self.level, tuple(args.items()), state, tuple(events), clause
                 )
 
-    def _memoized(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _memoized(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         mark = machine.fingerprint(), now, used, dirty, self.past, self.initial if self.asks_order else ()
         found = self.memo.get(mark)
         if found is None:
             found = self.memo[mark] = self._search(machine, now, used, dirty)
         return found
 
-    def _search(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _search(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         go_on = self._end if machine.is_done else self._step
         found = go_on(machine, now, used, dirty)
         if used < self.steps and self._others_may_commit(machine) and not self.clauses <= found.keys():
@@ -186,7 +185,7 @@ class _Search:
         asks_for_key = isinstance(machine.next.stmt, ir.Insert) and self.level.write == "snapshot"
         return machine.next.reads_current or locks or takes_snapshot or asks_for_key
 
-    def _step(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _step(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         moved = machine.copy()
         try:
             moved.step(now)
@@ -194,7 +193,7 @@ class _Search:
             return {}
         return {clause: (None, path) for clause, path in self._memoized(moved, now, used, dirty).items()}
 
-    def _end(self, machine: Machine, now: State, used: int, dirty: frozenset[tuple[int, Any]]) -> Found:
+    def _end(self, machine: Machine, now: State, used: int, dirty: RowKeys) -> Found:
         after = state_after_commit(self.explorer.rules, machine, now, dirty, used + 1)
         if after is None:
             return {}

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from plume_py.reasoning.infer.execution.bytecode import FlatCode, Instruction
-from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, State, Writes, compiled, overlay
+from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, Row, RowKeys, State, Writes, compiled, overlay
 from plume_py.reasoning.infer.program import ir
 
-# The analysed transaction's new rows have hidden row numbers from here on; all other rows have smaller numbers until
-# it commits.
+# Until a transaction commits, its new rows have hidden row numbers from here on. Committed rows have smaller ones.
 OWN_ROWS = 1000
 
 
@@ -33,13 +32,11 @@ class Machine:
         self.frame: Frame = dict(args)
         self.pc = 0
         self.writes: Writes = {}
-        self.reads: frozenset[tuple[int, Any]] = frozenset()
-        self.locked: frozenset[tuple[int, Any]] = frozenset()  # rows locked by FOR UPDATE
-        self.inserted: frozenset[tuple[int, Any]] = frozenset()  # new rows of tables with a primary key
-        self.replaced: frozenset[tuple[int, Any]] = frozenset()  # rows that it deleted and inserted again
-        self.deleted_by_others: frozenset[tuple[int, Any]] = (
-            frozenset()
-        )  # rows that others deleted since it last found rows
+        self.reads: RowKeys = frozenset()
+        self.locked: RowKeys = frozenset()  # rows locked by FOR UPDATE
+        self.inserted: RowKeys = frozenset()  # new rows of tables with a primary key
+        self.replaced: RowKeys = frozenset()  # rows that it deleted and inserted again
+        self.deleted_by_others: RowKeys = frozenset()  # rows that others deleted since it last found rows
         self.snapshot: State | None = None
         self.begun = False
         self.log: Any = None
@@ -65,22 +62,20 @@ class Machine:
             self.snapshot,
         )
 
-    def deleted(self) -> frozenset[tuple[int, Any]]:
+    def deleted(self) -> RowKeys:
         """Return the rows that its commit deletes, even if other rows with their keys exist then."""
         return self.replaced | {place for place, row in self.writes.items() if row is None}
 
-    def note_deleted(self, deleted: frozenset[tuple[int, Any]]) -> None:
+    def note_deleted(self, deleted: RowKeys) -> None:
         """Record that another transaction committed and deleted these rows."""
         self.deleted_by_others |= deleted
 
     @property
     def is_done(self) -> bool:
-        """Whether only the commit is left."""
         return self.pc >= len(self.code.instructions)
 
     @property
     def next(self) -> Instruction:
-        """The next statement."""
         return self.code.instructions[self.pc]
 
     def step(self, now: State) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plume_py.reasoning.infer.execution.bytecode import FlatCode
-from plume_py.reasoning.infer.execution.evaluate import State
+from plume_py.reasoning.infer.execution.evaluate import RowKeys, State
 from plume_py.reasoning.infer.execution.interpreter import Machine, RollbackSignal
 from plume_py.reasoning.infer.execution.schedule import (
     CLAUSE,
@@ -45,7 +45,7 @@ def replay(program: ir.Application, example: Counterexample) -> Replay:
     code = FlatCode(program, program.transaction(example.transaction), example.level)
     serial = {txn.name: FlatCode(program, txn, ALONE) for txn in program.transactions}
     past = _Past([example.initial], [], [])
-    now, dirty, commits = example.initial, frozenset[tuple[int, Any]](), 0
+    now, dirty, commits = example.initial, RowKeys(), 0
     lines: list[ScheduleLine] = []
     try:
         machine = _started(code, example.args)
@@ -87,7 +87,7 @@ def _committed(
     rules: ScheduleRules,
     machine: Machine,
     now: State,
-    dirty: frozenset[tuple[int, Any]],
+    dirty: RowKeys,
     number: int,
     example: Counterexample,
 ) -> State:
@@ -112,7 +112,6 @@ class _Past:
     events: list[Commit]
 
     def note(self, effect: CommitEffect, event: Commit) -> None:
-        """Append a commit."""
         self.states.append(effect.after)
         self.effects.append(effect)
         self.events.append(event)

@@ -11,7 +11,16 @@ from typing import Any
 
 from plume_py.base.errors import IsocheckError
 from plume_py.reasoning.infer.execution.bytecode import FlatCode
-from plume_py.reasoning.infer.execution.evaluate import Evaluate, Frame, State, TableShape, Writes, compiled, overlay
+from plume_py.reasoning.infer.execution.evaluate import (
+    Evaluate,
+    Frame,
+    RowKeys,
+    State,
+    TableShape,
+    Writes,
+    compiled,
+    overlay,
+)
 from plume_py.reasoning.infer.execution.interpreter import OWN_ROWS, Machine, RollbackSignal
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.statement_models import ALONE, LevelModel
@@ -79,7 +88,6 @@ class ScheduleRules:
         return compiled(clause.condition, TableShape(self.program).of_expression(clause.condition))
 
     def broken(self, state: State) -> list[str]:
-        """Return the violated clauses of the invariant."""
         return [name for name, holds in self.invariant if not holds(state, {})]
 
     def violated_constraints(self, state: State) -> list[str]:
@@ -97,17 +105,14 @@ def install(program: ir.Application, state: State, writes: Writes, number: int) 
     return overlay(state, renumbered), renumbered
 
 
-Places = frozenset[tuple[int, Any]]
-
-
 @dataclass(frozen=True)
 class CommitEffect:
     """The effect of a commit: the state after it, its writes, and the rows that it locked and deleted."""
 
     after: State
     writes: Writes
-    locked: Places
-    deleted: Places
+    locked: RowKeys
+    deleted: RowKeys
 
 
 def run_alone(rules: ScheduleRules, code: FlatCode, args: Frame, state: State, number: int) -> CommitEffect | None:
@@ -127,7 +132,7 @@ def first_snapshot(level: LevelModel, initial: State) -> State | None:
     return initial if level.select == "snapshot" and not level.late_snapshot else None
 
 
-def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool:
+def may_commit_between(machine: Machine, writes: Writes, locked: RowKeys) -> bool:
     """Return whether the locks of the transaction in progress permit another one to commit these writes and locks."""
     level = machine.code.level
     claimed = locked.union(writes)
@@ -138,9 +143,7 @@ def may_commit_between(machine: Machine, writes: Writes, locked: Places) -> bool
     return not level.locks_reads or machine.reads.isdisjoint(claimed)
 
 
-def state_after_commit(
-    rules: ScheduleRules, machine: Machine, now: State, dirty: frozenset[tuple[int, Any]], number: int
-) -> State | None:
+def state_after_commit(rules: ScheduleRules, machine: Machine, now: State, dirty: RowKeys, number: int) -> State | None:
     """Return the state after the transaction's commit, or None if it must roll back."""
     # A new row does not conflict with the deletion of an old one. Its key is checked below.
     versions = machine.writes.keys() - machine.inserted

@@ -111,7 +111,6 @@ class SqlServer:
         self.managed.__exit__(*reason)
 
     def version(self) -> str:
-        """Return name and version of the server."""
         version = self.adapter.version()  # sets the adapter's name: MySQL or MariaDB
         return f"{self.adapter.name} {version}"
 
@@ -120,7 +119,6 @@ class SqlServer:
             self.adapter.ask(self._create(table))
 
     def reset(self, cursor: Any) -> None:
-        """Replace all rows by the initial rows."""
         for table in reversed(self.program.tables):
             cursor.execute(f"DELETE FROM {table.name}")
         for name, row in self.program.rows:
@@ -196,7 +194,6 @@ class SqlServer:
         return tuple(tables)
 
     def broken(self, cursor: Any) -> list[str]:
-        """Return the violated clauses of the invariant."""
         found = []
         for clause in self.program.invariant:
             cursor.execute(f"SELECT {Sql(self.program, server=True).expr(clause.condition, {})}")
@@ -214,7 +211,6 @@ def _adapter(url: str, settings: dict[str, str]) -> SqlAdapter:
 
 
 def initial_state(program: ir.Application) -> Any:
-    """Return the initial rows as a state of the explorer."""
     tables = []
     for table in program.tables:
         rows = [row for name, row in program.rows if name == table.name]

@@ -11,10 +11,10 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.sql import access
-from plume_py.base.sql.flow import every
-from plume_py.base.sql.names import names_seen, resolve_statement
-from plume_py.base.sql.scopes import conjuncts, joined, origin_of
-from plume_py.base.sql.syntax import engine, wrong
+from plume_py.base.sql.access import conjuncts, joined
+from plume_py.base.sql.model import all_statements
+from plume_py.base.sql.names import names_read, resolve_statement
+from plume_py.base.sql.syntax import engine, origin_of, wrong
 from plume_py.base.text import nearest
 from plume_py.reasoning.infer.program import ir
 from plume_py.reasoning.infer.program.inserts import InsertTranslator
@@ -30,7 +30,6 @@ from plume_py.reasoning.infer.program.sql_expressions import (
 
 
 def translate(file: sql.File) -> ir.Application:
-    """Return the program of a SQL file."""
     tables = tuple(table_of(table) for table in file.tables)
     notes = list(file.notes)
     clauses = tuple(clause for table in file.tables for clause in enforced(table, file, notes))
@@ -88,7 +87,7 @@ class TransactionTranslator:
         self.known: set[str] = set()
         self.loops: dict[str, tuple[str, sql.SqlTable]] = {}
         self.names = _assigned(txn.body)
-        self.seen = names_seen(file)
+        self.seen = names_read(file)
         self.generated_arguments: list[ir.Param] = []
         self.in_loop = False
         self.count: str | None = None  # the variable with the row count of the previous statement
@@ -106,7 +105,6 @@ class TransactionTranslator:
         return ir.TransactionProgram(self.txn.name, (*params, *self.generated_arguments), body, assume, self.txn.line)
 
     def at(self, line: int, scopes: list[tuple[str, sql.SqlTable, str]] | None = None) -> ExpressionTranslator:
-        """Return a translator for the expressions of a statement."""
         return ExpressionTranslator(
             self.file,
             line,
@@ -126,7 +124,7 @@ class TransactionTranslator:
         table = self.file.table(name)
         if table is None:
             raise wrong(f"there is no table {name}", line, f"there is {', '.join(t.name for t in self.file.tables)}")
-        access.require_seen(table, line, writes=False)
+        access.reject_side_effects(table, line, writes=False)
         return table
 
     def block(self, body: tuple[sql.Statement, ...]) -> tuple[ir.Stmt, ...]:
@@ -141,7 +139,6 @@ class TransactionTranslator:
         return tuple(found)
 
     def statement(self, stmt: sql.Statement) -> list[ir.Stmt]:
-        """Return the statements that one SQL statement becomes."""
         if isinstance(stmt, sql.Select):
             return self.translate_select(stmt)
         if isinstance(stmt, sql.Assign):
@@ -207,7 +204,6 @@ class TransactionTranslator:
         return ir.If(stmt.line, condition, then, otherwise)
 
     def translate_loop(self, stmt: sql.Loop) -> list[ir.Stmt]:
-        """Translate FOR row IN SELECT … LOOP."""
         below, rows = self.at(stmt.line).inner(stmt.query.tree)
         lock = is_locking(stmt.query.tree, rows.table, stmt.line, self.file)
         require_one_row(stmt.query, rows.where, rows.var, below.ir_table(self.table(rows.table, stmt.line)))
@@ -308,8 +304,7 @@ class TransactionTranslator:
         return below, SelectedRows(table.name, var, below.where(stmt.where) if stmt.where is not None else ir.TRUE)
 
     def translate_change(self, stmt: sql.Change) -> list[ir.Stmt]:
-        """Translate INSERT, UPDATE or DELETE."""
-        access.require_seen(self.table(stmt.table, stmt.line), stmt.line, writes=True)
+        access.reject_side_effects(self.table(stmt.table, stmt.line), stmt.line, writes=True)
         if stmt.returning:
             resolve_statement(stmt, self.txn, self.file)
         if isinstance(stmt, sql.Insert):
@@ -593,7 +588,7 @@ def require_one_row(stmt: sql.Select, where: Expr, var: str, table: ir.Table) ->
 
 
 def _deletes_and_inserts(table: str, file: sql.File) -> bool:
-    changes = [stmt for txn in file.transactions for stmt in every(txn.body) if isinstance(stmt, sql.Change)]
+    changes = [stmt for txn in file.transactions for stmt in all_statements(txn.body) if isinstance(stmt, sql.Change)]
     own = [stmt for stmt in changes if stmt.table == table]
     return any(isinstance(s, sql.Delete) for s in own) and any(isinstance(s, sql.Insert) for s in own)
 
@@ -692,7 +687,7 @@ def arguments_of_type(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set
     exp = engine().exp
     named = {column.name for table in file.tables for column in table.columns if column.type == kind}
     found: set[str] = set()
-    for stmt in every(txn.body):
+    for stmt in all_statements(txn.body):
         pairs: list[tuple[str, Any]] = []
         if isinstance(stmt, sql.Insert) and (table := file.table(stmt.table)) is not None:
             kinds = {column.name: column.type for column in table.columns}
@@ -707,7 +702,6 @@ def arguments_of_type(kind: str, txn: sql.SqlTransaction, file: sql.File) -> set
 
 
 def _compared(stmt: sql.Statement, named: set[str]) -> list[tuple[str, Any]]:
-    """Return the values that a statement compares with these columns."""
     exp = engine().exp
     trees = [stmt.tree] if isinstance(stmt, sql.Select | sql.Change) else []
     found = []
@@ -744,7 +738,7 @@ def uses_row_count(stmt: sql.Statement) -> bool:
 def dialect_statements(file: sql.File) -> tuple[tuple[str, int], ...]:
     """Return the statements that not all databases have, or that they execute differently, with their lines."""
     found = []
-    for stmt in (stmt for txn in file.transactions for stmt in every(txn.body)):
+    for stmt in (stmt for txn in file.transactions for stmt in all_statements(txn.body)):
         if isinstance(stmt, sql.Insert) and stmt.conflict is not None:
             found.append((stmt.conflict.spelled, stmt.line))
         elif isinstance(stmt, sql.Insert) and stmt.query is not None:

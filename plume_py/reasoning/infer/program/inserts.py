@@ -37,7 +37,6 @@ class InsertTranslator:
                 raise wrong(f"{self.table.name} has no column {name:.60}", self.line, nearest(name, self.table.names))
 
     def statements(self) -> list[ir.Stmt]:
-        """Return the statements for all rows of the INSERT."""
         found: list[ir.Stmt] = []
         for row in self.stmt.rows:
             if row:
@@ -73,7 +72,7 @@ class InsertTranslator:
         return found
 
     def row(self, values: dict[str, Expr]) -> list[ir.Stmt]:
-        """One row, or what is done in place of it."""
+        """Return the statements for one row, with its ON CONFLICT."""
         insert = ir.Insert(self.line, self.table.name, tuple(values[name] for name in self.table.names))
         conflict = self.stmt.conflict
         if conflict is None:

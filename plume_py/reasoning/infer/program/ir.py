@@ -269,7 +269,6 @@ class Application:
 
 
 def conjunction(parts: Sequence[Expr]) -> Expr:
-    """Return the conjunction of the parts."""
     real = [part for part in parts if part != TRUE]
     return TRUE if not real else real[0] if len(real) == 1 else Operation("and", tuple(real))
 

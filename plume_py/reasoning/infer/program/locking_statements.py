@@ -15,7 +15,6 @@ def locks_rows(stmt: ir.Stmt) -> bool:
 
 
 def row_of(stmt: Locking) -> str:
-    """Return the row variable of the statement's condition."""
     return stmt.row if isinstance(stmt, ir.SelectOne) else stmt.var
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from plume_py.base import sql
 from plume_py.base.errors import InputError
-from plume_py.base.sql.scopes import conjuncts
+from plume_py.base.sql.access import conjuncts
 from plume_py.base.sql.statements import source
 from plume_py.base.sql.syntax import engine, wrong
 from plume_py.reasoning.infer.program import ir
@@ -49,7 +49,6 @@ class ExpressionTranslator:
     choose: Callable[[Any, int], tuple[Expr, Expr]] | None = None  # reads a subquery of one row: (exists, value)
 
     def unsupported(self, node: Any) -> Any:
-        """Raise InputError."""
         raise wrong(f"not supported: {node.sql()[:80]}", self.line, HINT)
 
     def fresh(self, stem: str) -> str:
@@ -204,7 +203,6 @@ class ExpressionTranslator:
         return self._variable(name, node)
 
     def of(self, var: str, table: sql.SqlTable, name: str) -> Expr:
-        """Return a column of a row."""
         if name not in table.names:
             raise wrong(f"{table.name} has no column {name}", self.line, f"it has {', '.join(table.names)}")
         return Field(var, name)
@@ -338,7 +336,6 @@ class ExpressionTranslator:
 
 
 def has_limit_one(select: Any) -> bool:
-    """Return whether a SELECT has LIMIT 1."""
     limit = select.args.get("limit") if isinstance(select, engine().exp.Select) else None
     number = getattr(limit, "expression", None)
     return number is not None and number.sql() == "1" and not select.args.get("offset")

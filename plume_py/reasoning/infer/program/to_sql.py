@@ -12,7 +12,6 @@ _INFIX = {"+": "+", "-": "-", "*": "*", "<": "<", "<=": "<=", "=": "=", "<>": "<
 
 
 def literal(value: ir.Value) -> str:
-    """Return a value as a SQL literal."""
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int):
@@ -107,7 +106,6 @@ class Sql:
         return f"(SELECT COALESCE({query.kind.upper()}({value}), {default}) {rest})"
 
     def statement(self, stmt: ir.Stmt) -> str:
-        """Return the text of a statement."""
         if isinstance(stmt, ir.SelectOne):
             return self._select(stmt, stmt.row)
         if isinstance(stmt, ir.SelectAll):

@@ -22,18 +22,15 @@ _numbers = count()
 
 
 def fresh(stem: str, sort: str) -> Any:
-    """Return a new constant."""
     name = f"{stem}?{next(_numbers)}"
     return z3.Bool(name) if sort == "bool" else z3.Int(name)
 
 
 def same(left: RowId, right: RowId) -> Term:
-    """Return the condition that two identities are equal."""
     return and_(*(equal(a, b) for a, b in zip(left, right, strict=True)))
 
 
 def new_function(stem: str, arity: int, sort: str) -> Any:
-    """Return a new uninterpreted function of ``arity`` integers."""
     result = z3.BoolSort() if sort == "bool" else z3.IntSort()
     return z3.Function(f"{stem}?{next(_numbers)}", *([z3.IntSort()] * arity), result)
 
@@ -180,7 +177,6 @@ class OverlaidState(AbstractState):
 
 
 def _depends(query: ir.Query, change: RowChange) -> bool:
-    """Return whether the write can change the value of the query."""
     sources = {node.source for node in ir.queries(query)}
     if change.table.name not in sources:
         return False
@@ -297,7 +293,6 @@ class AbstractEvaluator:
         self.shape, self.texts, self.constants = shape, texts, constants or {}
 
     def __call__(self, expr: ir.Expr, view: AbstractState | None, frame: dict[str, Any]) -> Term:
-        """Return the value of an expression in a view."""
         if self.constants and repr(expr) in self.constants:
             return self.constants[repr(expr)]
         if isinstance(expr, ir.Const):

@@ -90,7 +90,6 @@ class TransactionEffects:
         return AbstractEvaluator(shape, self.texts)(clause.condition, view, {})
 
     def add(self, fact: Term) -> None:
-        """Assume a fact."""
         if fact is not True:
             self.facts.append(z3.BoolVal(False) if fact is False else fact)
 
@@ -131,7 +130,6 @@ class TransactionEffects:
         return self._overlaid(self.statement_state(writing, guard, newest), len(self.changes))
 
     def block(self, body: tuple[ir.Stmt, ...], guard: Term) -> None:
-        """Execute statements under the path condition ``guard``."""
         for stmt in body:
             self.statement(stmt, guard)
 
@@ -231,7 +229,6 @@ class TransactionEffects:
         self.lock(table, lambda other: and_(guard, same(other, row)), stmt.lock, reading=True)
 
     def change(self, stmt: ir.Stmt, guard: Term) -> None:
-        """Execute INSERT, UPDATE or DELETE."""
         if isinstance(stmt, ir.Insert):
             self.insert(stmt, guard)
             return
@@ -370,7 +367,6 @@ class TransactionEffects:
 
 
 def _names(expr: ir.Expr) -> set[str]:
-    """Return the names and row variables that an expression uses."""
     found = set()
     for node in ir.walk(expr):
         if isinstance(node, ir.Arg | ir.Local):

@@ -182,7 +182,6 @@ class _Prover(TransactionEffects):
         self.add(z3.ForAll(list(row), z3.Implies(formula(lock.rows(row)), z3.And(*equal))))
 
     def follows(self, clause: ir.Clause, seconds: float, limits: Limits) -> bool:
-        """Return whether the clause is proved to hold after the commit."""
         goal = self._clause(clause, self.final)
         # z3 proves the parts of a conjunction more easily one by one.
         parts = goal.children() if z3.is_and(goal) else [goal]
@@ -217,7 +216,6 @@ class TableFrame:
 
 
 def table_frames(program: ir.Application) -> dict[str, TableFrame]:
-    """Return the frame of each table."""
     return {table.name: _frame(program, table) for table in program.tables}
 
 

@@ -45,7 +45,7 @@ def discipline(database: Database | None, isolation: str, settings: Mapping[str,
         return CURRENT
     if database.name == "sqlite":
         return _SERIAL["sqlite"]
-    setting = database.spelled(isolation)
+    setting = database.setting_named(isolation)
     if setting is None or setting.model is None:
         return CURRENT
     model = setting.model

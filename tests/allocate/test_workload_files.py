@@ -1,4 +1,4 @@
-"""Workload files and SQL: what is read, written, and refused."""
+"""Reading and writing workload files, and SQL files with their errors (modules workload_files, sql)."""
 
 import json
 
@@ -13,7 +13,7 @@ from plume_py.reasoning.allocate.workload_files import encode_programs, encode_w
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_programs_and_instances_survive_a_file(name, tmp_path) -> None:
+def test_programs_and_instances_are_unchanged_after_writing_and_reading(name, tmp_path) -> None:
     programs = list(BENCHMARKS[name])
     (tmp_path / "p.json").write_text(json.dumps(encode_programs(programs)))
     assert load_workload(tmp_path / "p.json").programs == programs
@@ -27,7 +27,7 @@ def test_programs_and_instances_survive_a_file(name, tmp_path) -> None:
     assert set(again.levels) == {"SI"} and again.instances[0].program == programs[0].name
 
 
-def test_sessions_and_conditions_survive(tmp_path) -> None:
+def test_sessions_and_conditions_are_unchanged_after_writing_and_reading(tmp_path) -> None:
     document = {
         "templates": [
             {"name": "A", "session": "s", "operations": [{"type": "WRITE", "key": "x", "conditional": True}]},
@@ -42,7 +42,7 @@ def test_sessions_and_conditions_survive(tmp_path) -> None:
     assert again.session == workload.session and again.instances[1].accesses == (read("t", "*"),)
 
 
-def test_a_cell_may_be_spelled_in_two_ways() -> None:
+def test_two_spellings_of_a_cell_are_one_cell() -> None:
     document = {
         "templates": [
             {"name": "A", "operations": [{"type": "UPDATE", "key": "t_5"}]},
@@ -94,14 +94,14 @@ def test_a_cell_may_be_spelled_in_two_ways() -> None:
         ('{"templates": [{"name": "A", "isolationlevel": "SER", "operations": []}]}', "did you mean isolationLevel"),
     ],
 )
-def test_bad_files_are_told_in_one_line(document, message, tmp_path) -> None:
+def test_errors_in_workload_files_are_one_line(document, message, tmp_path) -> None:
     (tmp_path / "bad.json").write_text(document)
     with pytest.raises(InputError, match=message) as caught:
         load_workload(tmp_path / "bad.json")
     assert "\n" not in str(caught.value) and "bad.json" in str(caught.value)
 
 
-def test_programs_that_never_follow_another_need_less() -> None:
+def test_programs_without_a_session_predecessor_need_weaker_levels() -> None:
     reader = {"name": "R", "params": ["x"], "operations": [{"type": "READ", "key": "t", "params": "x"}]}
     writer = {"name": "W", "params": ["x"], "operations": [{"type": "WRITE", "key": "t", "params": "x"}]}
     for sessions, level in ((None, "PC"), ([["R", "W"]], "RA"), ([["W", "R"]], "PC"), ([], "RA")):
@@ -111,7 +111,7 @@ def test_programs_that_never_follow_another_need_less() -> None:
         parse_workload({"templates": [reader], "sessions": [["R", "X"]]})
 
 
-def test_smallbank_in_sql() -> None:
+def test_smallbank_in_sql_gets_the_levels_of_the_benchmark() -> None:
     programs = load_sql(str(EXAMPLES / "smallbank.sql"), str(EXAMPLES / "smallbank-schema.sql"))
     assert [p.name for p in programs] == ["Balance", "DepositChecking", "TransactSavings", "Amalgamate", "WriteCheck"]
     check = programs[-1]
@@ -155,7 +155,7 @@ def test_statements_become_cells(body, expected, tmp_path) -> None:
     assert cells(tmp_path, body)[0] == expected
 
 
-def test_rows_that_come_and_go_make_updates_uncertain(tmp_path) -> None:
+def test_updates_of_rows_that_come_and_go_are_uncertain(tmp_path) -> None:
     body = "UPDATE u SET v = 7 WHERE a = :x;\n-- transaction: D(x)\nDELETE FROM u WHERE a = :x;"
     (tmp_path / "app.sql").write_text(f"{SCHEMA}-- transaction: T(x)\n{body}\n")
     first, second = load_sql(str(tmp_path / "app.sql"))
@@ -163,7 +163,7 @@ def test_rows_that_come_and_go_make_updates_uncertain(tmp_path) -> None:
     assert "w(u.(row)_x)?" in [str(a) for a in second.accesses]
 
 
-def test_what_is_over_approximated_is_told(tmp_path) -> None:
+def test_over_approximations_are_noted(tmp_path) -> None:
     _, notes = cells(tmp_path, "SELECT v INTO q FROM u WHERE a > :x;")
     assert notes == ("line 4: u is not accessed by its whole primary key: every row counts",)
 
@@ -177,13 +177,13 @@ def test_what_is_over_approximated_is_told(tmp_path) -> None:
         (f"{SCHEMA}-- transaction: T(x)\nINSERT INTO u SELECT a, v, w FROM t;", "INSERT has 3 values for 2 columns"),
     ],
 )
-def test_bad_sql_is_told_in_one_line(text, message, tmp_path) -> None:
+def test_errors_in_sql_are_one_line(text, message, tmp_path) -> None:
     (tmp_path / "app.sql").write_text(text)
     with pytest.raises(InputError, match=message) as caught:
         load_sql(str(tmp_path / "app.sql"))
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_workload_says_so() -> None:
+def test_an_empty_workload_is_an_error() -> None:
     with pytest.raises(InputError, match="no transactions"):
         answer_allocation(Workload([], []))

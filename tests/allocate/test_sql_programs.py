@@ -1,4 +1,4 @@
-"""SQL attacked: what a statement may read must be in the sets, what it may fail to write must not protect anybody."""
+"""SQL as programs: every possible read is in the sets, and only certain writes protect (module sql)."""
 
 import pytest
 
@@ -74,11 +74,11 @@ def test_writes_that_may_not_happen_are_not_certain(body, tmp_path) -> None:
         ("SELECT DISTINCT v INTO q FROM u WHERE a = :x;", "u.v_*"),
     ],
 )
-def test_whatever_may_be_read_is(body, cell, tmp_path) -> None:
+def test_every_possible_read_is_in_the_read_set(body, cell, tmp_path) -> None:
     assert cell in sets(tmp_path, body)[0]
 
 
-def test_the_row_that_a_changed_key_leads_to_is_written(tmp_path) -> None:
+def test_a_changed_key_writes_the_target_row(tmp_path) -> None:
     may = sets(tmp_path, "UPDATE u SET a = :y WHERE a = :x;", "SELECT v INTO q FROM u WHERE a = :x;")[1]
     assert {"u.(row)_*", "u.v_*"} <= may
 
@@ -92,7 +92,7 @@ def test_a_name_inside_a_subquery_may_be_a_column_outside(tmp_path) -> None:
     assert "r(n.(row)_*)" in map(str, program.accesses)
 
 
-def test_constants_that_a_collation_may_take_for_one_are_open(tmp_path) -> None:
+def test_constants_that_a_collation_may_identify_become_parameters(tmp_path) -> None:
     first, second = programs(
         tmp_path, "UPDATE n SET v = 1 WHERE name = 'Bob';", "UPDATE n SET v = 1 WHERE name = 'BOB';"
     )
@@ -101,14 +101,14 @@ def test_constants_that_a_collation_may_take_for_one_are_open(tmp_path) -> None:
     assert not same.params and str(same.accesses[-1]) == "w(n.v_'Bob')"
 
 
-def test_a_loop_reads_again(tmp_path) -> None:
+def test_a_loop_reads_twice(tmp_path) -> None:
     """Two rounds at READ COMMITTED may see two versions of the same cell."""
     loop = "FOR r IN SELECT a FROM t WHERE b = :y LOOP SELECT v INTO q FROM u WHERE a = :x; END LOOP;"
     both = programs(tmp_path, loop, "UPDATE u SET v = 1 WHERE a = :x;")
     assert answer_allocation(Workload([], [], both), catalogue="postgresql").levels[0] != "RC"
 
 
-def test_a_locking_read_is_no_snapshot_read_in_innodb(tmp_path) -> None:
+def test_a_locking_read_in_innodb_does_not_read_the_snapshot(tmp_path) -> None:
     plain = "SELECT v INTO q FROM u WHERE a = :x; SELECT v INTO p FROM n WHERE name = :y"
     writers = ["UPDATE u SET v = 1 WHERE a = :x; UPDATE n SET v = 1 WHERE name = :y;"]
     for body, level in ((f"{plain};", "PC"), (f"{plain} FOR UPDATE;", "SER")):
@@ -133,7 +133,7 @@ def levels(tmp_path, *bodies, engine="postgresql"):
         "INSERT INTO n VALUES (:x, 1) ON CONFLICT (name) DO UPDATE SET v = 1;",
     ],
 )
-def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, insert, tmp_path) -> None:
+def test_inserts_of_a_row_that_disappears_do_not_conflict(engine, gone, by_others, insert, tmp_path) -> None:
     """Whoever waited for a row that is gone again inserts it, and goes on with its old snapshot."""
     bodies = [
         f"{insert} SELECT {mine} INTO q FROM u WHERE a = :x; UPDATE u SET {theirs} = :q WHERE a = :x;"
@@ -144,7 +144,7 @@ def test_a_row_that_does_not_stay_is_no_conflict(engine, gone, by_others, insert
     assert levels(tmp_path, *bodies, engine=engine)[:2] == ["SER", "SER"]
 
 
-def test_a_scan_that_locks_is_no_snapshot(tmp_path) -> None:
+def test_a_locking_scan_reads_twice(tmp_path) -> None:
     """It waits for one row and then sees it as it is now, and others as they were."""
     raise_some = "UPDATE u SET v = v + 1 WHERE w = :x;"
     scan = "SELECT SUM(v) INTO s FROM u"
@@ -153,13 +153,13 @@ def test_a_scan_that_locks_is_no_snapshot(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("statement", ["UPDATE u SET v = 1 WHERE a = :x;", "DELETE FROM u WHERE a = :x;"])
-def test_a_row_that_is_replaced_may_be_missed(statement, tmp_path) -> None:
+def test_a_locking_search_may_miss_a_replaced_row(statement, tmp_path) -> None:
     """A statement that waited for a deleted row does not find the one that the same transaction has inserted."""
     delete, insert = "DELETE FROM u WHERE a = :x;", "INSERT INTO u VALUES (:x, 1, 1);"
     assert levels(tmp_path, f"{statement} UPDATE n SET v = 1 WHERE name = :y;", f"{delete} {insert}")[0] != "RC"
 
 
-def test_a_row_that_is_locked_is_read_once(tmp_path) -> None:
+def test_a_locked_row_is_read_once(tmp_path) -> None:
     read = "SELECT v INTO q FROM u WHERE a = :x"
     write = "UPDATE u SET v = :q + 1 WHERE a = :x;"
     assert levels(tmp_path, f"{read}; {write}") == ["SI"]
@@ -182,12 +182,12 @@ def test_a_row_that_is_locked_is_read_once(tmp_path) -> None:
         ],
     ],
 )
-def test_who_finds_no_row_to_lock_holds_nothing(bodies, engine, tmp_path) -> None:
+def test_a_locking_read_without_a_row_holds_no_lock(bodies, engine, tmp_path) -> None:
     """Two look for what the other is about to bring: a row, or one that matches."""
     assert levels(tmp_path, *bodies, engine=engine)[0] == "SER"
 
 
-def test_joins_are_told(tmp_path) -> None:
+def test_joins_are_noted(tmp_path) -> None:
     (program,) = programs(tmp_path, "SELECT u.v INTO q FROM u LEFT JOIN t ON u.a = t.a WHERE u.a = :x;")
     assert [note for note in program.notes if "every row of t, u" in note]
     assert not any(access.writes for access in program.accesses)
@@ -209,7 +209,7 @@ def test_joins_are_told(tmp_path) -> None:
         "SELECT v INTO q FROM u JOIN nowhere ON u.a = nowhere.a;",
     ],
 )
-def test_what_cannot_be_understood_is_refused(body, tmp_path) -> None:
+def test_unsupported_sql_is_rejected(body, tmp_path) -> None:
     with pytest.raises(InputError, match="line 5"):
         programs(tmp_path, body)
 
@@ -260,12 +260,12 @@ def test_what_cannot_be_understood_is_refused(body, tmp_path) -> None:
         ("UPDATE u SET (v, w) = (w, 1) WHERE a = :x;", {"w(u.v_x)", "rw(u.w_x)"}),
     ],
 )
-def test_statements_of_applications(body, expected, tmp_path) -> None:
+def test_statements_of_applications_become_cells(body, expected, tmp_path) -> None:
     (program,) = programs(tmp_path, body)
     assert expected <= {str(access) for access in program.accesses}
 
 
-def test_a_key_that_the_database_makes_up_is_one_row(tmp_path) -> None:
+def test_a_generated_key_identifies_one_row(tmp_path) -> None:
     text = (
         "CREATE TABLE o (id SERIAL PRIMARY KEY, v INT);\nCREATE TABLE l (o INT, i INT, PRIMARY KEY (o, i));\n"
         "-- transaction: T(x)\nINSERT INTO o (v) VALUES (:x) RETURNING id INTO n;\nINSERT INTO l VALUES (:n, 1);\n"
@@ -276,7 +276,7 @@ def test_a_key_that_the_database_makes_up_is_one_row(tmp_path) -> None:
     assert {"w(o.v_o_id_of_line_4)", "w(l.i_o_id_of_line_4_1)"} <= {str(a) for a in program.accesses}
 
 
-def test_foreign_keys_that_reach_other_tables(tmp_path) -> None:
+def test_cascading_foreign_keys_access_every_row_of_other_tables(tmp_path) -> None:
     text = (
         "CREATE TABLE p (id INT PRIMARY KEY);\n"
         "CREATE TABLE c (id INT PRIMARY KEY, p INT REFERENCES p (id) ON DELETE CASCADE);\n"
@@ -298,7 +298,7 @@ def test_foreign_keys_that_reach_other_tables(tmp_path) -> None:
         "SET z = CASE WHEN :x = 1 THEN 1 END; UPDATE n SET v = 1 WHERE name = :z;",
     ],
 )
-def test_what_may_be_null_names_no_row_for_certain(body, tmp_path) -> None:
+def test_a_key_that_may_be_null_makes_a_write_uncertain(body, tmp_path) -> None:
     _, may, must = sets(tmp_path, body)
     assert "n.v_z" in may and "n.v_z" not in must
 
@@ -311,7 +311,7 @@ SKEW = (
 
 
 @pytest.mark.parametrize("catalogue", ["postgresql", "mysql"])
-def test_a_block_hides_no_write_skew(catalogue, tmp_path) -> None:
+def test_a_block_with_a_handler_does_not_hide_write_skew(catalogue, tmp_path) -> None:
     (tmp_path / "app.sql").write_text(SKEW)
     workload = Workload([], [], load_sql(str(tmp_path / "app.sql")))
     assert answer_allocation(workload, catalogue=catalogue).levels == ["SER", "SER"]
@@ -356,7 +356,7 @@ MISSES = {
 
 @pytest.mark.parametrize("case", MISSES)
 @pytest.mark.parametrize("engine", ["postgresql", "mysql"])
-def test_what_is_not_found_is_not_locked(engine, case, tmp_path) -> None:
+def test_a_row_that_is_not_found_is_not_locked(engine, case, tmp_path) -> None:
     """One looks in vain and goes on to write n; meanwhile the other changes what it looked for, having read n."""
     looks, change = MISSES[case]
     changes = f"{change} WHERE a = :x;" if change else "INSERT INTO u VALUES (:x, 1, 1);"
@@ -365,7 +365,7 @@ def test_what_is_not_found_is_not_locked(engine, case, tmp_path) -> None:
     assert levels(tmp_path, one, other, engine=engine) == ["SER", "SER"]
 
 
-def test_the_ways_of_a_program(tmp_path) -> None:
+def test_a_program_has_the_execution_paths_of_its_branches(tmp_path) -> None:
     """Each way has what happens on it, for certain; too many ways are taken as one."""
     (program,) = programs(tmp_path, f"{GUARDED} IF :y > 0 THEN UPDATE n SET v = 1 WHERE name = 'k'; END IF;")
     hit, miss = ["r(u.(row)_x)", "rw(u.v_x)"], ["r(u.(row)_x)?", "r(u.v_x)?"]

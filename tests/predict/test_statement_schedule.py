@@ -1,12 +1,12 @@
-"""Predictions as databases run levels: against trying every run and every order of its statements."""
+"""Predictions as databases run levels, against enumeration of runs and orders (module statement_schedule)."""
 
 import random
 from collections import Counter
 
 import predict_oracle
 import pytest
-from test_confirm_orders import can_be_done
-from test_predict import build, small
+from test_interleaving import can_be_done
+from test_predictor import build, small
 
 from plume_py.levels.databases import MYSQL, POSTGRESQL
 from plume_py.reasoning.predict.confirm.concurrency_control import discipline
@@ -42,7 +42,7 @@ def agree(rng, level, engine) -> Counter:
 
 
 @pytest.mark.parametrize(("level", "database"), AS)
-def test_agrees_with_trying_everything(level, database) -> None:
+def test_schedules_agree_with_enumeration_of_runs_and_orders(level, database) -> None:
     rng = random.Random(f"{level} {database}")
     counts = sum((agree(rng, level, AS[level, database]) for _ in range(60)), Counter())
     assert counts["predicted"]
@@ -51,7 +51,7 @@ def test_agrees_with_trying_everything(level, database) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("level", "database"), AS)
-def test_agrees_with_trying_everything_on_many(level, database) -> None:
+def test_schedules_agree_with_enumeration_on_many_histories(level, database) -> None:
     rng = random.Random(f"many {level} {database}")
     counts = sum((agree(rng, level, AS[level, database]) for _ in range(1000)), Counter())
     print(level, database, dict(counts))

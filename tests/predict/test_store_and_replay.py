@@ -1,4 +1,4 @@
-"""The store with controlled reads, the programs, replay and exploration."""
+"""The store with controlled reads, its programs, replay and exploration (package store)."""
 
 import random
 from itertools import product
@@ -19,7 +19,7 @@ from plume_py.reasoning.predict.store.replay import replay
 from plume_py.reasoning.predict.store.store import Conflict, Latest, RandomLegal, Rollback, Store
 
 
-def test_reads_and_writes() -> None:
+def test_the_store_returns_written_values_and_records_a_history() -> None:
     store = Store("TCC", Latest(), initial=lambda key: 7)
     with store.begin("a") as txn:
         assert txn.read("x") == 7
@@ -35,7 +35,7 @@ def test_reads_and_writes() -> None:
     assert check(history, "SER").ok
 
 
-def test_rollback_leaves_nothing() -> None:
+def test_rollback_removes_all_writes() -> None:
     store = Store("TCC")
     with store.begin("a") as txn:
         txn.write("x", 1)
@@ -49,7 +49,7 @@ def test_rollback_leaves_nothing() -> None:
         raise KeyError
 
 
-def test_one_transaction_at_a_time() -> None:
+def test_only_one_transaction_runs_at_a_time() -> None:
     store = Store("TCC")
     first, second = store.begin("a"), store.begin("b")
     first.commit()
@@ -67,7 +67,7 @@ class Fixed:
         return self.writers.pop(0)
 
 
-def test_the_store_holds_a_policy_to_the_level() -> None:
+def test_the_store_rejects_an_illegal_choice_of_a_policy() -> None:
     store = Store("TCC", Fixed([0, INITIAL]))
     with store.begin("a") as txn:
         txn.write("x", 1)
@@ -90,14 +90,14 @@ def test_snapshot_isolation_refuses_the_second_writer() -> None:
     assert len(store.records) == 1
 
 
-def test_which_rules() -> None:
+def test_each_level_has_its_rules() -> None:
     assert isinstance(rules_for("RA"), WeakRules)
     assert isinstance(rules_for("SER"), SerialRules)
     assert isinstance(rules_for("PC"), CheckedRules)
 
 
 @pytest.mark.parametrize("level", ["RC", "RA", "TCC", "PC", "PSI", "SI", "SER"])
-def test_legal_is_what_keeps_the_level(level: str) -> None:
+def test_a_read_is_legal_exactly_if_the_history_satisfies_the_level(level: str) -> None:
     """Every writer that the store calls legal keeps the level by the oracle, every other one breaks it."""
     rng = random.Random(level)
     asked = set()
@@ -142,7 +142,7 @@ def _keeps(request, writer: int, level: str) -> bool:
     return satisfies(Facts(list(sessions.values()), 0), level)
 
 
-def test_mixed_levels_are_kept() -> None:
+def test_histories_with_mixed_levels_satisfy_them() -> None:
     rng = random.Random(5)
     for mix in (("RC", "TCC"), ("RC", "RA", "TCC"), ("TCC", "SI")):
         for seed in range(8):
@@ -155,7 +155,7 @@ def test_mixed_levels_are_kept() -> None:
             assert check(store.history(levels=True), "declared").ok
 
 
-def test_rules_refuse_levels_that_they_do_not_judge() -> None:
+def test_rules_reject_unsupported_levels() -> None:
     """The rules of RC, RA and TCC would let a transaction at SI lose updates."""
     with pytest.raises(ValueError, match="do not judge SI"):
         Store("TCC").begin("a", level="SI")
@@ -191,7 +191,7 @@ def test_programs_are_about_as_large_as_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_predictions_come_true(name: str) -> None:
+def test_predictions_come_true_when_replayed(name: str) -> None:
     """Strict predictions do not diverge unless a transaction aborts; Voter under TCC has none."""
     found = 0
     for seed, level in product(range(3), ("TCC", "RC")):
@@ -209,7 +209,7 @@ def test_predictions_come_true(name: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["PSI", "SI"])
-def test_no_prediction_is_refused_by_its_level(level: str) -> None:
+def test_replayed_predictions_are_legal_at_their_level(level: str) -> None:
     """What a boundary transaction goes on to write counts, and what it goes on to read leaves its commit possible."""
     for seed, boundary in product(range(10), ("strict", "relaxed")):
         workload = SeededProgram(program("smallbank"), seed)
@@ -261,7 +261,7 @@ def test_exploration_finds_anomalies_and_is_deterministic() -> None:
     assert explore(program("smallbank"), "SER", runs=5).broken == 0
 
 
-def test_exploration_looks_at_the_limits_within_a_run() -> None:
+def test_exploration_checks_limits_within_a_run() -> None:
     class Limited(Limits):
         asked = 0
 

@@ -1,4 +1,4 @@
-"""What ``verify`` says about a report of ``check``."""
+"""The problems that ``verify`` finds in a report of ``check``."""
 
 from plume_py import check
 from plume_py.report.json import line
@@ -8,6 +8,6 @@ ALL = ("CI", "RC", "RA", "TCC", "PC", "PSI", "SI", "SER")
 
 
 def problems(history, levels):
-    """What ``verify`` has against the report on ``history``."""
+    """Return the problems of the report on ``history`` at ``levels``."""
     (entry,) = read_claim(line(check(history, levels, max_examples=3, name="h")).encode())
     return verify_entry(history, entry)

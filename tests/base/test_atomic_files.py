@@ -1,4 +1,4 @@
-"""Whatever is written: through devices and pipes, to where links lead, whole or not at all, and nothing left behind."""
+"""Tests of base/atomic_files: files are replaced atomically, streams are written directly, leftovers are removed."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import plume_py
-from plume_py.base import leftovers
+from plume_py.base import atomic_files
 from plume_py.base.atomic_files import is_stream, write_atomically
 from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import main
@@ -110,7 +110,7 @@ def test_a_device_stays_a_device(name, isocheck, tmp_path):
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_a_pipe_gets_what_a_file_would(name, isocheck, tmp_path):
+def test_a_pipe_gets_the_same_content_as_a_file(name, isocheck, tmp_path):
     reading = Reading(tmp_path / "pipe")
     code, _, said = isocheck(*command(name, tmp_path / "pipe"))
     text = reading.end()
@@ -139,7 +139,7 @@ def test_a_link_stays_and_its_target_is_written(name, there, isocheck, tmp_path)
 
 
 @pytest.mark.parametrize("name", WRITERS)
-def test_what_cannot_be_written_is_one_line(name, isocheck, tmp_path):
+def test_a_write_error_has_one_line(name, isocheck, tmp_path):
     ending = SUFFIXES.get(name, "")
     (tmp_path / f"folder{ending}").mkdir()
     (tmp_path / f"loop{ending}").symlink_to(f"loop{ending}")
@@ -169,7 +169,7 @@ def test_an_open_descriptor_is_written_on_where_it_is(place, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["good.json", "link", "out", "stdout"]
 
 
-def test_any_descriptor_will_do_and_a_closed_one_is_one_line(tmp_path):
+def test_any_open_descriptor_is_written_and_a_closed_one_is_an_error(tmp_path):
     (tmp_path / "good.json").write_text(GOOD)
     shell = f"{shlex.join(PROGRAM)} convert good.json /dev/fd/7 --to jsonl"
     done = subprocess.run(["sh", "-c", f"{shell} 7>out"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -178,7 +178,7 @@ def test_any_descriptor_will_do_and_a_closed_one_is_one_line(tmp_path):
     assert done.returncode == 2 and done.stderr == "isocheck: cannot write /dev/fd/7: Bad file descriptor\n"
 
 
-def test_a_reader_of_standard_output_that_leaves_is_told_as_always(tmp_path):
+def test_a_closed_standard_output_ends_the_run_silently(tmp_path):
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     shell = f"{shlex.join(PROGRAM)} generate stdout --to json"
     done = subprocess.run(["bash", "-c", f"{shell} | head -c 1 >/dev/null; echo ${{PIPESTATUS[0]}}"],
@@ -205,7 +205,7 @@ def test_owner_and_mode_of_what_is_replaced_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("nameless", [True, False])
-def test_names_may_be_as_long_as_the_system_allows(nameless, tmp_path, monkeypatch):
+def test_file_names_may_have_the_maximum_length(nameless, tmp_path, monkeypatch):
     if not nameless:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     write_atomically(str(tmp_path / ("n" * 255)), [b"text"])
@@ -216,7 +216,7 @@ def test_names_may_be_as_long_as_the_system_allows(nameless, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("nameless", [True, False])
-def test_what_fails_on_the_way_leaves_what_was_there(nameless, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_file(nameless, tmp_path, monkeypatch):
     if not nameless:
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     (tmp_path / "out").write_text("old")
@@ -249,7 +249,7 @@ write_atomically(sys.argv[1], chunks())
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("kind", ["nameless", "named"])
-def test_what_a_killed_writer_leaves_goes_with_the_next_run(how, kind, tmp_path):
+def test_the_next_run_removes_the_files_of_a_killed_writer(how, kind, tmp_path):
     (tmp_path / "out").write_text("old")
     run = subprocess.Popen(
         [sys.executable, "-P", "-c", f"import sys; sys.path.insert(0, {ROOT!r})\n{ENDLESS}", tmp_path / "out", kind],
@@ -264,12 +264,12 @@ def test_what_a_killed_writer_leaves_goes_with_the_next_run(how, kind, tmp_path)
         run.send_signal(how)
         run.communicate()
     assert (tmp_path / "out").read_text() == "old"
-    leftovers._looked_at.clear()  # as in another process
+    atomic_files._cleaned.clear()  # as in another process
     write_atomically(str(tmp_path / "other"), [b"text"])
     assert sorted(os.listdir(tmp_path)) == ["other", "out"]
 
 
-def test_nothing_of_anybody_else_is_taken_for_a_leftover(tmp_path):
+def test_other_files_are_not_taken_for_leftovers(tmp_path):
     def name(digit):
         return f".isocheck-{digit * 16}.tmp"
 
@@ -294,7 +294,7 @@ def test_nothing_of_anybody_else_is_taken_for_a_leftover(tmp_path):
     held.close()
 
 
-def test_what_is_a_stream(tmp_path):
+def test_devices_pipes_and_descriptors_are_streams(tmp_path):
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
@@ -303,7 +303,7 @@ def test_what_is_a_stream(tmp_path):
     assert streams == ["pipe", "link"] and is_stream("-") and is_stream("/dev/null") and is_stream("/dev/stderr")
 
 
-def test_a_file_that_only_another_process_has_is_written_through(tmp_path):
+def test_a_deleted_file_of_another_process_is_written_directly(tmp_path):
     """/proc gives it a name that must not become a file."""
     with (tmp_path / "gone").open("w+b") as file:
         holder = subprocess.Popen(["sleep", "60"], stdin=file)
@@ -316,7 +316,7 @@ def test_a_file_that_only_another_process_has_is_written_through(tmp_path):
             holder.wait()
 
 
-def test_a_pipe_whose_reader_leaves_is_one_line(isocheck, tmp_path):
+def test_a_closed_pipe_is_an_error_of_one_line(isocheck, tmp_path):
     os.mkfifo(tmp_path / "pipe")
 
     def read_a_byte():
@@ -352,14 +352,14 @@ def test_a_record_is_overwritten_only_by_force(name, isocheck, tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["record.jsonl", "work"]
 
 
-def test_two_runs_do_not_record_into_one_file(isocheck, tmp_path):
+def test_two_runs_cannot_record_into_one_file(isocheck, tmp_path):
     with (tmp_path / "h.jsonl").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         code, _, said = isocheck("collect", *SMALL_RUN, "--out", tmp_path / "h.jsonl", "--force")
     assert code == 2 and said == f"isocheck: {tmp_path}/h.jsonl is being written by another run\n"
 
 
-def test_what_went_through_a_device_is_not_compared_and_said_so(isocheck, tmp_path):
+def test_a_record_written_to_a_device_is_not_compared_and_the_report_says_so(isocheck, tmp_path):
     null = device(tmp_path / "null")
     code, told, _ = isocheck("collect", *SMALL_RUN, "--out", null)
     assert code == 0 and f"not compared: the history went to {null}, which is no file to read again" in told
@@ -385,7 +385,7 @@ def test_a_full_disk_leaves_no_second_hidden_file(tmp_path, monkeypatch):
         if not nameless:
             monkeypatch.delattr(os, "O_TMPFILE", raising=False)
         with monkeypatch.context() as patch:
-            patch.setattr(leftovers.AtomicFile, "put_in_place", full)
+            patch.setattr(atomic_files.AtomicFile, "put_in_place", full)
             recorder = Recorder(str(tmp_path / "h.jsonl"), {"initial": 0}, force=True)
             recorder.close()
         assert "No space left" in recorder.problem and os.listdir(tmp_path) == ["h.jsonl"]

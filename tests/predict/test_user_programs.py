@@ -1,4 +1,4 @@
-"""Programs of one's own: from a file to a validated prediction, with assertions; and what can be wrong with them."""
+"""User programs: from a file to a validated prediction with assertions, and errors (module store.program)."""
 
 import re
 
@@ -28,7 +28,7 @@ def test_from_a_file_to_a_validated_prediction_with_a_failed_assertion() -> None
     assert isocheck("predict", "--program", THEATRE, "--seed", "1", "--level", "SI").exit_code == 0
 
 
-def test_the_page_shows_the_example_as_it_is() -> None:
+def test_the_documentation_shows_the_example_unchanged() -> None:
     """But for its comments."""
     page = (ROOT / "docs/predict.md").read_text()
     shown = next(block for block in re.findall(r"```python\n(.*?)```", page, re.S) if "class Theatre" in block)
@@ -40,7 +40,7 @@ def test_the_page_shows_the_example_as_it_is() -> None:
     assert code(shown) == code((ROOT / "docs/examples/theatre.py").read_text())
 
 
-def test_explored() -> None:
+def test_a_user_program_can_be_explored() -> None:
     found = explore(program(THEATRE), "TCC", runs=10)
     assert found.failed and found.broken
     assert explore(program(THEATRE), "SER", runs=5).failed == 0
@@ -95,18 +95,18 @@ def own(tmp_path, plan):
         ("[[PlannedTransaction('t', lambda txn: {}['x'])]]", "t: KeyError"),
     ],
 )
-def test_what_is_wrong_with_a_program_is_one_line(tmp_path, plan, told) -> None:
+def test_errors_in_user_programs_are_one_line(tmp_path, plan, told) -> None:
     with pytest.raises(IsocheckError, match=told):
         observed_run(SeededProgram(program(own(tmp_path, plan)), 0))
 
 
 @pytest.mark.parametrize("where", ["missing.py:Own", "no_such_module:Own", "os:nothing", "os:getpid", "nothing"])
-def test_what_is_no_program_is_one_line(where) -> None:
+def test_names_that_are_not_programs_are_one_line_errors(where) -> None:
     with pytest.raises(IsocheckError):
         program(where)
 
 
-def test_an_assertion_that_fails_serially_is_told(tmp_path) -> None:
+def test_an_assertion_that_fails_in_a_serial_run_is_an_error(tmp_path) -> None:
     plan = "[[PlannedTransaction('t', lambda txn: (_ for _ in ()).throw(AssertionError('never')))]]"
     done = isocheck("predict", "--program", own(tmp_path, plan))
     assert isinstance(done.exception, IsocheckError) and "fails in a serial run already" in str(done.exception)

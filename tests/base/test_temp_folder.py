@@ -1,4 +1,4 @@
-"""Folders for the time of a run: what a killed process leaves of them goes with the next run, and nothing else."""
+"""Tests of base/temp_folder: the next run removes what a killed process left, and nothing else."""
 
 import io
 import os
@@ -23,14 +23,14 @@ def temporary(tmp_path, monkeypatch):
     return folder
 
 
-def test_it_goes_at_the_end_with_all_that_is_in_it(temporary):
+def test_the_folder_is_removed_with_its_content(temporary):
     with TempFolder() as scratch:
         os.makedirs(os.path.join(scratch.path, "a", "b"))
         assert os.stat(scratch.path).st_mode & 0o077 == 0
     assert not os.listdir(temporary)
 
 
-def test_what_is_kept_is_nobodys_to_remove(temporary):
+def test_a_kept_folder_is_not_removed(temporary):
     scratch = TempFolder()
     with open(os.path.join(scratch.path, "history.jsonl"), "w"):  # noqa: PTH123
         pass
@@ -40,7 +40,7 @@ def test_what_is_kept_is_nobodys_to_remove(temporary):
     assert os.listdir(scratch.path) == ["history.jsonl"]
 
 
-def test_nothing_of_anybody_else_is_taken_for_abandoned(temporary):
+def test_other_folders_are_not_taken_for_abandoned(temporary):
     def name(digit):
         return f"isocheck-run-{digit * 16}"
 
@@ -65,13 +65,13 @@ def test_nothing_of_anybody_else_is_taken_for_abandoned(temporary):
         assert sorted(os.listdir(temporary)) == sorted(kept)
 
 
-def test_no_place_for_it_is_one_line(temporary, monkeypatch):
+def test_a_missing_temporary_folder_is_an_error_of_one_line(temporary, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(temporary / "none"))
     with pytest.raises(IsocheckError, match="no place for temporary files"):
         TempFolder()
 
 
-def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
+def test_an_interrupted_removal_is_finished_by_the_next_run(temporary, monkeypatch):
     """Also the one that tidies up for a killed run: what is left is still known as ours."""
     calls = ("unlink", "rmdir")
 
@@ -81,7 +81,7 @@ def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
             os.makedirs(os.path.join(scratch.path, name, "b"))
             with open(os.path.join(scratch.path, name, "b", "c"), "w"):  # noqa: PTH123
                 pass
-        scratch._let_go()
+        scratch._unlock()
         monkeypatch.setattr("sys.argv", ["watchdog", scratch.path])
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
         done = []
@@ -110,7 +110,7 @@ def test_what_removes_it_may_be_killed_at_any_moment(temporary, monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["test", "scan", "collect"])
-def test_what_a_killed_run_leaves_goes_with_the_next(command, temporary, tmp_path, child):
+def test_the_next_run_removes_the_folder_of_a_killed_run(command, temporary, tmp_path, child):
     """Killed as a whole, those that would tidy up included."""
     (tmp_path / "h.json").write_text(HISTORY)
     os.mkfifo(tmp_path / "never.jsonl")

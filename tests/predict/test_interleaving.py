@@ -1,4 +1,4 @@
-"""Orders of statements: what the solver finds is what trying all orders finds, on a small database of our own."""
+"""Orders of statements (module interleaving) against trying all orders on a simulated database."""
 
 import random
 
@@ -123,7 +123,7 @@ def test_an_order_is_found_exactly_if_there_is_one(how) -> None:
     assert 20 < found < 150
 
 
-def test_several_orders_are_different_and_come_to_an_end() -> None:
+def test_orders_are_different_and_finite() -> None:
     rng = random.Random(3)
     for _ in range(20):
         made = random_script(rng)
@@ -148,7 +148,7 @@ def fits(made, database, isolation, settings=None):
         return orders.find() is not None
 
 
-def test_databases_differ_in_what_can_be_scheduled() -> None:
+def test_concurrency_controls_differ_in_the_histories_they_permit() -> None:
     made = lost_update()
     assert fits(made, POSTGRESQL, "read committed") and fits(made, MYSQL, "repeatable read")
     assert not fits(made, POSTGRESQL, "repeatable read") and not fits(made, MYSQL, "serializable")
@@ -165,7 +165,7 @@ def test_a_session_cannot_miss_its_own_commit() -> None:
         assert orders.find(all_reads=False) is not None and orders.given_up == [(1, 0)]
 
 
-def test_a_script_has_what_the_history_has_and_the_rest() -> None:
+def test_a_script_contains_the_history_and_the_later_operations() -> None:
     builder = HistoryBuilder(initial=None)
     builder.add("a", [("w", 1, "one"), ("r", 1, "one")], id="A")
     builder.add("b", [("r", 1, "one"), ("r", "one", None)], id="B")
@@ -178,7 +178,7 @@ def test_a_script_has_what_the_history_has_and_the_rest() -> None:
     assert made.keys == ["1", "one", "x x", "y", "k1", "more"]
 
 
-def test_who_may_do_more_than_is_known_goes_on_last() -> None:
+def test_transactions_with_changed_reads_continue_last() -> None:
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("r", "x", 0), ("r", "y", 1)], id="A")
     builder.add("b", [("w", "y", 1), ("w", "x", 2)], id="B")
@@ -188,13 +188,13 @@ def test_who_may_do_more_than_is_known_goes_on_last() -> None:
     assert steps is not None and [step.txn for step in steps] == [1, 1, 0, 1, 2, 2, 0, 0]
 
 
-def test_keys_may_be_added_later() -> None:
+def test_keys_can_be_added_to_a_script() -> None:
     made = lost_update()
     made.add_keys(["y", "X", "k1"])
     assert made.names == {"x": "x", "y": "y", "X": "k1", "k1": "k2"}
 
 
-def test_keys_that_a_database_might_confuse_get_other_names() -> None:
+def test_keys_that_a_database_might_confuse_are_renamed() -> None:
     builder = HistoryBuilder(initial=0)
     builder.add("a", [("w", "Key", 1), ("w", "key", 2), ("w", "k1 ", 3), ("w", "k1", 4), ("w", "x" * 200, 5)])
     assert script(builder.build()).keys == ["k2", "k3", "k4", "k1", "k5"]
@@ -207,7 +207,7 @@ def test_a_read_out_of_thin_air_cannot_be_sent() -> None:
         script(builder.build())
 
 
-def test_lists_are_appended_to() -> None:
+def test_writes_of_lists_are_appends() -> None:
     builder = HistoryBuilder(initial=[])
     builder.add("a", [("append", "x", 1)], id="A")
     builder.add("b", [("r", "x", [1]), ("append", "x", 2), ("r", "x", [1, 2])], id="B")

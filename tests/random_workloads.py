@@ -1,4 +1,4 @@
-"""Tiny random workloads, as the package takes them and as the oracles do."""
+"""Tiny random workloads, for the package and for the oracles."""
 
 from oracle_runs import Txn
 
@@ -9,7 +9,7 @@ KINDS = {"r": "READ", "w": "WRITE", "u": "UPDATE"}
 
 
 def random_txns(rng, sizes=(3, 3, 4), kinds="rrwu"):
-    """Three or four transactions on a few cells, often in sessions, sometimes with conditional accesses."""
+    """Return transactions on a few cells, often in sessions, sometimes with conditional accesses."""
     n, keys = rng.choice(sizes), rng.randint(1, 4)
     sessions = rng.randint(1, n) if rng.random() < 0.7 else n
     session = sorted(rng.randrange(sessions) for _ in range(n)) if sessions < n else list(range(n))
@@ -24,7 +24,7 @@ def random_txns(rng, sizes=(3, 3, 4), kinds="rrwu"):
 
 
 def workload_of(txns):
-    """The same for the package."""
+    """Return the transactions as a workload of the package."""
     instances = []
     for i, txn in enumerate(txns):
         tree = [_part(*op) for op in txn.ops]
@@ -43,7 +43,7 @@ def _part(kind, cell, maybe):
 
 
 def txns_of(workload):
-    """The other way round."""
+    """Return the workload as transactions of the oracles."""
     letters = {name: letter for letter, name in KINDS.items()}
     return [
         Txn(workload.session[i], [(letters[a.kind], a.cell, a.conditional) for a in instance.accesses])
@@ -52,7 +52,7 @@ def txns_of(workload):
 
 
 def random_programs(rng):
-    """A few programs with up to two parameters, over two tables."""
+    """Return up to three programs with one or two parameters, over two tables."""
     programs = []
     for name in ("P", "Q", "R")[: rng.randint(1, 3)]:
         params = ("a", "b")[: rng.randint(1, 2)]

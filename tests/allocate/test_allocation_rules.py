@@ -1,4 +1,4 @@
-"""Allocations attacked: no run of a tiny workload at its levels may be other than serializable."""
+"""Allocation and robustness against oracles that try all runs (modules rules, search_space, robust, catalogue)."""
 
 import random
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from engine_runs import anomaly, random_run
 from oracle_runs import Txn, bad_run
-from workloads import random_programs, random_txns, txns_of, workload_of
+from random_workloads import random_programs, random_txns, txns_of, workload_of
 
 from plume_py import check
 from plume_py.base.errors import InputError, IsocheckError
@@ -64,7 +64,7 @@ def attack(rules, count, seed):
 
 
 @pytest.mark.parametrize("rules", ["refined", "repaired"])
-def test_no_run_of_a_tiny_workload_breaks_serializability(rules) -> None:
+def test_every_run_of_a_tiny_workload_at_its_levels_is_serializable(rules) -> None:
     _, given = attack(rules, 400, seed=11)
     assert set(given) >= {"RA", "PC", "PSI", "SER"}
 
@@ -77,7 +77,7 @@ def test_twenty_thousand_tiny_workloads(rules) -> None:
     assert given["SI"] > 0 or rules != "refined"
 
 
-def test_the_papers_rules_fail_the_same_attack() -> None:
+def test_the_papers_rules_admit_a_non_serializable_run() -> None:
     bad, _ = attack("paper", 400, seed=11)
     assert bad > 0
 
@@ -93,7 +93,7 @@ def test_refined_levels_are_never_above_repaired_ones_and_often_below() -> None:
     assert below > 100
 
 
-def test_lowering_is_mostly_refuted_by_a_real_run() -> None:
+def test_most_lower_levels_have_a_non_serializable_history() -> None:
     """The share is what the rules lack in precision; it must not get worse unnoticed."""
     rng = random.Random(8)
     refuted = tried = 0
@@ -108,7 +108,7 @@ def test_lowering_is_mostly_refuted_by_a_real_run() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_templates_are_safe_in_every_workload_of_theirs(seed) -> None:
+def test_template_levels_are_safe_in_random_workloads_of_the_templates(seed) -> None:
     rng = random.Random(seed)
     for _ in range(12):
         programs = random_programs(rng)
@@ -127,7 +127,7 @@ ENGINES = {"postgresql": "ssi", "mysql": "locks", "sqlserver": "locks"}
 
 @pytest.mark.parametrize("kinds", ["rrwu", "rwugl", "rggl"])
 @pytest.mark.parametrize(("engine", "serializable"), ENGINES.items())
-def test_no_run_of_a_small_engine_is_other_than_serializable(engine, serializable, kinds) -> None:
+def test_every_run_of_a_small_engine_at_its_levels_is_serializable(engine, serializable, kinds) -> None:
     rng = random.Random(9)
     weak = 0
     for _ in range(150):
@@ -141,14 +141,14 @@ def test_no_run_of_a_small_engine_is_other_than_serializable(engine, serializabl
     assert weak > 10  # the engine does show anomalies where it is let
 
 
-def test_figure_5() -> None:
+def test_example_of_figure_5_gets_the_published_levels() -> None:
     balance, deposit, transact, amalgamate, check_ = SMALLBANK
     workload = Workload([balance(1), balance(2), check_(1), transact(1), deposit(1), amalgamate(1, 2)])
     levels = answer_allocation(workload, rules="paper").levels
     assert levels == ["PC", "PC", "SER", "PSI", "PSI", "PSI"]
 
 
-def test_the_theorem_fails_with_sessions() -> None:
+def test_the_papers_theorem_is_unsound_with_sessions() -> None:
     """One key, three transactions: a reader that follows another in its session sees less than the other did."""
     w, a, b = Program("W", (), (write("k"),)), Program("A", (), (read("k"),)), Program("B", (), (read("k"),))
     workload = Workload.of_sessions([[w()], [a(), b()]])
@@ -162,7 +162,7 @@ def test_the_theorem_fails_with_sessions() -> None:
     assert answer_allocation(workload).levels == ["RA", "RA", "PC"]
 
 
-def test_conditional_writes_protect_nobody() -> None:
+def test_a_conditional_write_does_not_protect() -> None:
     p = Program("P", (), (read("y"), write("z"), write("x", conditional=True)))
     q = Program("Q", (), (read("z"), write("y"), write("x", conditional=True)))
     workload = Workload([p(), q()])
@@ -181,7 +181,7 @@ COUNTS = {
 
 
 @pytest.mark.parametrize("name", COUNTS)
-def test_the_published_counts(name) -> None:
+def test_benchmark_counts_match_the_published_ones(name) -> None:
     programs, serializable, others = COUNTS[name]
     for seed, expected in enumerate(serializable, 1):
         sets = gather(draw(programs, 1000, 500, seed))
@@ -190,19 +190,19 @@ def test_the_published_counts(name) -> None:
         assert all(counts[level] == count for level, count in others.items())
 
 
-def test_kernels_compiled_and_not_agree() -> None:
+def test_compiled_and_interpreted_kernels_agree() -> None:
     workload = draw(SMALLBANK, 300, 40, 1)
     plain = allocate(of_instances(workload), MIXISO)
     try:
         dispatch.prepare(1 << 40, block_kernels, pivot_kernels)
         compiled = allocate(of_instances(workload), MIXISO)
     finally:
-        dispatch.release(block_kernels, pivot_kernels)
+        dispatch.uncompile(block_kernels, pivot_kernels)
     assert plain == compiled and len(set(plain)) > 3
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_refused_level_has_a_history(name) -> None:
+def test_every_level_below_the_allocated_one_has_a_history(name) -> None:
     answer = answer_allocation(Workload([], [], list(BENCHMARKS[name])))
     assert {answer.levels[g] for g in answer.critical} == set(answer.levels) - {"RA"}
     for danger in answer.critical.values():
@@ -213,7 +213,7 @@ def test_every_refused_level_has_a_history(name) -> None:
         assert [edge.target for edge in danger.cycle.edges] == [*sources[1:], sources[0]]
 
 
-def test_smallbank_on_engines() -> None:
+def test_smallbank_levels_for_each_engine() -> None:
     by_engine = {
         name: dict(zip([p.name for p in SMALLBANK], allocate(of_templates(SMALLBANK), c), strict=True))
         for name, c in CATALOGUES.items()
@@ -226,7 +226,7 @@ def test_smallbank_on_engines() -> None:
     assert any("no level of oracle" in note for note in notes)
 
 
-def test_robust_answers() -> None:
+def test_robust_is_true_false_or_undecided() -> None:
     programs = Workload([], [], list(SMALLBANK))
     safe = answer_allocation(programs)
     levels = dict(zip(safe.space.groups, safe.levels, strict=True))
@@ -238,7 +238,7 @@ def test_robust_answers() -> None:
     assert tracked.ok is None and "SERIALIZABLE only tracks" in tracked.because
 
 
-def test_robust_agrees_with_all_runs() -> None:
+def test_robust_agrees_with_an_oracle_that_tries_all_runs() -> None:
     rng = random.Random(4)
     seen = Counter()
     for _ in range(60):
@@ -252,7 +252,7 @@ def test_robust_agrees_with_all_runs() -> None:
     assert seen[True] > 10 and seen[False] > 8
 
 
-def test_a_shown_history_keeps_session_order() -> None:
+def test_a_history_of_robust_respects_session_order() -> None:
     """B runs before C in their session; a cycle that goes from C to B is no reason to turn them round."""
     a, b, c = Program("A", (), (write("k"),)), Program("B", (), (update("k"),)), Program("C", (), (read("k"),))
     workload = Workload([a(), b(), c()], [0, 1, 1])
@@ -261,7 +261,7 @@ def test_a_shown_history_keeps_session_order() -> None:
 
 
 @pytest.mark.parametrize("count", [150, pytest.param(4_100, marks=pytest.mark.full)])
-def test_no_alarm_is_false(count) -> None:
+def test_robust_agrees_with_an_oracle_at_weak_levels_in_sessions(count) -> None:
     """Sessions of several transactions at levels that count on little: what robust says is so in all runs."""
     rng = random.Random(41)
     for _ in range(count):
@@ -273,7 +273,7 @@ def test_no_alarm_is_false(count) -> None:
         assert answer.ok is (bad_run(txns, levels) is None), (levels, [(t.session, t.ops) for t in txns], answer)
 
 
-def test_pins_and_costs() -> None:
+def test_pins_fix_levels_and_costs_order_them() -> None:
     programs = Workload([], [], list(SMALLBANK))
     pinned = answer_allocation(programs, pins={"Balance": "SER"})
     assert pinned.levels[0] == "SER" and pinned.robustness is None
@@ -297,7 +297,7 @@ def test_a_program_gets_what_its_worst_instance_needs() -> None:
         assert order.index(level) >= max(map(order.index, own))
 
 
-def test_a_whole_table_is_met_in_two_rows() -> None:
+def test_an_access_to_every_row_meets_others_in_two_rows() -> None:
     """The reader may see the row of one writer and miss that of another."""
     reader, writer = Program("R", (), (read("t", "*"),)), Program("W", ("a",), (write("t", "a"),))
     programs = Workload([], [], [reader, writer])
@@ -307,7 +307,7 @@ def test_a_whole_table_is_met_in_two_rows() -> None:
 
 
 @pytest.mark.parametrize("writer", [write("t", "*"), update("t", "*"), write("t", "*", conditional=True)])
-def test_a_whole_table_is_no_single_row(writer) -> None:
+def test_an_access_to_every_row_does_not_count_as_one_row(writer) -> None:
     """Two writers of every row may have written one row each, so that a reader sees one of them and not the other."""
     programs = Workload([], [], [Program("R", (), (read("t", "*"),)), Program("W", (), (writer,))])
     assert answer_allocation(programs, sessions=False).levels[0] == "PC"
@@ -318,7 +318,7 @@ def test_a_whole_table_is_no_single_row(writer) -> None:
     assert answer.ok is (False if writer.reads else None)  # without reads, it takes two readers to see the difference
 
 
-def test_a_write_of_every_row_protects_nobody() -> None:
+def test_a_write_of_every_row_does_not_protect() -> None:
     """P and Q may have written different rows of m, so that nothing keeps them from skewing x and y."""
     p = Program("P", (), (write("m", "*"), read("x"), write("y")))
     q = Program("Q", (), (write("m", "*"), read("y"), write("x")))
@@ -326,7 +326,7 @@ def test_a_write_of_every_row_protects_nobody() -> None:
     assert answer_robustness(Workload([p(), q()]), {"*": "SI"}).answer.ok is False
 
 
-def test_a_row_that_is_locked_stays_as_it_was_read() -> None:
+def test_a_locked_row_does_not_change_after_the_read() -> None:
     """At READ COMMITTED two readers that lock their row before they write cannot lose an update; plain ones can."""
     for locks, level in ((True, "RC"), (False, "SI")):
         account = replace(read("t", "x"), locks=locks)
@@ -336,7 +336,7 @@ def test_a_row_that_is_locked_stays_as_it_was_read() -> None:
     assert answer_allocation(Workload([], [], [everything]), catalogue="postgresql").levels == ["SER"]
 
 
-def test_a_lock_without_a_write_is_not_seen_by_who_writes_later() -> None:
+def test_a_later_writer_need_not_see_a_lock_without_a_write() -> None:
     """Reader locks x and goes; a writer of x with an older snapshot neither fails nor sees what Reader wrote."""
     writer = Program("Writer", (), (read("y"), write("x")))
     for taken, level in ((replace(read("x"), locks=True), "SER"), (update("x"), "SI")):
@@ -345,7 +345,7 @@ def test_a_lock_without_a_write_is_not_seen_by_who_writes_later() -> None:
         assert levels[1] == level
 
 
-def test_whole_tables_cover_their_rows() -> None:
+def test_an_access_to_every_row_covers_named_rows() -> None:
     everyone, one = (
         Program("All", (), (read("t", "*"), write("sum"))),
         Program("One", ("x",), (update("t", "x"), read("sum"))),
@@ -355,21 +355,21 @@ def test_whole_tables_cover_their_rows() -> None:
     assert levels == ["SER", "SER"]
 
 
-def test_reads_that_differ_are_no_robust_run() -> None:
+def test_two_reads_of_a_key_at_read_committed_are_undecided() -> None:
     """At READ COMMITTED one transaction may read two versions of a cell, which no search of read sets shows."""
     twice, writer = Program("A", (), (read("k"), read("k"))), Program("W", (), (write("k"),))
     answer = answer_robustness(Workload([twice(), writer()]), {"*": "RC"}, catalogue="postgresql").answer
     assert answer.ok is None and answer.critical is not None and not answer.critical.decided
 
 
-def test_a_history_at_read_committed_decides_nothing() -> None:
+def test_a_history_at_read_committed_leaves_robustness_undecided() -> None:
     """The update holds the row before y is read: the engine has no such run, though READ COMMITTED has."""
     p, q = Program("P", (), (update("x"), read("y"))), Program("Q", (), (update("x"), write("y")))
     answer = answer_robustness(Workload([p(), q()]), {"*": "RC"}, catalogue="postgresql").answer
     assert answer.ok is None and "order of the statements" in answer.because
 
 
-def test_pins_below_what_an_engine_tracks_are_told() -> None:
+def test_pins_below_the_level_that_an_engine_tracks_are_reported() -> None:
     programs = Workload([], [], list(SMALLBANK))
     low = answer_allocation(programs, catalogue="postgresql", pins={"Balance": "SI"}, explain=False)
     assert low.robustness is not None and low.robustness.ok is None and "Balance" in low.robustness.because
@@ -377,14 +377,14 @@ def test_pins_below_what_an_engine_tracks_are_told() -> None:
     assert high.robustness is None
 
 
-def test_cells_whose_names_coincide_are_two() -> None:
+def test_cells_with_equal_names_stay_separate() -> None:
     """Rows (1_2, 3) and (1, 2_3): no common write protects these two from write skew."""
     p = Program("P", (), (read("x"), write("y"), write("t", "1_2", "3")))
     q = Program("Q", (), (read("y"), write("x"), write("t", "1", "2_3")))
     assert answer_allocation(Workload([p(), q()])).levels == ["SER", "SER"]
 
 
-def test_a_parameter_that_is_called_like_a_constant() -> None:
+def test_a_parameter_may_be_named_like_a_constant() -> None:
     """Q's parameter is called 7, as P's row is, and may be any other."""
     p = Program("P", (), (read("x"), write("y"), write("t", "7")))
     q = Program("Q", ("7",), (read("y"), write("x"), write("t", "7")))
@@ -395,7 +395,7 @@ def test_a_parameter_that_is_called_like_a_constant() -> None:
         Program("P", ("*",), (read("t", "*"),))
 
 
-def test_simple_rules_take_no_wishes() -> None:
+def test_simple_rules_reject_pins_and_costs() -> None:
     programs = Workload([], [], list(SMALLBANK))
     for wishes in ({"catalogue": "postgresql"}, {"pins": {"Balance": "SER"}}, {"costs": {"PSI": 2.0}}):
         with pytest.raises(IsocheckError, match="use the refined ones"):
@@ -403,7 +403,7 @@ def test_simple_rules_take_no_wishes() -> None:
     assert set(answer_allocation(programs, costs={"SER": 0.0}, explain=False).levels) == {"SER"}
 
 
-def test_wrong_programs() -> None:
+def test_invalid_programs_are_rejected() -> None:
     with pytest.raises(InputError, match="not declared"):
         Program("P", ("a",), (read("t", "b"),))
     with pytest.raises(InputError, match="takes 1 values"):
@@ -412,7 +412,7 @@ def test_wrong_programs() -> None:
         answer_allocation(draw(SMALLBANK, 10, 5, 1), drawing=Drawing(5))
 
 
-def test_the_oracle_itself() -> None:
+def test_the_oracle_decides_known_examples() -> None:
     """Write skew: allowed under SI, not under SER; and what a session adds."""
     skew = [Txn(0, [("r", "x", False), ("w", "y", False)]), Txn(1, [("r", "y", False), ("w", "x", False)])]
     assert bad_run(skew, ["SI", "SI"]) is not None

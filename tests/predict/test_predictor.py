@@ -1,4 +1,4 @@
-"""Prediction: against trying everything, against the published small traces, and rule by rule."""
+"""Prediction against enumeration of all runs, published traces, and each boundary rule (package predictor)."""
 
 import random
 import time
@@ -64,7 +64,7 @@ MICRO = {
 
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", MICRO)
-def test_micro_traces(name: str, exact: bool) -> None:
+def test_published_micro_traces_have_the_published_answers(name: str, exact: bool) -> None:
     sessions, *expected = MICRO[name]
     history = small(*sessions)
     found = [
@@ -95,7 +95,7 @@ def agree(rng, levels, target="SER", unknown=0.0, **shape) -> Counter:
     return counts
 
 
-def test_agrees_with_trying_everything() -> None:
+def test_predictor_agrees_with_enumeration_of_all_runs() -> None:
     rng = random.Random(1)
     counts = sum((agree(rng, ["RC", "TCC"]) for _ in range(100)), Counter())
     assert counts["compared"] == 400
@@ -104,7 +104,7 @@ def test_agrees_with_trying_everything() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize("part", range(20))
-def test_agrees_with_trying_everything_on_many(part: int) -> None:
+def test_predictor_agrees_with_enumeration_on_many_histories(part: int) -> None:
     rng = random.Random(1000 + part)
     counts = sum((agree(rng, ["RC", "TCC"]) for _ in range(1000)), Counter())
     print(part, dict(counts))
@@ -114,33 +114,33 @@ def test_agrees_with_trying_everything_on_many(part: int) -> None:
 @pytest.mark.parametrize(
     ("levels", "target"), [(("RA", "PC"), "SER"), (("PSI", "SI"), "SER"), (("RC", "RA", "TCC", "PC"), "SI")]
 )
-def test_agrees_for_other_levels_and_targets(levels, target) -> None:
+def test_predictor_agrees_with_enumeration_for_other_levels_and_targets(levels, target) -> None:
     rng = random.Random(f"{levels} {target}")
     counts = sum((agree(rng, levels, target, txns=(3, 5)) for _ in range(40)), Counter())
     assert counts["predicted"]
 
 
-def test_agrees_where_outcomes_are_unknown() -> None:
+def test_predictor_agrees_with_enumeration_for_unknown_outcomes() -> None:
     rng = random.Random("unknown")
     counts = sum((agree(rng, ["RC", "TCC", "SI"], unknown=0.3, txns=(3, 5)) for _ in range(40)), Counter())
     assert counts["predicted"]
 
 
 @pytest.mark.parametrize("level", ["TCC", "SI"])
-def test_agrees_where_transactions_write_a_key_again(level: str) -> None:
+def test_predictor_agrees_with_enumeration_for_repeated_writes_of_a_key(level: str) -> None:
     rng = random.Random(f"again {level}")
     counts = sum((agree(rng, [level], ops=(2, 5), keys=(2, 3), txns=(2, 4), again=True) for _ in range(60)), Counter())
     assert counts["predicted"]
 
 
-def test_a_write_before_the_cut_counts_though_it_would_have_been_overwritten() -> None:
+def test_a_write_before_the_boundary_counts_even_if_overwritten_after_it() -> None:
     """T1, cut at its read of c, has written x like T2: first-committer-wins leaves no write skew on a and b."""
     history = small("r(b,0) w(x,1) w(a,1) r(c,0) w(x,2)", "w(x,3) r(x,3) w(b,1) r(a,1)")
     assert predict(history, "SI", exact=True).ok is True
     assert predict(history, "PC").ok is False
 
 
-def test_a_write_behind_the_cut_counts_against_the_level() -> None:
+def test_a_write_after_the_boundary_can_violate_the_level() -> None:
     """T1, cut at its read of a, goes on to write x like T2: SI lets only one of them commit if T1 misses T2's a."""
     history = small("w(b,1) r(a,1) w(x,1)", "r(b,0) w(a,1) w(x,2)")
     assert predict(history, "PC", exact=True).ok is False
@@ -149,14 +149,14 @@ def test_a_write_behind_the_cut_counts_against_the_level() -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(("levels", "target"), [(("RA", "PC", "PSI", "SI"), "SER"), (("RC", "RA", "TCC", "PC"), "SI")])
-def test_agrees_for_other_levels_and_targets_on_many(levels, target) -> None:
+def test_predictor_agrees_with_enumeration_for_other_levels_on_many_histories(levels, target) -> None:
     rng = random.Random(f"many {levels} {target}")
     for _ in range(1000):
         agree(rng, levels, target, txns=(2, 6), keys=(1, 3))
 
 
 @pytest.mark.parametrize("some", [oracle_mixed.LEVELS, ("RC", "TCC", "PSI")], ids=" ".join)
-def test_declared_levels_agree_with_trying_everything(some) -> None:
+def test_predictor_agrees_with_enumeration_for_declared_levels(some) -> None:
     rng, found = random.Random(7), 0
     for _ in range(60):
         sessions = predict_oracle.random_observed(rng, txns=(2, 4))
@@ -176,7 +176,7 @@ def test_declared_levels_agree_with_trying_everything(some) -> None:
     assert found > 5
 
 
-def test_what_a_read_committed_transaction_saw_is_seen_through_it() -> None:
+def test_visibility_passes_through_a_read_committed_transaction() -> None:
     """TCC asks for all that is causally before, whatever the levels in between: T3 follows T2, which read from T1."""
     builder = HistoryBuilder(0)
     builder.add(0, [("w", "x", 1), ("w", "y", 1)], level="RC")
@@ -195,7 +195,7 @@ def _breaks(run, committed, levels) -> bool:
     return not oracle_mixed.holds(facts, serial) and oracle_mixed.holds(Facts(committed, 0), dict(enumerate(by_txn)))
 
 
-def test_two_deposits() -> None:
+def test_two_deposits_lose_an_update() -> None:
     """Figures 1 to 3 of the paper: both see the empty account."""
     outcome = predict(small("r(x,0) w(x,1)", "r(x,1) w(x,2)"), "TCC", boundary="relaxed")
     (prediction,) = outcome.predictions
@@ -205,21 +205,21 @@ def test_two_deposits() -> None:
 
 
 @pytest.mark.parametrize(("boundary", "predicted"), [("strict", False), ("relaxed", True)])
-def test_a_withdrawal_between_two_deposits(boundary, predicted: bool) -> None:
+def test_a_withdrawal_between_two_deposits_depends_on_the_boundary(boundary, predicted: bool) -> None:
     """Figure 9: the boundary decides whether the write after a changed read counts."""
     history = small("r(x,0) w(x,1) ; r(x,2) w(x,3)", "r(x,1) w(x,2)")
     outcome = predict(history, "TCC", boundary=boundary, exact=True)
     assert (outcome.ok is False) == predicted
 
 
-def test_a_constant_key_is_dropped_but_still_a_place_to_cut() -> None:
+def test_a_read_of_a_constant_key_is_dropped_but_can_be_a_boundary() -> None:
     history = small("r(c,0) w(x,1) r(c,0) r(c,0) w(y,1)", "r(x,1)")
     observed = observe(history, "strict", conflicts=False)
     assert {history.key(read.key) for read in observed.reads} == {"x"}
     assert [len(cuts) for cuts in observed.cuts] == [2, 1]
 
 
-def test_enumeration_finds_different_anomalies_and_ends() -> None:
+def test_repeated_prediction_finds_different_anomalies_and_ends() -> None:
     history = small("w(x,1) ; w(x,2) r(y,1)", "w(y,1) ; w(y,2) ; r(x,2)")
     outcome = predict(history, "TCC", count=100)
     shown = [tuple(sorted((c.op, c.predicted) for c in p.changes)) for p in outcome.predictions]
@@ -227,7 +227,7 @@ def test_enumeration_finds_different_anomalies_and_ends() -> None:
     assert predict(history, "TCC", count=2).complete is False
 
 
-def test_dangerous_reads_by_program() -> None:
+def test_dangerous_reads_are_grouped_by_program() -> None:
     builder = HistoryBuilder(0)
     builder.add("a", [("r", "x", 0), ("w", "x", 1)], id="s1.1 Deposit")
     builder.add("b", [("r", "x", 1), ("w", "x", 2)], id="s2.1 Deposit")
@@ -248,11 +248,11 @@ def test_dangerous_reads_are_counted_by_prediction() -> None:
 @pytest.mark.parametrize(
     ("id", "name"), [("s2.1 Balance", "Balance"), ("transfer-7", "transfer"), ("T12", None), ("1,0", None), (3, None)]
 )
-def test_program_names(id, name) -> None:
+def test_program_names_are_found_in_transaction_ids(id, name) -> None:
     assert program_of(id) == name
 
 
-def test_safe_levels() -> None:
+def test_safe_levels_are_the_weakest_that_hold() -> None:
     history = small("r(x,0) w(x,1)", "r(x,1) w(x,2)")
     answers = {level: predict(history, level, boundary="relaxed").ok for level in LEVELS}
     assert [level for level, holds in answers.items() if not holds] == ["RC", "RA", "TCC", "PC"]
@@ -260,7 +260,7 @@ def test_safe_levels() -> None:
     assert safe_levels({**answers, "PSI": None}) == ["SI"]
 
 
-def test_every_prediction_is_a_history_of_its_own_kind() -> None:
+def test_a_prediction_keeps_ids_and_constant_reads_and_replaces_ambiguous_values() -> None:
     """Ids, levels and constant reads are kept; values that do not tell writers apart are replaced."""
     builder = HistoryBuilder(0)
     builder.add("a", [("r", "c", 0), ("r", "x", 0), ("w", "x", 5), ("w", "z", 1)], id="one")
@@ -272,7 +272,7 @@ def test_every_prediction_is_a_history_of_its_own_kind() -> None:
     assert one.ops[3] != two.ops[3]
 
 
-def test_a_value_that_looks_like_a_replacement() -> None:
+def test_made_up_values_differ_from_recorded_ones() -> None:
     builder = HistoryBuilder(0)
     builder.add("a", [("r", "x", 0), ("w", "x", 1), ("w", "y", 1)], id="A")
     builder.add("b", [("r", "x", 1), ("w", "x", 2), ("w", "y", 1)], id="B")
@@ -290,7 +290,7 @@ def test_the_reads_of_an_unknown_transaction_may_change() -> None:
     assert prediction.violation.name == "LostUpdate"
 
 
-def test_failed_and_unknown_transactions() -> None:
+def test_failed_transactions_are_ignored_and_unknown_ones_assumed_committed() -> None:
     """What aborted takes no part; what is of unknown outcome and was read is assumed to commit, its reads are not."""
     sessions = [
         [[("r", "x", 0), ("w", "x", 1)]],
@@ -321,7 +321,7 @@ def test_lists_are_taken_as_registers() -> None:
     assert outcome.ok is False and "registers" in outcome.notes[0]
 
 
-def test_wrong_reads_are_refused() -> None:
+def test_unreadable_reads_are_rejected() -> None:
     with pytest.raises(InputError, match="ThinAirRead"):
         predict(small("r(x,7)"), "TCC")
     with pytest.raises(InputError, match="carry no level"):
@@ -330,7 +330,7 @@ def test_wrong_reads_are_refused() -> None:
         predict(small("r(x,0)"), "SI", target="SI")
 
 
-def test_limits_end_undecided() -> None:
+def test_a_limit_leaves_the_prediction_undecided() -> None:
     history = small("r(x,0) w(x,1)", "r(x,1) w(x,2)")
     outcome = predict(history, "TCC", limits=Limits(timeout=0))
     assert outcome.ok is None and "stopped" in str(outcome.reason)
@@ -350,20 +350,20 @@ class Tired(Limits):
 
 
 @pytest.mark.parametrize("level", ["RC", "TCC", "SI"])
-def test_limits_are_looked_at_while_the_formula_grows(level: str) -> None:
+def test_limits_are_checked_while_the_formula_is_built(level: str) -> None:
     sessions = [[[("r", "x", max(0, i - 1)), ("w", "x", i)] for i in range(1, 80)]]
     outcome = predict(build(sessions), level, limits=Tired(4))
     assert outcome.reason == "stopped" and 0 < outcome.sizes["clauses"] < 50_000
 
 
-def test_what_is_too_large_is_undecided() -> None:
+def test_a_history_that_is_too_large_is_undecided() -> None:
     sessions = [[[("r", "x", max(0, i - 1)), ("w", "x", i)] for i in range(1, 400)]]
     outcome = predict(build(sessions), "TCC")
     assert outcome.ok is None and "too large" in str(outcome.reason)
 
 
 @pytest.mark.parametrize(("transactions", "reads"), [(1, 40_000), (6_000, 1)])
-def test_what_does_not_matter_costs_little(transactions: int, reads: int) -> None:
+def test_irrelevant_transactions_and_reads_cost_linear_time(transactions: int, reads: int) -> None:
     """Time in proportion to the history: its square would be a minute here."""
     constant = [[("r", "c", 0)] * reads] * transactions
     start = time.process_time()
@@ -373,7 +373,7 @@ def test_what_does_not_matter_costs_little(transactions: int, reads: int) -> Non
     assert time.process_time() - start < 30
 
 
-def test_sessions_that_look_alike_stay_apart() -> None:
+def test_sessions_with_equal_names_stay_separate() -> None:
     builder = HistoryBuilder(0)
     builder.add(1, [("r", "x", 0), ("w", "x", 1)])
     builder.add("1", [("r", "x", 1), ("w", "x", 2)])
@@ -381,7 +381,7 @@ def test_sessions_that_look_alike_stay_apart() -> None:
     assert prediction.history.sessions == 2
 
 
-def test_a_limit_keeps_what_was_found(monkeypatch) -> None:
+def test_a_limit_keeps_the_predictions_found_before(monkeypatch) -> None:
     history = small("r(x,0) w(x,1)", "r(x,1) w(x,2)")
 
     def tired(self, simpler):
@@ -393,7 +393,7 @@ def test_a_limit_keeps_what_was_found(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_rules_refuse_what_is_against_them(seed: int) -> None:
+def test_recheck_rejects_altered_runs(seed: int) -> None:
     """The second look accepts every prediction, and finds fault with each after it was tampered with."""
     rng = random.Random(seed)
     history = build(predict_oracle.random_observed(rng, txns=(3, 5)))
@@ -412,13 +412,13 @@ def test_the_rules_refuse_what_is_against_them(seed: int) -> None:
                 assert recheck(history, unbounded)
 
 
-def test_a_refuted_prediction_is_a_loud_defect(monkeypatch) -> None:
+def test_a_rejected_prediction_raises_a_defect_error(monkeypatch) -> None:
     monkeypatch.setattr(second_opinion, "recheck", lambda history, run: ["it is wrong"])
     with pytest.raises(PredictionDefectError, match="it is wrong"):
         predict(small("r(x,0) w(x,1)", "r(x,1) w(x,2)"), "TCC", boundary="relaxed")
 
 
-def test_traces_can_be_read_again(tmp_path) -> None:
+def test_traces_can_be_loaded_as_histories(tmp_path) -> None:
     again = _read_again(tmp_path, small("r(x,0) w(x,1) w(x,3)", "r(x,3) w(x,2) r(x,2) r(y,0)"))
     assert again.format == "isopredict" and again.operations == 5
     assert check(again, "SER").ok is False and check(again, "TCC").ok is True
@@ -440,7 +440,7 @@ def _read_again(tmp_path, history):
     return load(str(file))
 
 
-def test_keys_of_traces_that_are_spelled_alike_stay_apart(tmp_path) -> None:
+def test_keys_of_traces_with_equal_text_stay_separate(tmp_path) -> None:
     builder = HistoryBuilder(0)
     builder.add("a", [("r", 1, 0), ("w", 1, 1), ("r", "1", 0)])
     builder.add("b", [("r", 1, 1), ("w", 1, 2), ("r", "1", 0), ("w", "1", 3)])

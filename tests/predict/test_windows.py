@@ -1,10 +1,10 @@
-"""Long histories: window by window, and each prediction put back into the whole run."""
+"""Prediction in windows, extended to the whole run (module windows)."""
 
 import random
 
 import predict_oracle
 import pytest
-from test_predict import build, small
+from test_predictor import build, small
 
 from plume_py import HistoryBuilder, check
 from plume_py.base.errors import IsocheckError
@@ -16,7 +16,7 @@ from plume_py.reasoning.predict.predictor.windows import predict_in_windows
 
 @pytest.mark.parametrize("level", ["RC", "TCC", "SI"])
 @pytest.mark.parametrize("boundary", ["strict", "relaxed"])
-def test_a_window_of_everything_is_everything(level: str, boundary) -> None:
+def test_one_window_over_everything_equals_a_prediction_without_windows(level: str, boundary) -> None:
     rng = random.Random(f"{level} {boundary}")
     predicted = 0
     for _ in range(30):
@@ -32,7 +32,7 @@ def test_a_window_of_everything_is_everything(level: str, boundary) -> None:
 
 @pytest.mark.parametrize("boundary", ["strict", "relaxed"])
 @pytest.mark.parametrize("level", ["RC", "TCC", "PC"])
-def test_predictions_of_windows_prove_themselves_in_the_whole(level: str, boundary) -> None:
+def test_predictions_of_windows_are_valid_in_the_whole_run(level: str, boundary) -> None:
     rng = random.Random(f"windows {level} {boundary}")
     found = 0
     for _ in range(15):
@@ -45,7 +45,7 @@ def test_predictions_of_windows_prove_themselves_in_the_whole(level: str, bounda
     assert found
 
 
-def test_what_came_before_a_window_is_its_initial_state() -> None:
+def test_transactions_before_a_window_are_its_initial_state() -> None:
     """The deposits are the last two of six transactions: the second need not see the first, but sees all others."""
     before = " ; ".join(f"r(x,{i}) w(x,{i + 1})" for i in range(4))
     history = small(before, "r(x,4) w(x,5)", "r(x,5) w(x,6)")
@@ -57,13 +57,13 @@ def test_what_came_before_a_window_is_its_initial_state() -> None:
     ]
 
 
-def test_a_long_history_is_asked_in_parts() -> None:
+def test_a_long_history_is_searched_in_windows() -> None:
     history = small(*(" ; ".join(f"r({key},{i}) w({key},{i + 1})" for i in range(200)) for key in "xy"))
     assert "--window" in str(predict(history, "TCC").reason)
     assert predict_in_windows(history, "TCC", size=10).ok is True
 
 
-def test_declared_levels_of_windows() -> None:
+def test_windows_respect_declared_levels() -> None:
     builder = HistoryBuilder(0)
     for i in range(4):
         builder.add(i, [("r", "x", i), ("w", "x", i + 1)], level="SI" if i < 2 else "TCC")
@@ -72,11 +72,11 @@ def test_declared_levels_of_windows() -> None:
     assert [change.txn for prediction in predictions for change in prediction.changes] == [2, 3]
 
 
-def test_a_broken_history_has_no_order_to_go_along() -> None:
+def test_a_history_that_violates_the_target_cannot_be_windowed() -> None:
     with pytest.raises(IsocheckError, match="does not hold"):
         predict_in_windows(small("r(x,0) w(x,1)", "r(x,0) w(x,2)"), "TCC", size=2)
 
 
-def test_limits_end_undecided() -> None:
+def test_a_limit_leaves_windows_undecided() -> None:
     outcome = predict_in_windows(small("r(x,0) w(x,1)", "r(x,1) w(x,2)"), "TCC", size=2, limits=Limits(timeout=0))
     assert outcome.ok is None and "stopped" in str(outcome.reason)

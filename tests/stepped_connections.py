@@ -1,6 +1,6 @@
-"""Two connections to a real server, stepped by hand: what a statement returns, and whether it waits for the other.
+"""Connections to a real server whose statements a test executes one by one, also while another one holds a lock.
 
-Whether one waits is asked of the server, so nothing here depends on how fast the machine is.
+The server is asked whether a statement waits, so nothing depends on the speed of the machine.
 """
 
 import threading
@@ -22,7 +22,7 @@ WAITING = {
 
 
 class Stepped:
-    """One connection; a statement that waits is answered by ``result`` once the other has let it go."""
+    """One connection. ``result`` returns the answer of a statement that waited, after the lock is released."""
 
     def __init__(self, server, level):
         self.server, self.connection = server, server.adapter.connect()
@@ -30,7 +30,7 @@ class Stepped:
         self._thread, self._answer = None, None
 
     def __call__(self, statement):
-        """What a statement returns that does not have to wait: rows, or how many it changed."""
+        """Execute a statement that does not wait; return its rows, or the number of changed rows."""
         self.start(statement)
         return self.result()
 
@@ -41,7 +41,7 @@ class Stepped:
         while not self.server.somebody_waits():
             assert self._thread.is_alive(), f"{statement} did not wait: {self._answer}"
             assert time.monotonic() < deadline
-            time.sleep(0.15)  # InnoDB tells nothing new to who asks more often than every tenth of a second
+            time.sleep(0.15)  # InnoDB returns a cached answer within a tenth of a second
 
     def start(self, statement):
         assert self._thread is None
@@ -57,7 +57,7 @@ class Stepped:
             self._answer = error
 
     def result(self):
-        """What the statement returned; what the server said where it refused."""
+        """Return the answer of the statement, or the server's error."""
         self._thread.join(PATIENCE)
         assert not self._thread.is_alive(), "it still waits"
         self._thread = None
@@ -78,7 +78,7 @@ class Server:
         self.opened = []
 
     def tables(self, *statements):
-        """Make tables anew; each statement is executed by itself."""
+        """Drop and create tables, one statement at a time."""
         engine = " ENGINE=InnoDB" if self.kind == "mariadb" else ""
         for statement in statements:
             name = statement.split()[2]
@@ -92,7 +92,7 @@ class Server:
         return self.opened[-1]
 
     def ask(self, query):
-        """What is committed now."""
+        """Return the committed rows."""
         cursor = self.watcher.cursor
         cursor.execute(query)
         return [tuple(row) for row in cursor.fetchall()]

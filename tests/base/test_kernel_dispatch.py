@@ -1,4 +1,6 @@
-"""Kernels give the same compiled and not, and numba finds a private place for its cache, or works without one."""
+"""Tests of base/kernels (dispatch, cache): plain and compiled kernels agree, and the cache is private and checked."""
+
+# The name of this file must not end with _kernels, or it would count as a kernel module.
 
 import os
 import stat
@@ -19,7 +21,6 @@ from plume_py import load
 from plume_py.base import limits
 from plume_py.base.errors import InputError, LimitError
 from plume_py.base.kernels import cache, dispatch
-from plume_py.base.kernels import folder as kernel_folder
 from plume_py.checking.graph import clock_kernels, order_kernels, shared_kernels
 from plume_py.checking.strong.solver import saturation_kernels
 from plume_py.checking.weak import edge_kernels
@@ -38,9 +39,9 @@ COLUMNS += ("version_value", "version_writer", "key_code")
 @pytest.fixture(autouse=True)
 def released() -> Iterator[None]:
     """Plain kernels before and after."""
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
     yield
-    dispatch.release(*KERNELS)
+    dispatch.uncompile(*KERNELS)
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, action) -> tuple:
@@ -48,7 +49,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, action) -> tuple:
     results = []
     for mode in ("never", "always"):
         monkeypatch.setenv("ISOCHECK_COMPILE", mode)
-        dispatch.release(*KERNELS)
+        dispatch.uncompile(*KERNELS)
         try:
             results.append(action())
         except InputError as error:
@@ -81,7 +82,9 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_text_reads_the_same_compiled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_and_compiled_kernels_read_the_same_history_from_text(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, text = tmp_path / "h.txt", TEXTS[name]
     if text is None:
         path.write_bytes(b"".join(FORMATS["plume"].load_writer()(generate(transactions=20)).chunks))
@@ -108,7 +111,7 @@ def mixed_history() -> History:
     return builder.build()
 
 
-def test_assembling_gives_the_same_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_and_compiled_kernels_build_the_same_history(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, compiled = both_ways(monkeypatch, mixed_history)
     assert_same(plain, compiled)
     assert list(plain) == list(compiled)
@@ -116,7 +119,7 @@ def test_assembling_gives_the_same_compiled(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("name", [name for name, fmt in FORMATS.items() if fmt.writer])
-def test_rendering_gives_the_same_bytes_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plain_and_compiled_kernels_write_the_same_bytes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     history = mixed_history() if name in ("json", "jsonl", "edn") else generate(transactions=5)
     plain, compiled = both_ways(monkeypatch, lambda: b"".join(FORMATS[name].load_writer()(history).chunks))
     assert hasattr(render_kernels.render, "py_func")
@@ -136,16 +139,16 @@ def swapped() -> bool:
     return hasattr(render_kernels.put, "py_func")
 
 
-def test_small_work_is_compiled_only_when_it_adds_up(auto: None) -> None:
+def test_kernels_are_compiled_once_small_work_has_added_up(auto: None) -> None:
     dispatch.prepare(dispatch.WORTH_COMPILING - 1, render_kernels)
     assert not swapped()
     dispatch.prepare(1, render_kernels)
     assert swapped()
-    dispatch.release(render_kernels)
+    dispatch.uncompile(render_kernels)
     assert not swapped()
 
 
-def test_it_adds_up_over_processes(auto: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_adds_up_over_processes(auto: None, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(2):
         assert not swapped()
         monkeypatch.setattr(dispatch, "_done", {})
@@ -153,10 +156,10 @@ def test_it_adds_up_over_processes(auto: None, monkeypatch: pytest.MonkeyPatch) 
     assert swapped()
 
 
-def test_less_work_is_worth_it_where_kernels_are_there(auto: None) -> None:
+def test_less_work_is_enough_when_the_cache_has_the_kernels(auto: None) -> None:
     dispatch.prepare(dispatch.WORTH_COMPILING, render_kernels)
     assert _put() == [7, 8] and render_kernels.put.compiled == 1
-    dispatch.release(render_kernels)
+    dispatch.uncompile(render_kernels)
     dispatch.prepare(dispatch.WORTH_STARTING - 1, render_kernels)
     assert not swapped()
     dispatch.prepare(1, render_kernels)
@@ -181,32 +184,32 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.setattr(kernel_folder, "__file__", "/nonexistent/plume_py/base/kernels/folder.py")
-    private = kernel_folder._private
-    monkeypatch.setattr(
-        kernel_folder, "_private", lambda path: not str(path).startswith("/nonexistent") and private(path)
-    )
+    monkeypatch.setattr(cache, "__file__", "/nonexistent/plume_py/base/kernels/cache.py")
+    private = cache._private
+    monkeypatch.setattr(cache, "_private", lambda path: not str(path).startswith("/nonexistent") and private(path))
     return temporary
 
 
 def cache_base() -> Path | None:
     """The folder in which the kernels' own cache folder lies."""
-    folder = kernel_folder.folder_of(edge_kernels, clock_kernels)
+    folder = cache.cache_folder(edge_kernels, clock_kernels)
     return None if folder is None else folder.parent
 
 
-def test_the_package_itself_is_the_first_choice(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_folder, "__file__", str(tmp_path / "folder.py"))
+def test_the_cache_is_in_the_package_if_it_can_be_written(
+    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "cache.py"))
     assert cache_base() == tmp_path / "__pycache__"
 
 
-def test_without_package_and_home_the_cache_is_a_private_temporary_folder(fresh: Path) -> None:
+def test_the_cache_is_a_private_temporary_folder_if_package_and_home_cannot_be_written(fresh: Path) -> None:
     folder = cache_base()
     assert folder == fresh / f"isocheck-{os.getuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_the_users_cache_folder_comes_before_a_temporary_one(
+def test_the_users_cache_folder_is_preferred_to_a_temporary_one(
     fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -215,29 +218,29 @@ def test_the_users_cache_folder_comes_before_a_temporary_one(
     assert cache_base() == tmp_path / "xdg" / "isocheck"
 
 
-def test_a_folder_that_others_can_write_is_not_trusted(fresh: Path) -> None:
+def test_a_folder_that_other_users_can_write_is_not_used(fresh: Path) -> None:
     prepared = fresh / f"isocheck-{os.getuid()}"
     prepared.mkdir()
     prepared.chmod(0o777)
     assert cache_base() is None
 
 
-def test_a_folder_that_its_group_can_write_is_not_trusted(fresh: Path) -> None:
+def test_a_folder_that_its_group_can_write_is_not_used(fresh: Path) -> None:
     prepared = fresh / f"isocheck-{os.getuid()}"
     prepared.mkdir()
     prepared.chmod(0o770)
     assert cache_base() is None
 
 
-def test_a_link_is_not_followed_even_to_a_folder_of_ours(fresh: Path, tmp_path: Path) -> None:
+def test_a_link_is_not_used_even_if_its_target_is_private(fresh: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (fresh / f"isocheck-{os.getuid()}").symlink_to(tmp_path / "elsewhere")
     assert cache_base() is None and not list((tmp_path / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("planted", ["link", "open", "file"])
-def test_what_was_planted_for_these_kernels_is_not_used(fresh: Path, tmp_path: Path, planted: str) -> None:
-    folder = kernel_folder.folder_of(edge_kernels)
+def test_a_planted_link_open_folder_or_file_is_not_used(fresh: Path, tmp_path: Path, planted: str) -> None:
+    folder = cache.cache_folder(edge_kernels)
     assert folder is not None
     folder.rmdir()
     if planted == "link":
@@ -248,17 +251,17 @@ def test_what_was_planted_for_these_kernels_is_not_used(fresh: Path, tmp_path: P
         folder.chmod(0o775)
     else:
         folder.touch()
-    assert kernel_folder.folder_of(edge_kernels) is None
+    assert cache.cache_folder(edge_kernels) is None
 
 
-def test_where_others_can_put_their_folder_in_the_place_of_ours_there_is_no_cache(fresh: Path) -> None:
+def test_there_is_no_cache_in_a_folder_whose_entries_other_users_can_replace(fresh: Path) -> None:
     fresh.chmod(0o777)
     assert cache_base() is None
     fresh.chmod(0o1777)
     assert cache_base() == fresh / f"isocheck-{os.getuid()}"
 
 
-def test_where_nothing_can_be_written_there_is_no_cache(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_cache_if_no_folder_can_be_written(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> str:
         raise FileNotFoundError(2, "No usable temporary directory found")
 
@@ -266,58 +269,57 @@ def test_where_nothing_can_be_written_there_is_no_cache(fresh: Path, monkeypatch
     assert cache_base() is None
 
 
-def test_a_cache_folder_relative_to_the_folder_at_hand_is_none(
-    fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_xdg_cache_home_is_ignored(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     assert cache_base() == fresh / f"isocheck-{os.getuid()}" and not Path("here").exists()
 
 
-def test_a_folder_of_somebody_else_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert kernel_folder._private(tmp_path)
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cache._private(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
-    assert not kernel_folder._private(tmp_path)
+    assert not cache._private(tmp_path)
 
 
-def test_a_file_in_the_way_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_not_used_as_a_folder(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("")
-    assert not kernel_folder._private(tmp_path / "cache")
-    assert not kernel_folder._private(tmp_path / "cache" / "inside")
+    assert not cache._private(tmp_path / "cache")
+    assert not cache._private(tmp_path / "cache" / "inside")
 
 
-def test_the_users_own_choice_of_cache_stays(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_cache_dir_chooses_the_folder(fresh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
     assert cache_base() == tmp_path / "chosen"
 
 
-def test_a_changed_kernel_leaves_the_cache_of_those_that_call_it(fresh: Path) -> None:
-    alone = kernel_folder.folder_of(edge_kernels)
+def test_the_folder_of_a_kernel_depends_on_the_kernels_that_it_calls(fresh: Path) -> None:
+    alone = cache.cache_folder(edge_kernels)
     used = dispatch._kernels_used(edge_kernels)
     assert used == [clock_kernels, order_kernels, shared_kernels]
     for other in used:
-        assert kernel_folder.folder_of(edge_kernels, other) != alone
+        assert cache.cache_folder(edge_kernels, other) != alone
 
 
-def test_a_changed_table_of_levels_leaves_the_cache_of_the_kernels_that_ask_it(
+def test_the_folder_of_a_kernel_depends_on_the_constants_that_it_imports(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = kernel_folder.folder_of(saturation_kernels)
+    before = cache.cache_folder(saturation_kernels)
     monkeypatch.setattr(saturation_kernels, "PREFIX", 2 * saturation_kernels.PREFIX)
-    assert kernel_folder.folder_of(saturation_kernels) != before
+    assert cache.cache_folder(saturation_kernels) != before
 
 
-def test_a_record_with_its_fields_in_another_order_leaves_the_cache_of_the_kernels_that_take_it(
+def test_the_folder_of_a_kernel_depends_on_the_order_of_the_fields_of_its_records(
     fresh: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = kernel_folder.folder_of(clock_kernels)
+    before = cache.cache_folder(clock_kernels)
     monkeypatch.setattr(clock_kernels, "Clocks", namedtuple("Clocks", clock_kernels.Clocks._fields[::-1]))
-    assert kernel_folder.folder_of(clock_kernels) != before
+    assert cache.cache_folder(clock_kernels) != before
 
 
-def test_compiled_kernels_follow_a_changed_constant_of_another_module(tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_again_when_a_constant_of_another_module_changes(tmp_path: Path) -> None:
     (tmp_path / "asking_kernels.py").write_text("from table import BIT\n\n\ndef ask(bits):\n    return bits & BIT\n")
-    code = "from plume_py.base import accel\nimport asking_kernels as k\naccel.prepare(0, k)\nprint(k.ask(3))\n"
+    code = "from plume_py.base.kernels import dispatch\nimport asking_kernels as k\n"
+    code += "dispatch.prepare(0, k)\nprint(k.ask(3))\n"
     code += "assert k.ask.py_func\nprint(1 - k.ask.compiled)"
     environment = {**os.environ, "ISOCHECK_COMPILE": "always", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
@@ -351,9 +353,10 @@ def _spoil(path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "emptied", "folder", "full folder", "pipe", "link", "gone"])
-def test_a_damaged_entry_is_said_and_built_anew(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_file_is_reported_and_compiled_again(tmp_path: Path, damage: str) -> None:
     (tmp_path / "asking_kernels.py").write_text("def ask(bits):\n    return bits + 40\n")
-    code = "from plume_py.base import accel\nimport asking_kernels as k\naccel.prepare(0, k)\nprint(k.ask(2))\n"
+    code = "from plume_py.base.kernels import dispatch\nimport asking_kernels as k\n"
+    code += "dispatch.prepare(0, k)\nprint(k.ask(2))\n"
     code += "print(1 - k.ask.compiled)"
     environment = {**os.environ, "ISOCHECK_COMPILE": "always", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
@@ -378,10 +381,10 @@ def test_a_damaged_entry_is_said_and_built_anew(tmp_path: Path, damage: str) -> 
     assert not [path for path in (tmp_path / "cache").rglob("*") if "tmp" in path.name]
 
 
-def test_the_entry_of_another_kernel_under_its_name_is_not_believed(tmp_path: Path) -> None:
+def test_a_file_with_the_code_of_another_kernel_is_not_used(tmp_path: Path) -> None:
     functions = "def double(n):\n    return n + n\n\n\ndef square(n):\n    return n * n\n"
     (tmp_path / "asking_kernels.py").write_text(functions)
-    code = "from plume_py.base import accel\nimport asking_kernels as k\naccel.prepare(0, k)\n"
+    code = "from plume_py.base.kernels import dispatch\nimport asking_kernels as k\ndispatch.prepare(0, k)\n"
     code += "print(k.double(5), k.square(5))"
     environment = {**os.environ, "ISOCHECK_COMPILE": "always", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), str(ROOT)])
@@ -394,29 +397,29 @@ def test_the_entry_of_another_kernel_under_its_name_is_not_believed(tmp_path: Pa
     assert f"{double}: it is damaged" in done.stderr
 
 
-def test_whoever_was_stopped_while_compiling_is_not_waited_for_without_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_wait_for_a_stopped_process_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits._Clock, "limited", False)
     monkeypatch.setattr(cache, "LONGEST_WAIT", 0.1)
     monkeypatch.setattr(cache, "_gave_up", [])
-    with cache.turn(str(tmp_path)), cache.turn(str(tmp_path)):
+    with cache.compile_lock(str(tmp_path)), cache.compile_lock(str(tmp_path)):
         assert cache._gave_up
         monkeypatch.setattr(cache, "LONGEST_WAIT", 3600.0)
-        with cache.turn(str(tmp_path)):
+        with cache.compile_lock(str(tmp_path)):
             pass  # once is enough
 
 
-def test_under_a_time_limit_no_other_process_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_with_a_time_limit_does_not_wait_for_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits._Clock, "limited", False)
     monkeypatch.setattr(cache.time, "sleep", lambda _: pytest.fail("it waited"))
-    with cache.turn(str(tmp_path)):
+    with cache.compile_lock(str(tmp_path)):
         limits.Limits(3600.0)
-        with cache.turn(str(tmp_path)):
+        with cache.compile_lock(str(tmp_path)):
             pass
 
 
-def test_the_limit_of_a_level_counts_neither_waiting_nor_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_limit_of_a_level_excludes_waiting_and_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
     own, wall = [0.0], [0.0]
     monkeypatch.setattr(limits, "_uncounted", threading.local())  # whole seconds, so that sums are exact
     monkeypatch.setattr(limits.time, "thread_time", lambda: own[0])
@@ -434,7 +437,7 @@ def test_the_limit_of_a_level_counts_neither_waiting_nor_compiling(monkeypatch: 
     level.whole.check()
 
 
-def test_numba_may_be_told_not_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_numba_disable_jit_switches_compilation_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ISOCHECK_COMPILE", "always")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     assert not dispatch.worth_compiling(dispatch.WORTH_COMPILING, render_kernels)
@@ -442,11 +445,11 @@ def test_numba_may_be_told_not_to_compile(monkeypatch: pytest.MonkeyPatch) -> No
     assert dispatch.worth_compiling(0, render_kernels)
 
 
-def test_without_any_place_kernels_are_compiled_all_the_same() -> None:
+def test_kernels_are_compiled_without_a_cache_folder() -> None:
     code = """
-from plume_py.base.kernels import dispatch, folder
+from plume_py.base.kernels import cache, dispatch
 from plume_py.history.formats import render_kernels as kernels
-folder._private = lambda folder: False
+cache._private = lambda folder: False
 dispatch.prepare(0, kernels)
 import numpy as np
 out = np.zeros(2, np.uint8)
@@ -458,7 +461,7 @@ assert out.tolist() == [7, 8] and kernels.put.py_func
     subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=PATIENCE)
 
 
-def test_no_kernel_is_begun_when_the_time_is_up(monkeypatch, tmp_path) -> None:
+def test_no_compilation_starts_after_the_time_limit(monkeypatch, tmp_path) -> None:
     """A tick that comes while one is compiled has to be ignored, and between two there is hardly time for one."""
     now = [0.0]
     monkeypatch.setattr(limits, "TICK", 3600.0)
@@ -477,86 +480,7 @@ def test_no_kernel_is_begun_when_the_time_is_up(monkeypatch, tmp_path) -> None:
         assert _put() == [7, 8], "what is compiled just runs"
 
 
-# machine code without numba
-
-KINDS = """
-import sys
-from typing import NamedTuple
-import numpy as np
-
-class Pair(NamedTuple):
-    low: np.ndarray
-    high: np.ndarray
-
-def total(a):
-    s = 0
-    for i in range(len(a)):
-        s += i * a[i]
-    return s
-
-def corner(a):
-    return a[0, 0] * 100 + a[0, 1] * 10 + a[1, 0]
-
-def twice(n):
-    return n + n
-
-def nothing(n):
-    return n is None
-
-def swap(pair, k):
-    return Pair(pair.high, pair.low + k), total(pair.low)
-
-def fresh(n):
-    out = np.zeros(n, np.int64)
-    for i in range(n):
-        out[i] = i
-    return out, out[1:]
-"""
-ASK = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from plume_py.base import accel
-import odd_kernels as k
-import numpy as np
-dispatch.prepare(0, k)
-three = np.arange(6).reshape(2, 3)
-frozen = np.arange(4)
-frozen.flags.writeable = False
-said = [k.total(np.array([5, 6, 7], kind)) for kind in (np.int32, np.int64, np.uint8, np.float64)]
-said += [k.total(np.arange(9)[::2]), k.total(frozen), k.total(np.arange(0))]
-said += [k.total(np.frombuffer(bytes([3, 1, 2]), np.uint8))]
-said += [k.corner(three), k.corner(np.asfortranarray(three)), k.corner(three[:, ::2]), k.corner(three.T)]
-said += [k.twice(3), k.twice(-4), k.twice(1.5), k.twice(np.int32(7)), k.twice(True), k.twice(2**62 - 1)]
-said += [k.nothing(None), k.nothing(3)]
-pair, sum_ = k.swap(k.Pair(np.arange(3), np.arange(3, 6)), 2)
-said += [type(pair).__name__, pair.low.tolist(), pair.high.tolist(), sum_]
-out, part = k.fresh(4)
-del out
-said += [part.tolist()]
-print(said)
-print(sum(getattr(value, "compiled", 0) for value in vars(k).values()), "numba" in sys.modules)
-"""
-
-
-def _ask(folder: Path, mode: str) -> list[str]:
-    environment = {**os.environ, "ISOCHECK_COMPILE": mode, "NUMBA_CACHE_DIR": str(folder / "cache")}
-    environment["PYTHONPATH"] = str(ROOT)
-    command = [sys.executable, "-B", "-c", ASK, str(folder)]
-    done = subprocess.run(command, env=environment, check=True, timeout=PATIENCE, capture_output=True, text=True)
-    return done.stdout.splitlines()
-
-
-def test_machine_code_of_another_process_gives_the_same_for_every_kind_of_argument(tmp_path: Path) -> None:
-    (tmp_path / "odd_kernels.py").write_text(KINDS)
-    plain, _ = _ask(tmp_path, "never")
-    compiled, made = _ask(tmp_path, "always")
-    linked, again = _ask(tmp_path, "always")
-    assert eval(compiled) == eval(plain) == eval(linked)
-    assert made.endswith("True") and int(made.split()[0]) >= 15
-    assert again == "0 False", "numba is not even imported"
-
-
-def test_a_check_with_kernels_at_hand_does_without_numba(tmp_path: Path) -> None:
+def test_a_check_with_compiled_kernels_does_not_import_numba(tmp_path: Path) -> None:
     code = """
 import sys
 from plume_py import check

@@ -1,4 +1,4 @@
-"""Predictions on real databases. Each server is private to these tests; one that is missing is skipped."""
+"""Predictions on real databases (package confirm), on private servers; without a server, its tests are skipped."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def tried(url, what, isolation, tmp_path, target="SER", attempts=3, workload=Non
 
 
 @pytest.mark.parametrize("what", [LOST_UPDATE, WRITE_SKEW, FRACTURED], ids=["lost update", "write skew", "fractured"])
-def test_postgresql_read_committed_does_it(postgresql, tmp_path, what) -> None:
+def test_postgresql_read_committed_confirms_the_anomaly(postgresql, tmp_path, what) -> None:
     found = tried(postgresql.url, what, "read committed", tmp_path)
     assert found.verdict == "confirmed" and found.as_predicted and len(found.attempts) == 1
     happened = load(found.attempt.path)
@@ -91,7 +91,7 @@ def test_postgresql_serializable_refuses_a_write_skew(postgresql, tmp_path) -> N
     assert found.verdict == "refused" and "40001" in found.attempt.played.refusals[0].error
 
 
-def test_postgresql_lists(postgresql, tmp_path) -> None:
+def test_postgresql_confirms_an_anomaly_of_lists(postgresql, tmp_path) -> None:
     assert tried(postgresql.url, APPENDS, "read committed", tmp_path).verdict == "confirmed"
 
 
@@ -109,7 +109,7 @@ def test_a_prediction_about_lists_is_confirmed(postgresql, tmp_path) -> None:
 # --- MariaDB
 
 
-def test_mariadb_repeatable_read_loses_updates_unless_told_not_to(mariadb, tmp_path) -> None:
+def test_mariadb_repeatable_read_loses_updates_without_snapshot_isolation_setting(mariadb, tmp_path) -> None:
     assert tried(mariadb.url, LOST_UPDATE, "repeatable read", tmp_path).verdict == "confirmed"
     found = tried(mariadb.url, FRACTURED, "repeatable read", tmp_path)
     assert found.verdict == "diverged"
@@ -130,12 +130,12 @@ def test_mariadb_serializable_ends_in_a_deadlock(mariadb, tmp_path) -> None:
 # --- SQLite
 
 
-def test_sqlite_refuses(tmp_path) -> None:
+def test_sqlite_refuses_a_lost_update(tmp_path) -> None:
     found = tried(f"sqlite:///{tmp_path / 'test.db'}", LOST_UPDATE, "serializable", tmp_path)
     assert found.verdict == "refused" and "locked" in found.attempt.played.refusals[0].error
 
 
-def test_a_serial_run_is_no_confirmation(tmp_path) -> None:
+def test_a_serial_run_confirms_nothing(tmp_path) -> None:
     serial = history([("w", "x", 1)], [("r", "x", 1), ("w", "x", 2)])
     found = tried(f"sqlite:///{tmp_path / 'test.db'}", serial, "serializable", tmp_path)
     assert found.verdict == "diverged" and found.fits and found.as_predicted
@@ -153,7 +153,7 @@ def predictions(workload, level, boundary, count=3):
 
 
 @pytest.mark.parametrize("boundary", ["strict", "relaxed"])
-def test_what_is_predicted_as_postgresql_runs_it_is_confirmed_there(postgresql, tmp_path, boundary) -> None:
+def test_predictions_as_postgresql_runs_them_are_confirmed_there(postgresql, tmp_path, boundary) -> None:
     confirmed = 0
     for seed in range(3):
         workload = SeededProgram(program("smallbank"), seed)
@@ -165,7 +165,7 @@ def test_what_is_predicted_as_postgresql_runs_it_is_confirmed_there(postgresql, 
     assert confirmed
 
 
-def test_a_program_may_come_to_keys_that_nobody_had_come_to(tmp_path) -> None:
+def test_a_program_may_access_keys_that_are_not_in_the_table(tmp_path) -> None:
     """A second vote is for somebody for whom nobody had voted."""
     done = isocheck("predict", "--program", "voter", "--level", "RC", "--boundary", "relaxed", "--format", "json",
                     "--as", "postgresql", "--confirm", "broken:?bug=stale-reads")  # fmt: skip
@@ -176,7 +176,7 @@ def test_a_program_may_come_to_keys_that_nobody_had_come_to(tmp_path) -> None:
 # --- Trouble
 
 
-def test_a_server_that_takes_no_more_connections_is_one_line(tmp_path, monkeypatch) -> None:
+def test_a_server_without_free_connections_is_a_one_line_error(tmp_path, monkeypatch) -> None:
     from plume_py.collect.adapters.sqlite import SqliteAdapter
 
     def full(self):
@@ -188,12 +188,12 @@ def test_a_server_that_takes_no_more_connections_is_one_line(tmp_path, monkeypat
         confirm(adapter, script(LOST_UPDATE), Asked("serializable", "SER", str(tmp_path)))
 
 
-def test_nothing_to_send_is_one_line() -> None:
+def test_an_empty_history_is_a_one_line_error() -> None:
     with pytest.raises(InputError, match="0 transactions to send"):
         script(HistoryBuilder(0).build())
 
 
-def test_the_end_of_the_server_is_one_line(tmp_path, monkeypatch) -> None:
+def test_the_end_of_the_server_is_a_one_line_error(tmp_path, monkeypatch) -> None:
     from plume_py.collect.adapters.sql import SqlConnection
     from plume_py.collect.adapters.sqlite import SqliteAdapter
 
@@ -231,7 +231,7 @@ def isocheck(*arguments):
 SKEW = '[{"id":"a","ops":[["r","x",0],["w","x",1]]}],[{"id":"b","ops":[["r","x",0],["w","x",2]]}]'
 
 
-def test_any_history_will_do(tmp_path) -> None:
+def test_any_history_can_be_confirmed(tmp_path) -> None:
     file = tmp_path / "h.json"
     file.write_text(ROW % SKEW)
     kept = tmp_path / "happened.jsonl"
@@ -242,7 +242,7 @@ def test_any_history_will_do(tmp_path) -> None:
     assert check(load(kept), "SER").ok
 
 
-def test_predicted_and_confirmed_at_once(tmp_path) -> None:
+def test_predict_can_confirm_its_predictions(tmp_path) -> None:
     file = tmp_path / "h.json"
     file.write_text(ROW % SKEW.replace('"r","x",0],["w","x",2', '"r","x",1],["w","x",2'))
     done = isocheck("predict", str(file), "--boundary", "relaxed", "--confirm", "sqlite")
@@ -250,7 +250,7 @@ def test_predicted_and_confirmed_at_once(tmp_path) -> None:
     assert isocheck("predict", str(file), "--isolation", "SER").exit_code == 2
 
 
-def test_a_store_with_a_bug_does_it_and_one_without_does_not(tmp_path) -> None:
+def test_a_store_with_a_bug_confirms_and_one_without_does_not(tmp_path) -> None:
     file = tmp_path / "h.json"
     file.write_text(ROW % SKEW)
     pictures = tmp_path / "pictures"
@@ -273,7 +273,7 @@ def recorded(tmp_path, isolation, database="PostgreSQL"):
     return str(file)
 
 
-def test_where_a_history_was_recorded_says_how_it_is_predicted_from(tmp_path) -> None:
+def test_the_recorded_database_determines_how_runs_are_predicted(tmp_path) -> None:
     def asked(isolation, *options, database="PostgreSQL"):
         file = recorded(tmp_path, isolation, database)
         done = isocheck("predict", file, "--boundary", "relaxed", "--format", "json", *options)
@@ -298,7 +298,7 @@ def test_from_a_recorded_run_to_a_confirmed_lost_update(tmp_path, postgresql) ->
     assert done.exit_code == 0 and "40001" in done.output
 
 
-def test_a_program_of_ones_own_is_run_only_if_asked_for(tmp_path) -> None:
+def test_user_code_runs_only_if_requested(tmp_path) -> None:
     theatre, out = f"{ROOT / 'docs/examples/theatre.py'}:Theatre", str(tmp_path / "p.json")
     isocheck("predict", "--program", theatre, "--seed", "1", "--boundary", "relaxed", "--out", out)
     done = isocheck("confirm", out, "broken:?bug=lost-update")
@@ -319,14 +319,14 @@ def test_a_program_of_ones_own_is_run_only_if_asked_for(tmp_path) -> None:
         ('{"program":{"name":"smallbank","seed":0,"sessions":1000000,"transactions":1}}', "<= 100"),
     ],
 )
-def test_what_stands_beside_a_prediction_is_not_trusted(tmp_path, about, told) -> None:
+def test_the_prediction_field_of_a_file_is_validated(tmp_path, about, told) -> None:
     file = tmp_path / "h.json"
     file.write_text((ROW % SKEW)[:-1] + ',"prediction":' + about + "}")
     done = isocheck("confirm", str(file), "--managed", "sqlite")
     assert isinstance(done.exception, InputError) and told in str(done.exception)
 
 
-def test_a_database_that_is_not_there_is_one_line(tmp_path) -> None:
+def test_a_missing_database_is_a_one_line_error(tmp_path) -> None:
     pytest.importorskip("psycopg")
     file = tmp_path / "h.json"
     file.write_text(ROW % SKEW)
@@ -335,12 +335,12 @@ def test_a_database_that_is_not_there_is_one_line(tmp_path) -> None:
     assert isocheck("confirm", str(file)).exit_code == 2
 
 
-def test_the_isolation_that_fits(tmp_path) -> None:
+def test_fitting_isolation_of_sqlite(tmp_path) -> None:
     sqlite = open_adapter(Setup(f"sqlite:///{tmp_path / 'test.db'}"))
     assert fitting_isolation(sqlite, "RC") == "serializable"
 
 
-def test_the_isolation_that_fits_on_a_server(postgresql) -> None:
+def test_fitting_isolation_of_postgresql(postgresql) -> None:
     adapter = open_adapter(Setup(postgresql.url))
     assert fitting_isolation(adapter, "TCC") == "read committed"
     assert fitting_isolation(adapter, "SI") == "repeatable read"
