@@ -19,8 +19,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from urllib.parse import SplitResult, urlsplit
 
-from plume_py.base.passwords import redacted
+from plume_py.base.errors import IsocheckError
+from plume_py.base.passwords import redacted, without_password
 from plume_py.collect.deadline import AbortedError as AbortedError
 from plume_py.collect.deadline import AnswerError as AnswerError
 from plume_py.collect.deadline import Guard
@@ -223,6 +225,15 @@ def promises(database: Database) -> dict[str, Promise]:
     """Return what the vendor documents about each setting of ``database``, its default first."""
     settings = sorted(database.settings, key=lambda setting: setting.name != database.default)
     return {s.name.lower(): Promise(s.promises, s.why if s.surprising else "") for s in settings}
+
+
+def split_address(url: str, what: str, form: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of an address and its port. If it is invalid, raise an IsocheckError that shows ``form``."""
+    try:
+        parts = urlsplit(url)
+        return parts, parts.port
+    except ValueError:
+        raise IsocheckError(f"not {what}: {without_password(url)!r:.80}; {form}") from None
 
 
 def first_line(error: BaseException) -> str:

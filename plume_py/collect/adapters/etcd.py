@@ -11,11 +11,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 from plume_py.base.errors import IsocheckError
 from plume_py.base.override import override
-from plume_py.base.passwords import without_password
 from plume_py.collect.adapter import (
     AbortedError,
     Adapter,
@@ -25,6 +23,7 @@ from plume_py.collect.adapter import (
     Setup,
     Value,
     promises,
+    split_address,
     to_value,
 )
 from plume_py.collect.deadline import LARGEST_ANSWER
@@ -50,12 +49,8 @@ class EtcdAdapter(Adapter):
         super().__init__(setup)
         if setup.session_settings:
             raise IsocheckError("etcd has no settings of a connection: leave --set out")
-        try:
-            parts = urlsplit(setup.url)
-            self._where = parts.hostname or "127.0.0.1", parts.port or 2379
-        except ValueError:
-            told = without_password(setup.url)
-            raise IsocheckError(f"not the address of a member: {told!r:.80}; write etcd://host:2379") from None
+        parts, port = split_address(setup.url, "the address of a member", "write etcd://host:2379")
+        self._where = parts.hostname or "127.0.0.1", port or 2379
         self._admin: Member | None = None
         self._keys = 0  # number of keys in the table
         self._lease = ""

@@ -37,8 +37,8 @@ class SqlalchemyAdapter(Adapter):
         try:
             self.engine = sqlalchemy.create_engine(setup.url.removeprefix(PREFIX), poolclass=sqlalchemy.pool.NullPool)
         except (exc.ArgumentError, exc.NoSuchModuleError, ImportError) as error:
-            told = without_password(setup.url)
-            raise IsocheckError(f"SQLAlchemy does not take {told!r:.80}: {first_line(error)}") from None
+            address = without_password(setup.url)
+            raise IsocheckError(f"SQLAlchemy does not take {address!r:.80}: {first_line(error)}") from None
         self.name = f"{self.engine.dialect.name}, by SQLAlchemy"
         kind: Any = sqlalchemy.Text() if setup.lists else sqlalchemy.BigInteger()
         key = sqlalchemy.Column("k", sqlalchemy.String(190), primary_key=True)
@@ -48,8 +48,8 @@ class SqlalchemyAdapter(Adapter):
     def version(self) -> str:
         """Return the server's version."""
         with self.engine.connect():
-            told = self.engine.dialect.server_version_info
-        return ".".join(map(str, told or ())) or "unknown"
+            version = self.engine.dialect.server_version_info
+        return ".".join(map(str, version or ())) or "unknown"
 
     def settings(self) -> dict[str, str]:
         """Return the name of the driver and the version of SQLAlchemy."""
