@@ -49,7 +49,7 @@ class AnswerError(Exception):
 
 
 class Guard:
-    """Watches the waits of all connections of a run."""
+    """Watches all waits for the database during a run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

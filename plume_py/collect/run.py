@@ -91,7 +91,7 @@ class Schedule:
         self.last, self.is_short = time.monotonic() + INTERRUPTED, True
 
     def end(self, share: float, otherwise: float) -> float:
-        """Return the deadline of a phase: after ``share`` of the remaining time, or ``otherwise`` seconds from now."""
+        """Return the deadline of a phase: after ``share`` of the time to the common deadline, or else in ``otherwise`` seconds."""
         now = time.monotonic()
         if not self.is_short:
             return now + otherwise

@@ -193,7 +193,7 @@ class _Client(Connection):
             time.sleep(HALF_DONE)
 
     def _validate(self) -> None:
-        """Raise AbortedError if a key has changed since the snapshot that must not have."""
+        """Raise AbortedError if a key that must remain unchanged has changed since the snapshot."""
         bug = self._store.bug
         if bug in ("none", "stale-snapshot", "stale-reads", "lost-session-order"):
             must_not_change = self._read | set(self._written) if self._written else set()

@@ -227,7 +227,7 @@ class _EtcdConnection(Connection):
 
 
 class MemberError(LostError):
-    """The member answered with an error. It may be open whether it did something."""
+    """The member answered with an error, which may leave open whether it did something."""
 
 
 class Member:

@@ -92,7 +92,7 @@ class FirebirdAdapter(SqlAdapter):
             return driver.create_database(self._place, **self._user, overwrite=False)
 
     def create(self, keys: Sequence[str]) -> None:
-        """Create the table, and commit before inserting: only a committed table can be used."""
+        """Create the table and commit it before the insertion, because only a committed table can be used."""
         table, (kind, initial) = self.setup.table, (self.list_type, "") if self.setup.lists else (self.register_type, 0)
         self.ask(f"CREATE TABLE {table} (k {self.key_type} NOT NULL PRIMARY KEY, v {kind} NOT NULL)")
         connection = self.admin()

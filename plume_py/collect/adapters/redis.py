@@ -158,7 +158,7 @@ class RedisAdapter(Adapter):
         self.ask("CLIENT", "KILL", "ID", str(connection.number))
 
     def settle(self) -> None:
-        """Kill all connections with our name except the admin connection. CLIENT KILL is synchronous."""
+        """Kill all connections with our name except the admin connection. CLIENT KILL ends them before it answers."""
         own = str(self.ask("CLIENT", "ID"))
         for client in self._clients():
             if client.get("name") == self.setup.table and client.get("id") != own:
@@ -187,7 +187,10 @@ class RedisAdapter(Adapter):
         return server
 
     def ask(self, *words: str) -> Any:
-        """Return the answer to a command on the admin connection. Retry once if it was lost, as in a restart."""
+        """Return the answer to a command on the admin connection.
+
+        Retry once if that connection was lost, as in a restart.
+        """
         with self._asking:
             for attempt in (1, 2):
                 try:

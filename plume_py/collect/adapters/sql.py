@@ -61,7 +61,7 @@ class SqlAdapter(Adapter):
 
     @abstractmethod
     def is_rejection(self, error: Exception) -> bool:
-        """Return whether the server may give this error in operation: a conflict, a constraint or a timeout."""
+        """Return whether the error belongs to normal operation: a conflict, a violated constraint or a timeout."""
 
     def describe(self, error: Exception) -> str:
         """Return the server's message on one line."""

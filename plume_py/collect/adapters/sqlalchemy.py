@@ -85,7 +85,7 @@ class SqlalchemyAdapter(Adapter):
             sqlalchemy.Table(table, sqlalchemy.MetaData()).drop(connection, checkfirst=True)
 
     def statements(self) -> dict[str, str]:
-        """Return the statements of most dialects; their placeholders differ."""
+        """Return the statements approximately, because placeholders differ between dialects."""
         table, where = self.setup.table, "WHERE k = :key"
         change = "append" if self.setup.lists else "w"
         value = "v || :value" if self.setup.lists else ":value"
@@ -155,7 +155,10 @@ class _SqlalchemyConnection(Connection):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Exception:
-        """Return the error to raise before COMMIT: a server that still answers will roll the transaction back."""
+        """Return the error to raise for a failure before COMMIT.
+
+        A server that still answers rolls the transaction back.
+        """
         lost = not isinstance(error, exc.DBAPIError) or error.connection_invalidated
         return (LostError if lost else AbortedError)(_message(error))
 
