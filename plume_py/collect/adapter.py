@@ -247,7 +247,7 @@ def first_line(error: BaseException) -> str:
 # Integers as databases print them. Python's int() would also accept 1_0, +1, blanks and digits of other scripts.
 _INTEGER = re.compile("0|-?[1-9][0-9]{0,18}", re.ASCII)
 # Characters of an unexpected answer that the history keeps.
-KEPT = 1000
+KEPT_CHARACTERS = 1000
 
 
 def to_value(answer: object, lists: bool) -> Value:
@@ -263,7 +263,7 @@ def to_element(answer: object) -> Element:
     if answer is None:
         return None
     if isinstance(answer, bytes | bytearray):
-        answer = bytes(answer[: KEPT + 1]).decode("utf-8", "backslashreplace")
+        answer = bytes(answer[: KEPT_CHARACTERS + 1]).decode("utf-8", "backslashreplace")
     if type(answer) is int and -(2**63) <= answer < 2**63:
         return answer
     if isinstance(answer, Decimal):
@@ -272,7 +272,7 @@ def to_element(answer: object) -> Element:
     if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)
     text = text.encode("utf-8", "backslashreplace").decode()
-    return text if len(text) <= KEPT else f"{text[:KEPT]}…"
+    return text if len(text) <= KEPT_CHARACTERS else f"{text[:KEPT_CHARACTERS]}…"
 
 
 def to_list(answer: object) -> list[Element]:

@@ -282,7 +282,7 @@ class Shared(Scripted):
     ids=["alive", "unknown", "dead", "alive at the second look"],
 )
 def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
-    monkeypatch.setattr(table_setup, "SECOND_LOOK", 0.0)
+    monkeypatch.setattr(table_setup, "SECOND_CHECK", 0.0)
     adapter = Shared(alive)
     cleaned = table_setup.clean(adapter)
     assert len(adapter.left) == left and len(cleaned.removed) == 3 - left and "isocheck_mine" in adapter.left

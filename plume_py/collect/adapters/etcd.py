@@ -75,8 +75,8 @@ class EtcdAdapter(Adapter):
 
     def contents(self) -> dict[str, Value]:
         """Return the table as the majority of members has it."""
-        most = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
-        found = self._admin_member().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), most).get("kvs", [])
+        max_bytes = LARGEST_ANSWER + BYTES_PER_KEY * self._keys
+        found = self._admin_member().post("/v3/kv/range", _range_of(f"{self.setup.table}/"), max_bytes).get("kvs", [])
         skip = len(self.setup.table) + 1
         with _understood():
             return {_text(kv["key"])[skip:]: self.value(_text(kv.get("value", ""))) for kv in found}
@@ -241,22 +241,22 @@ class Member:
         """Return the answer to a GET request."""
         return self._ask("GET", path, None)
 
-    def post(self, path: str, request: dict[str, Any], most: int = LARGEST_ANSWER) -> Any:
-        """Return the answer to a POST request, of at most ``most`` bytes."""
-        return self._ask("POST", path, json.dumps(request).encode(), most)
+    def post(self, path: str, request: dict[str, Any], max_bytes: int = LARGEST_ANSWER) -> Any:
+        """Return the answer to a POST request, of at most ``max_bytes`` bytes."""
+        return self._ask("POST", path, json.dumps(request).encode(), max_bytes)
 
-    def _ask(self, method: str, path: str, body: bytes | None, most: int = LARGEST_ANSWER) -> Any:
+    def _ask(self, method: str, path: str, body: bytes | None, max_bytes: int = LARGEST_ANSWER) -> Any:
         try:
             if self._http.sock is None:
                 self._http.connect()
                 connected: Any = self._http.sock
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno, most):
+            with self._setup.guard.wait(self._setup.patience, self.abandon, self.fileno, max_bytes):
                 self._http.request(method, path, body)
                 answer = self._http.getresponse()
-                text = answer.read(most + 1)
-            if len(text) > most:
-                raise AnswerError(f"an answer of more than {most:,} bytes")
+                text = answer.read(max_bytes + 1)
+            if len(text) > max_bytes:
+                raise AnswerError(f"an answer of more than {max_bytes:,} bytes")
             content = json.loads(text)
             if not answer.isclosed():
                 raise LostError("an answer that is cut short")
