@@ -80,26 +80,33 @@ def check(
     wanted = _wanted(levels, order)
     if not history.init_guessed:
         return _checked(history, wanted, question, name)
-    guessed = _checked(history, wanted, replace(question, max_examples=0), name)
-    if guessed.ok is not False:
-        return guessed
-    if not taps:
-        wanted = [level for level in wanted if guessed.levels[level.name].ok is False]
-    ordinary = as_ordinary(history, any(level.name == DECLARED for level in wanted))
-    result = _checked(ordinary, wanted, question, name)
+    seconds, kept = 0.0, dict[str, LevelVerdict]()
+    if not taps:  # a pattern has the name that it has among the violations of a level
+        guessed = _checked(history, wanted, replace(question, max_examples=0), name)
+        if guessed.ok is not False:
+            return guessed
+        kept = {level: verdict for level, verdict in guessed.levels.items() if verdict.ok is not False}
+        seconds = guessed.seconds["check"]
+    ordinary = as_ordinary(history, any(level.name == DECLARED and level.name not in kept for level in wanted))
+    result = _checked(ordinary, wanted, question, name, kept)
     label = display(history.txn_label[history.init_txn])
     return replace(
         result,
-        levels={level: result.levels.get(level, verdict) for level, verdict in guessed.levels.items()},
-        seconds={**result.seconds, "check": guessed.seconds["check"] + result.seconds["check"]},
+        seconds={**result.seconds, "check": seconds + result.seconds["check"]},
         notes=(*result.notes, f"{label} may have set up the initial state, and is judged like any other transaction"),
     )
 
 
-def _checked(history: History, wanted: list[LevelRequest], question: CheckOptions, name: str) -> Result:
-    """Check a history of which the initial state is certain."""
+def _checked(
+    history: History,
+    wanted: list[LevelRequest],
+    question: CheckOptions,
+    name: str,
+    known: dict[str, LevelVerdict] | None = None,
+) -> Result:
+    """Check a history of which the initial state is certain; the verdicts in ``known`` are taken as they are."""
     start = time.perf_counter()
-    found: dict[str, LevelVerdict] = {}
+    found = dict(known or {})
     parts: list[OrderVerdicts] = []
 
     def add(mine: list[LevelRequest], order: str) -> None:
@@ -108,14 +115,15 @@ def _checked(history: History, wanted: list[LevelRequest], question: CheckOption
         found.update(judged.verdicts if question.taps else {level.name: judged.verdicts[level.level] for level in mine})
 
     for each in sorted(ORDERS, key=lambda order: len(WEAKER[order])):  # the weaker first
-        mine = [level for level in wanted if level.order == each]
+        mine = [level for level in wanted if level.order == each and level.name not in found]
         if mine:
             add(mine, each)
     if history.times is not None and not question.taps:
         in_time = _in_real_time(wanted, found)
-        if in_time:
-            add(in_time, REALTIME)
-            wanted += in_time
+        new = [level for level in in_time if level.name not in found]
+        if new:
+            add(new, REALTIME)
+        wanted = [*wanted, *in_time]
     shown = list(distinct(violation for part in parts for violation in part.violations))
     about = described(history, name)
     stopped = list(dict.fromkeys(part.stopped for part in parts if part.stopped))

@@ -12,6 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from plume_py.base.passwords import redacted
 from plume_py.collect.deadline import Guard
@@ -231,6 +232,8 @@ def to_element(answer: object) -> Element:
         answer = bytes(answer[: KEPT + 1]).decode("utf-8", "backslashreplace")
     if type(answer) is int and -(2**63) <= answer < 2**63:
         return answer
+    if isinstance(answer, Decimal):
+        answer = str(answer)
     text = answer if isinstance(answer, str) else hex(answer) if type(answer) is int else repr(answer)
     if _INTEGER.fullmatch(text) and -(2**63) <= int(text) < 2**63:
         return int(text)

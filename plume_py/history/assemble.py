@@ -126,7 +126,11 @@ def _own_initials(
     values = np.array([given.get(code, 0) for code in key_code.tolist()], np.int64)
     unwritten = version_writer == NOBODY
     initial: Bools = stated[version_key] & (version_value == values[version_key])
-    twice = np.flatnonzero(initial & ~unwritten & np.isin(np.arange(len(initial)), op_version[raw.op_kind == READ]))
+    # Reads of transactions that did not commit are never judged, so they decide nothing here.
+    committed = np.repeat(raw.txn_status == COMMITTED, np.diff(txn_start))
+    read = np.zeros(len(version_key), np.bool_)
+    read[op_version[committed & (raw.op_kind == READ)]] = True
+    twice = np.flatnonzero(initial & ~unwritten & read)
     if twice.size:
         v = twice[0]
         key, value = raw.keys.spell(int(key_code[version_key[v]])), raw.values.spell(int(version_value[v]))
@@ -136,11 +140,7 @@ def _own_initials(
         )
     initial = unwritten & (initial | (version_value == raw.initial))
     if raw.initial_seen:
-        # Reads of transactions that did not commit are never judged, so they decide nothing here.
-        committed = np.repeat(raw.txn_status == COMMITTED, np.diff(txn_start))
-        seen = np.zeros(len(version_key), np.bool_)
-        seen[op_version[committed & (raw.op_kind == READ)]] = True
-        seen &= unwritten & ~stated[version_key]
+        seen = read & unwritten & ~stated[version_key]
         initial |= seen & (np.bincount(version_key[seen], minlength=len(key_code)) == 1)[version_key]
     return initial
 

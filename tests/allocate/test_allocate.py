@@ -16,7 +16,6 @@ from plume_py.reasoning.allocate import (
     Program,
     Workload,
     block_kernels,
-    critical_cycle,
     pivot_kernels,
     read,
     update,
@@ -195,8 +194,7 @@ def test_kernels_compiled_and_not_agree() -> None:
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_refused_level_has_a_history(name, monkeypatch) -> None:
-    monkeypatch.setattr(critical_cycle, "PATIENCE", 3600.0)
+def test_every_refused_level_has_a_history(name) -> None:
     answer = answer_allocation(Workload([], [], list(BENCHMARKS[name])))
     assert {answer.levels[g] for g in answer.critical} == set(answer.levels) - {"RA"}
     for danger in answer.critical.values():

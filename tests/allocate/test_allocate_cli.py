@@ -119,7 +119,7 @@ def test_simulate_catches_a_bug(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("allocate", "nowhere.json"), 4, "nowhere.json: No such file"),
+        (("allocate", "nowhere.json"), 4, "nowhere.json: no such file, and no example of this name; give a file"),
         (("allocate", "smallbank", "--pin", "Balance"), 2, "--pin: 'Balance,' has no level"),
         (("allocate", "smallbank", "--pin", "Balance=HIGH"), 2, "--pin: unknown level 'HIGH'"),
         (("allocate", "smallbank", "--pin", "Nobody=SI"), 2, "no program or instance has this name"),

@@ -25,7 +25,11 @@ def build(sessions, choice, levels=None):
 
 
 def holding(history, **how):
-    return [level for level, verdict in check(history, **how).levels.items() if verdict.ok]
+    return holding_of(check(history, **how))
+
+
+def holding_of(result):
+    return [level for level, verdict in result.levels.items() if verdict.ok]
 
 
 def with_first(rng):
@@ -88,6 +92,37 @@ def test_the_cases():
     assert check(build(FALSE_ALARM, "auto"), taps="k").ok and not check(build(FALSE_ALARM, "first"), taps="k").ok
     assert minimize(build(FALSE_ALARM, "auto"), "RA") is None and minimize(build(FALSE_ALARM, "first"), "RA")
     assert judge(build(FALSE_ALARM, "auto"), "UA").ok and not judge(build(FALSE_ALARM, "first"), "UA").ok
+
+
+def test_patterns_are_those_of_the_levels():
+    """Under the guess the triple is TAP-k, because the initial state is causally before everything."""
+    sessions = [
+        [[("w", "x", 1), ("w", "y", 1)]],
+        [[("w", "x", 2), ("w", "y", 2)]],
+        [[("r", "x", 1), ("r", "y", 2)]],
+        [[("r", "y", 1), ("r", "x", 2)]],
+    ]
+    history = build(sessions, "auto")
+    assert history.init_guessed
+    assert check(history, "RA").levels["RA"].taps == ("l",)
+    for letter in "kl":
+        assert check(history, taps=letter).ok is (letter == "k")
+
+
+def test_real_time_is_checked_where_only_the_guess_violates_a_level():
+    def timed(begin, end):
+        builder = HistoryBuilder(0, declared=False)
+        builder.add(0, [("w", "x", 1)], begin=begin, end=end)
+        builder.add(1, [("w", "x", 2)], begin=10, end=20)
+        builder.add(1, [("r", "x", 1)], begin=30, end=40)
+        history = builder.build()
+        assert history.init_guessed
+        return check(history)
+
+    concurrent, before = timed(0, 100), timed(0, 5)
+    assert concurrent.ok and list(concurrent.levels) == [*LEVELS, "StrongSI", "SSER"]
+    assert before.ok is False and holding_of(before) == list(LEVELS)
+    assert [level for level, verdict in before.levels.items() if verdict.ok is False] == ["StrongSI", "SSER"]
 
 
 def test_the_first_transaction_needs_no_declared_level():

@@ -20,7 +20,7 @@ from plume_py.checking.witness import write_witness
 from plume_py.history.generate import generate
 from plume_py.history.inject import inject
 from plume_py.levels import NAMES, RUNNABLE
-from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, level_requests
+from plume_py.levels.orders import ORDERS, PER_KEY, REALTIME, level_requests, strong_name
 from plume_py.report.json import line
 from plume_py.verify import read_claim, verify_entry, verify_witness
 
@@ -50,9 +50,14 @@ def compare(seed, count):
             facts = oracle.Facts(sessions, initial, order=order, times=times)
             result = check(history, "all", order=order)
             where = order, sessions, times
-            assert {name: verdict.ok for name, verdict in result.levels.items()} == {
+            assert {name: verdict.ok for name, verdict in result.levels.items() if name in NAMES} == {
                 level: oracle.satisfies(facts, level) for level in NAMES
             }, where
+            if result.levels.keys() - set(NAMES):
+                in_time = oracle.Facts(sessions, initial, order=REALTIME, times=times)
+                for name in ("SI", "SER"):
+                    found = result.levels.get(strong_name(name, REALTIME))
+                    assert found is None or found.ok == oracle.satisfies(in_time, name), where
             assert verify_entry(history, read_claim(line(result).encode())[0]) == [], where
             if not facts.found & oracle.BASE:
                 second_engine(history, order, facts, where)

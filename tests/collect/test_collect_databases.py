@@ -109,6 +109,28 @@ def test_mariadb_serializable_is_serializable(workload, mariadb, tmp_path):
     verdict(mariadb, "serializable", tmp_path, holds=["SER"], workload=workload, pause=0.3)
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_mariadb_ends_what_a_run_left_right_after_the_start_of_the_server(is_restarted, mariadb, monkeypatch):
+    """After a restart the same numbers may belong to others, so these connections stay."""
+    adapter = open_adapter(Setup(mariadb.url))
+    adapter.administrator()
+    left = adapter.connect()
+    if is_restarted:
+        adapter.close_administrator()
+    ask = adapter.ask
+
+    def young(query, *more):
+        return [(name, "0" if name == "Uptime" else value) for name, value in ask(query, *more)]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(adapter, "ask", lambda query, *more: (young if "STATUS" in query else ask)(query, *more))
+        adapter.settle()
+    numbers = {row[0] for row in ask("SHOW PROCESSLIST")}
+    assert (left.thread in numbers) is is_restarted
+    left.close()
+    adapter.leave()
+
+
 def test_mariadb_has_no_account_without_a_password(mariadb):
     import pymysql
 

@@ -12,7 +12,7 @@ from plume_py.base.errors import IsocheckError
 from plume_py.cli.main import cli
 from plume_py.collect.arrivals import NANOSECONDS, arrivals
 from plume_py.collect.workload import Shape
-from plume_py.history.throughput import Disturbance, speed
+from plume_py.history.throughput import STATUSES, Disturbance, speed
 
 
 @pytest.mark.parametrize("how", ["fixed", "poisson"])
@@ -90,7 +90,9 @@ def test_a_test_tells_and_draws_how_fast_it_was(tmp_path):
     assert ended.exit_code == 0, ended.output
     assert re.search(r"latency +median .* ms, .*; counted from when they were due, 500 per second", ended.stderr)
     found = json.loads(ended.stdout)["results"][0]["speed"]
-    assert found["rate"] == 500 and sum(each["committed"] for each in found["series"]) == 40
+    counts = {status: sum(each[status] for each in found["series"]) for status in STATUSES}
+    assert found["rate"] == 500 and sum(counts.values()) == 40
+    assert f"{counts['committed']} committed, {counts['aborted']} aborted, 0 unknown;" in ended.stderr
     assert set(found["latency_ms"]) == {"median", "p95", "p99", "longest"}
     page = (tmp_path / "page.html").read_text()
     assert page.count("<svg ") >= 2 and "Latency of committed transactions" in page

@@ -25,7 +25,7 @@ PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/s
 def test_settings_that_are_numbers_are_not_quoted(mariadb):
     numbers = {"lock_wait_timeout": "7", "long_query_time": "2.5", "sql_mode": "ANSI"}
     adapter = open_adapter(Setup(mariadb.url, session_settings=numbers))
-    assert adapter.ask("SELECT @@lock_wait_timeout, @@long_query_time")[0] == ("7", "2.500000")
+    assert adapter.ask("SELECT @@lock_wait_timeout, @@long_query_time")[0] == (7, 2.5)
     assert "ANSI" in adapter.ask("SELECT @@sql_mode")[0][0]
     adapter.leave()
 

@@ -1,5 +1,6 @@
 """Databases that are silent, trickle, break off, or answer nonsense; and tables that killed runs leave."""
 
+import importlib
 import os
 import signal
 import socket
@@ -8,6 +9,7 @@ import time
 from base64 import b64decode, b64encode
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from collecting import Scripted, ScriptedConnection, gather, lines
@@ -43,6 +45,10 @@ from plume_py.collect.registry import open_adapter
         (b"\xff", "\\xff"),
         ("7" * 5000, "7" * 1000 + "…"),
         (1.5, "1.5"),
+        (Decimal(-3), -3),
+        (Decimal("1.5"), "1.5"),
+        (Decimal("NaN"), "NaN"),
+        (Decimal("9" * 5000), "9" * 1000 + "…"),
         (True, "True"),
         ("\ud800", "\\ud800"),
     ],
@@ -65,6 +71,16 @@ def test_what_is_no_integer_stays_text(answer, value):
 )
 def test_what_is_no_list_of_integers_has_an_element_that_is_none(answer, value):
     assert to_list(answer) == value
+
+
+@pytest.mark.parametrize("text", ["abc", "", "1_0", "+1", " 1", "01", "١٢", "7" * 5000])
+def test_the_driver_of_mysql_decodes_numbers_only(text):
+    """Applications on the same connections count on numbers; whatever else comes in a column of numbers stays text."""
+    kinds = pytest.importorskip("pymysql").constants.FIELD_TYPE
+    convert = importlib.import_module("plume_py.collect.adapters.mysql")._CONVERSIONS
+    assert convert[kinds.LONGLONG](text) == text
+    assert convert[kinds.LONGLONG]("-12") == convert[kinds.NEWDECIMAL]("-12") == -12
+    assert convert[kinds.NEWDECIMAL]("abc") == convert[kinds.DOUBLE]("abc") == "abc"
 
 
 class Lying(Scripted):
@@ -271,13 +287,13 @@ def test_only_abandoned_tables_are_removed(alive, left, monkeypatch):
 
 def test_what_cannot_be_removed_in_time_is_left_to_a_later_run():
     adapter = Shared([False])
-    cleaned = table.clean(adapter, time.monotonic())
+    cleaned = table_setup.clean(adapter, time.monotonic())
     assert len(adapter.left) == 3 and not cleaned.removed and len(cleaned.kept) == 2
 
 
 def test_tables_of_any_size_are_found_in_etcd():
     """An answer has one key: those of a large table are more than an answer may have."""
-    large, other = table.new_name(), table.new_name()
+    large, other = table_setup.new_name(), table.new_name()
     names = [large, f"{other}!", "isocheck_mine", *(f"{large}/x{n}" for n in range(100)), f"{other}/x", "isochecks/x"]
     keys = sorted([*(name.encode() for name in names), b"isocheck_\xff", b"isocheck_\xff/x", b"isocheck"])
 

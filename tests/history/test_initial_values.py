@@ -38,6 +38,8 @@ def test_several_unwritten_values_are_thin_air(tmp_path):
 def test_reads_of_aborted_transactions_decide_no_initial_value(tmp_path):
     path = viper(tmp_path / "v", [[["r", 5, 77]]], [[["r", 5, 76], ["w", 6, 1, False]]])
     assert check(load(path)).ok
+    first = {"value": [["w", 5, 1]], "isInitial": True}
+    assert check(load(viper(tmp_path / "w", [first, [["w", 5, 1]]], [[["r", 5, 1], ["w", 6, 1, False]]]))).ok
 
 
 @pytest.mark.parametrize(

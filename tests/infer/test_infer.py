@@ -280,8 +280,8 @@ def test_usage():
         capture_output=True,
         text=True,
     )
-    assert result.returncode == 2
-    assert "neither a file nor one of courseware" in result.stderr
+    assert result.returncode == 4
+    assert "nothing: no such file, and no example of this name; give a file, or an example: courseware" in result.stderr
 
 
 def test_help_starts_without_z3():

@@ -229,11 +229,7 @@ def _listed_rows(query: Any) -> tuple[tuple[Any, ...], ...] | None:
         return None
     places = []
     for part in query.expressions:
-        plain = (
-            part.this
-            if isinstance(part, exp.Cast) and part.to.sql(dialect="").upper() in _AS_INSERTED
-            else part
-        )
+        plain = part.this if isinstance(part, exp.Cast) and part.to.sql(dialect="").upper() in _AS_INSERTED else part
         if not isinstance(plain, exp.Column) or plain.name.lower() not in names:
             return None
         places.append(names.index(plain.name.lower()))

@@ -3,7 +3,7 @@
 import re
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -20,8 +20,6 @@ try:
 except ImportError:
     raise IsocheckError("MySQL and MariaDB need the driver PyMySQL; install it with: pip install pymysql") from None
 
-# Without decoders the driver hands out numbers as the server sends them; its own fail on what is no number.
-_ENCODERS = {kind: encode for kind, encode in pymysql.converters.conversions.items() if not isinstance(kind, int)}
 # Errors of a statement that leave the connection usable: lock wait timeout, deadlock, statement timeout, "record has
 # changed since last read" (innodb_snapshot_isolation), query interrupted.
 _REFUSED = (1205, 1213, 1020, 1317, 1969, 3024)
@@ -31,6 +29,29 @@ _CONSTRAINTS = (1062, 1451, 1452, 4025, 3819)
 _REFUSED_COMMIT = (1213, 1020)
 
 
+def _integer(text: str) -> int | str:
+    """The number that a server prints like this; Python's int() also takes 1_0, +1, blanks and other digits."""
+    number = int(text)
+    return number if str(number) == text else text
+
+
+def _tolerant(decode: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A decoder that returns the text as it is where ``decode`` fails; the driver's own would end the connection."""
+
+    def decoded(text: str) -> Any:
+        try:
+            return decode(text)
+        except (ValueError, ArithmeticError):
+            return text
+
+    return decoded
+
+
+# What the driver does with our values, by their types, and with the server's, by numbers of MySQL's types.
+_CONVERSIONS: dict[Any, Callable[..., Any]] = {
+    kind: _tolerant(_integer if convert is int else convert) if isinstance(kind, int) else convert
+    for kind, convert in pymysql.converters.conversions.items()
+}
 _FORM = "write mysql://user:password@host:3306/database, special characters of the password like %40"
 
 
@@ -50,7 +71,7 @@ class MysqlAdapter(SqlAdapter):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._where = _parameters(setup.url)
-        self._threads: dict[int, float] = {}  # of our connections, and when each was made
+        self._threads: dict[int, float] = {}  # of our connections, and when each was asked for
 
     def version(self) -> str:
         """``VERSION()``; MariaDB says its name there."""
@@ -104,8 +125,9 @@ class MysqlAdapter(SqlAdapter):
 
     def connect(self) -> SqlConnection:
         """It is remembered, so that it can be ended."""
+        asked = time.monotonic()
         connection = _Connection(self)
-        self._threads[connection.thread] = time.monotonic()
+        self._threads[connection.thread] = asked
         return connection
 
     def connect_session(self, session: int) -> SqlConnection:
@@ -151,10 +173,13 @@ class MysqlAdapter(SqlAdapter):
             self.ask(f"KILL {thread}")
 
     def _ours(self) -> set[int]:
-        """Threads of the server that are surely ours: after a restart their numbers belong to others."""
+        """Return the threads of the server that are surely ours: after a restart their numbers belong to others.
+
+        The server has run at least since the administrator connected, and for as long as it reports, in whole seconds.
+        """
         uptime = float(self.ask("SHOW GLOBAL STATUS LIKE 'Uptime'")[0][1])
-        began = time.monotonic() - uptime + 2  # it is told in whole seconds
-        ours = {thread for thread, made in self._threads.items() if made > began}
+        began = min(time.monotonic() - uptime + 2, self._since)
+        ours = {thread for thread, asked in self._threads.items() if asked > began}
         return ours - {int(self.administrator().thread_id())}
 
     def open(self) -> Any:
@@ -167,7 +192,7 @@ class MysqlAdapter(SqlAdapter):
             read_timeout=2 * limit + 2,  # the server gives up first, so that its answer is known
             write_timeout=2 * limit + 2,
             charset="utf8mb4",
-            conv=_ENCODERS,
+            conv=_CONVERSIONS,
             defer_connect=True,
         )
         try:

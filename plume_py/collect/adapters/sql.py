@@ -47,6 +47,7 @@ class SqlAdapter(Adapter):
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         self._admin: Any = None
+        self._since = 0.0  # when the administrator connected, by the monotonic clock
         self._keys = 0  # in the table
         self._asking = threading.RLock()  # the administrator answers several threads, one after the other
 
@@ -161,6 +162,7 @@ class SqlAdapter(Adapter):
         """The connection that keeps the table."""
         if self._admin is None:
             self._admin = self.open()
+            self._since = time.monotonic()
         return self._admin
 
     def close_administrator(self) -> None:
