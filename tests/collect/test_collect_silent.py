@@ -293,7 +293,7 @@ def test_what_cannot_be_removed_in_time_is_left_to_a_later_run():
 
 def test_tables_of_any_size_are_found_in_etcd():
     """An answer has one key: those of a large table are more than an answer may have."""
-    large, other = table_setup.new_name(), table.new_name()
+    large, other = table_setup.new_name(), table_setup.new_name()
     names = [large, f"{other}!", "isocheck_mine", *(f"{large}/x{n}" for n in range(100)), f"{other}/x", "isochecks/x"]
     keys = sorted([*(name.encode() for name in names), b"isocheck_\xff", b"isocheck_\xff/x", b"isocheck"])
 
