@@ -21,7 +21,7 @@ import msgspec
 from plume_py.base.atomic_files import is_stream, open_stream
 from plume_py.base.errors import IsocheckError
 from plume_py.base.leftovers import AtomicFile, locked
-from plume_py.history.formats.jsonl_pending import first_line, pending_path
+from plume_py.history.formats.jsonl_native import first_line, pending_path
 
 # The hidden file is written anew, with what is under way, when it has grown to this.
 PENDING_LIMIT = 1 << 20

@@ -14,9 +14,8 @@ from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.base.text import with_letter
 from plume_py.history import assemble_kernels as kernels
-from plume_py.history.assemble import RawColumns, RawLists, assemble
+from plume_py.history.assemble import RawColumns, RawLists, assemble, intern_keys
 from plume_py.history.init_txn import InitTxn
-from plume_py.history.intern import intern_keys
 from plume_py.history.model import (
     APPEND,
     INITIAL_ID,

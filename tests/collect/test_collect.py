@@ -13,7 +13,7 @@ from plume_py.collect.adapter import Promise
 from plume_py.collect.client import Isolation
 from plume_py.collect.run import Plan, collect
 from plume_py.collect.workload import Shape, Workload, workload_names
-from plume_py.history.formats.jsonl_pending import pending_path
+from plume_py.history.formats.jsonl_native import pending_path
 
 
 def test_kinds_of_a_mix_have_their_levels(tmp_path):

@@ -12,16 +12,16 @@ from plume_py import load
 from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.bulk_parser import edn_grammar, json_grammar, parser, plume_grammar
+from plume_py.history.formats import bulk_parser, edn, json_native, plume_text
 from plume_py.history.formats.registry import FORMATS
 from plume_py.history.model import History
 from plume_py.levels import NAMES
 
 READERS = {
-    "json": (json_grammar, "read_sessions"),
-    "jsonl": (json_grammar, "read_lines"),
-    "plume": (plume_grammar, "read_text"),
-    "edn": (edn_grammar, "read_events"),
+    "json": (json_native, "read_sessions"),
+    "jsonl": (json_native, "read_lines"),
+    "plume": (plume_text, "read_text"),
+    "edn": (edn, "read_events"),
 }
 COLUMNS = "op_kind op_key op_version txn_start txn_session txn_status txn_level txn_line session_start version_key"
 QUICK, FULL = 1_000, 10_000
@@ -55,7 +55,7 @@ class Both:
         self._path = folder / "history"
         self._patch = monkeypatch
         self.taken = 0
-        monkeypatch.setattr(parser, "_cores", lambda: 2)
+        monkeypatch.setattr(bulk_parser, "_cores", lambda: 2)
         for module, name in set(READERS.values()):
             self._note(module, name)
 
@@ -74,7 +74,7 @@ class Both:
         self._path.write_bytes(content)
         by_hand = self._load(format, False)
         for cut_from in (WHOLE, HALVES):
-            self._patch.setattr(parser, "WORTH_CUTTING", cut_from)
+            self._patch.setattr(bulk_parser, "WORTH_CUTTING", cut_from)
             assert self._load(format, True) == by_hand, content[:2000]
         return by_hand
 
@@ -196,7 +196,7 @@ def test_what_collect_records_is_usual(both: Both) -> None:
 def test_a_place_that_only_looks_like_a_beginning(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """An id has the bracket at which a document is cut, and an event goes on after its line."""
     cut = []
-    monkeypatch.setattr(parser, "_leads_on", _noted(parser._leads_on, cut))
+    monkeypatch.setattr(bulk_parser, "_leads_on", _noted(bulk_parser._leads_on, cut))
     ops = b'"ops": [["w", 1, 1], ["w", 2, 2]]'
     both.outcome(b'{"sessions": [[{%b, "id": "%b"}]]}' % (ops, b"{" * 200), "json")
     both.outcome(b'{"sessions": [[{%b}], [{%b}, {%b}]]}' % (ops, ops.replace(b"w", b"r"), ops), "json")

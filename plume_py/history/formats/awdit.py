@@ -9,7 +9,7 @@ import re
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
+from plume_py.history.formats.reading import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
 HINT = 'write "r KEY VALUE" or "w KEY VALUE" with unsigned numbers, - between transactions, = between sessions'

@@ -16,7 +16,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import cobra_kernels as kernels
-from plume_py.history.formats.log_folder import display, log_names, open_log
+from plume_py.history.formats.reading import display, log_names, open_log
 from plume_py.history.model import Bools, Int8s, Int32s, Int64s, Labels
 from plume_py.history.source import Source
 from plume_py.history.times import NO_TIME, Times

@@ -9,7 +9,7 @@ import re
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import DbcopTxn, Operation, to_columns
-from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
+from plume_py.history.formats.reading import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
 HINT = "write [x:=1 y==1 z==?], with ! behind if it aborted, and --- between sessions"

@@ -11,7 +11,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import DbcopTxn, Operation, to_columns
-from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]

@@ -16,7 +16,7 @@ import re
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats.dbcop_common import DbcopTxn, surviving, to_columns
-from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
+from plume_py.history.formats.reading import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
 HINT = "only dbcop's own dump of sessions, transactions and events is read; convert other YAML to JSON"

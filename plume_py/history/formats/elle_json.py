@@ -11,9 +11,8 @@ from plume_py.base.json_names import given, reject_same_names
 from plume_py.base.kernels import dispatch
 from plume_py.history.assemble import RawColumns
 from plume_py.history.formats import elle_json_kernels as kernels
-from plume_py.history.formats.jepsen import Pairing
-from plume_py.history.formats.jepsen_values import ABSENT, Dialect, Key, Value
-from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.formats.jepsen import ABSENT, Dialect, Key, Pairing, Value
+from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.source import Buffer, Source
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from plume_py.base.errors import InputError
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.text_common import excerpt, natural, numbered_lines
+from plume_py.history.formats.reading import excerpt, natural, numbered_lines
 from plume_py.history.source import Source
 
 HINT = "write READ KEY[key] Txn(session, index) From(session, index) or WRITE KEY[key] Txn(session, index)"

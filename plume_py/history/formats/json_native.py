@@ -1,16 +1,33 @@
 """Native JSON: ``{"initial": 0, "sessions": [[{"ops": [["w", "x", 1]]}]]}``."""
 
-from typing import Annotated, Literal
+import re
+from functools import cache
+from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 
 from plume_py.base.errors import InputError
 from plume_py.base.json_names import given, most_names, reject_same_names
 from plume_py.history.assemble import RawColumns
-from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.bulk_parser import json_grammar
-from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.builder import HistoryBuilder, TxnColumns
+from plume_py.history.formats import automaton_kernels as automaton
+from plume_py.history.formats.bulk_parser import (
+    Automaton,
+    BulkGrammar,
+    Columns,
+    Point,
+    Size,
+    constant,
+    count,
+    is_worth_it,
+    parse_bulk,
+)
+from plume_py.history.formats.reading import decode, no_collector
+from plume_py.history.model import ABORTED, APPEND, COMMITTED, READ, UNKNOWN, WRITE, Int64s
 from plume_py.history.source import Buffer, Source
+from plume_py.history.value_codes import NULL
+from plume_py.levels import CODES
 
 # Transactions whose fields are counted together.
 COUNTED = 1 << 12
@@ -34,7 +51,7 @@ Ticks = Annotated[int, msgspec.Meta(gt=0)]
 
 
 # Equal to what a file gives, but another object: so it shows which fields are given.
-COMMITTED = str(b"committed", "ascii")
+DEFAULT_STATUS = str(b"committed", "ascii")
 ABSENT = msgspec.Raw(b"null")
 
 
@@ -42,7 +59,7 @@ class NativeTxn(msgspec.Struct, gc=False):
     """A transaction of the native formats; the last fields are read only to be counted."""
 
     ops: list[Operation]
-    status: Literal["committed", "aborted", "unknown"] = COMMITTED  # type: ignore[assignment]
+    status: Literal["committed", "aborted", "unknown"] = DEFAULT_STATUS  # type: ignore[assignment]
     level: str | None = None
     id: int | str | None = None
     start: int | None = None
@@ -56,7 +73,7 @@ class NativeTxn(msgspec.Struct, gc=False):
 # The fields that a transaction may have, and what they are if it has not.
 OPTIONAL: dict[str, object] = {
     **dict.fromkeys(("level", "id", "start", "end")),
-    "status": COMMITTED,
+    "status": DEFAULT_STATUS,
     **dict.fromkeys(("node", "isolation", "during", "sql"), ABSENT),
 }
 
@@ -84,30 +101,30 @@ def begin(initial: Value | msgspec.UnsetType, per_second: int | None) -> History
     return HistoryBuilder(initial, per_second=per_second)
 
 
-_document = msgspec.json.Decoder(NativeDocument)
-_outline = msgspec.json.Decoder(Outline)
-_txn = msgspec.json.Decoder(NativeTxn)
+_document_decoder = msgspec.json.Decoder(NativeDocument)
+_outline_decoder = msgspec.json.Decoder(Outline)
+_txn_decoder = msgspec.json.Decoder(NativeTxn)
 
 
 def read(source: Source) -> RawColumns:
     """The raw columns of a native JSON file."""
     content = source.content()
-    columns = _read_at_once(content) if json_grammar.is_large(len(content)) else None
+    columns = _read_at_once(content) if is_large(len(content)) else None
     return _read_one_by_one(content) if columns is None else columns
 
 
 def _read_at_once(content: Buffer) -> RawColumns | None:
     """By the kernel, if the file has nothing unusual."""
-    head = json_grammar.before_sessions(content)
+    head = before_sessions(content)
     if head is None:
         return None
     try:
-        outline = _outline.decode(head + b"]}")
+        outline = _outline_decoder.decode(head + b"]}")
     except msgspec.DecodeError:
         return None
     reject_same_names(head + b"]}", names=1)
-    initial = json_grammar.code_of(outline.initial)
-    found = None if initial is None else json_grammar.read_sessions(content, len(head), initial)
+    initial = code_of(outline.initial)
+    found = None if initial is None else read_sessions(content, len(head), initial)
     if found is None:
         return None
     builder = begin(outline.initial, outline.ticks_per_second)
@@ -120,7 +137,7 @@ def _read_at_once(content: Buffer) -> RawColumns | None:
 
 def _read_one_by_one(content: Buffer) -> RawColumns:
     with no_collector():
-        outline = decode(_outline, content, hint=hint)
+        outline = decode(_outline_decoder, content, hint=hint)
         builder = begin(outline.initial, outline.ticks_per_second)
         names = 1 + (outline.initial is not msgspec.UNSET) + (outline.ticks_per_second is not None)
         txns: list[NativeTxn] = []
@@ -148,7 +165,193 @@ def _read_one_by_one(content: Buffer) -> RawColumns:
 def _decoded(text: msgspec.Raw, content: Buffer) -> NativeTxn:
     """A transaction; what is wrong with it is told by its place in the whole file."""
     try:
-        return _txn.decode(text)
+        return _txn_decoder.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        decode(_document, content, hint=hint)
+        decode(_document_decoder, content, hint=hint)
         raise
+
+
+# --- large files
+
+# What msgspec decodes while plain Python does a step of a loop.
+BYTES_PER_STEP = 4
+
+_SPACE = b" \t\r"
+_SAW_OPS, _SAW_SESSION, _SAW_STATUS, _SAW_ID, _SAW_START, _SAW_END = 1, 2, 4, 8, 16, 32
+_SAW_LEVEL, _SAW_ISOLATION, _SAW_NODE, _SAW_DURING = 64, 128, 256, 512
+_FIELDS = 9
+_SHORTEST_OP, _SHORTEST_TXN = len('["r",1,1]'), len('{"ops":[]}')
+_NOT_GIVEN = {automaton.ID: NULL, automaton.TIME: NULL, automaton.LINE: 0}
+
+# A document up to its sessions, if it begins in the usual way.
+_BEFORE_SESSIONS = re.compile(
+    rb'[ \t\r\n]*\{[ \t\r\n]*(?:"(?:initial|ticks_per_second)"[ \t\r\n]*:[ \t\r\n]*(?:-?[0-9]{1,19}|null)'
+    rb'[ \t\r\n]*,[ \t\r\n]*){0,2}"sessions"[ \t\r\n]*:[ \t\r\n]*\['
+)
+
+_ids = msgspec.json.Decoder(list[int | str | None])
+
+
+def is_large(size: int) -> bool:
+    """Are so many bytes, with those before, worth the automaton?"""
+    return is_worth_it(size // BYTES_PER_STEP)
+
+
+def code_of(initial: object) -> int | None:
+    """The code of an initial value, stated or not, that is null or an integer of 64 bits; None if it is none."""
+    if initial is None or initial is msgspec.UNSET:
+        return NULL
+    return initial if isinstance(initial, int) and NULL < initial < -NULL else None
+
+
+def before_sessions(content: Buffer) -> bytes | None:
+    """The beginning of a document, up to the bracket of its sessions; None if there is anything unusual about it."""
+    found = _BEFORE_SESSIONS.match(content)
+    return None if found is None else found[0]
+
+
+def read_sessions(content: Buffer, at: int, initial: int) -> tuple[TxnColumns, int] | None:
+    """The transactions of a document whose sessions begin at ``at``, and how many sessions there are; or None."""
+    columns = parse_bulk(_document_grammar(), content, at, _FIELDS, _measure, _NOT_GIVEN | {automaton.INITIAL: initial})
+    if columns is None:
+        return None
+    txns = _txns(columns, content)
+    txns.sessions = columns.row(automaton.PLACE)
+    return txns, int(columns.regs[automaton.SESSIONS])
+
+
+def read_lines(content: bytes, line: int, initial: int) -> TxnColumns | None:
+    """The transactions of whole lines, the first of which is ``line``; or None."""
+    registers = _NOT_GIVEN | {automaton.INITIAL: initial, automaton.LINE: line}
+    columns = parse_bulk(_lines_grammar(), content, 0, _FIELDS, _measure, registers)
+    if columns is None:
+        return None
+    txns = _txns(columns, content)
+    txns.lines = columns.row(automaton.PLACE).astype(np.int32)
+    return txns
+
+
+def _measure(buf: Any, start: int, stop: int) -> Size:
+    ops = min(count(buf, b"[", start, stop), (stop - start) // _SHORTEST_OP)
+    txns = min(count(buf, b"{", start, stop), (stop - start) // _SHORTEST_TXN)
+    return Size(ops, txns, ops + count(buf, b",", start, stop))
+
+
+def _txns(columns: Columns, content: Buffer) -> TxnColumns:
+    ops, lists, items, txns = columns.n[:4].tolist()
+    return TxnColumns(
+        kinds=columns.kinds[:ops],
+        keys=columns.keys[:ops],
+        values=columns.values[:ops],
+        ends=np.concatenate((columns.row(automaton.FIRST_OP), [ops])),
+        sessions=columns.row(automaton.SESSION),
+        status=columns.row(automaton.STATUS).astype(np.uint8),
+        level=columns.row(automaton.LEVEL).astype(np.uint8),
+        begin=columns.row(automaton.ID),
+        end=columns.row(automaton.TIME),
+        list_ops=columns.list_ops[:lists],
+        list_ends=columns.list_ends[: lists + 1],
+        items=columns.items[:items],
+        ids=_decoded_ids(columns.row(automaton.SPAN_FROM), columns.row(automaton.SPAN_TO), content) if txns else None,
+    )
+
+
+def _decoded_ids(begin: Int64s, end: Int64s, content: Buffer) -> list[str | int | None] | None:
+    if not np.any(end):
+        return None
+    spans = zip(begin.tolist(), end.tolist(), strict=True)
+    return _ids.decode(b"[" + b",".join([content[a:b] or b"null" for a, b in spans]) + b"]")
+
+
+# --- what the files look like
+
+
+@cache
+def _document_grammar() -> BulkGrammar:
+    """The sessions of native JSON and what follows them."""
+    grammar = Automaton(_SPACE)
+    start, after_session, end = grammar.point(), grammar.point(automaton.COUNT, automaton.SESSIONS), grammar.point()
+    grammar.word(start, b"]", end)
+    session = grammar.word(start, b"[")
+    grammar.word(session, b"]", after_session)
+    txn = grammar.word(session, b"{", action=automaton.BEGIN, operand=automaton.SESSIONS)
+    after_txn = _txn(grammar, txn, _SAW_OPS)
+    next_txn = grammar.word(after_txn, b",")
+    grammar.word(next_txn, b"{", txn)
+    grammar.word(after_txn, b"]", after_session)
+    grammar.word(grammar.word(after_session, b","), b"[", session)
+    grammar.word(after_session, b"]", end)
+    after_all = grammar.word(end, b"}")
+    return BulkGrammar(grammar.tables(), start[0], after_all, b"{", next_txn[0])
+
+
+@cache
+def _lines_grammar() -> BulkGrammar:
+    """Native JSON Lines."""
+    grammar = Automaton(_SPACE, newline=False)
+    line = grammar.point(automaton.COUNT, automaton.LINE)
+    grammar.word(line, b"\n", line)
+    txn = grammar.word(line, b"{", action=automaton.BEGIN, operand=automaton.LINE)
+    after_txn = _txn(grammar, txn, _SAW_OPS | _SAW_SESSION)
+    grammar.word(after_txn, b"\n", line)
+    return BulkGrammar(grammar.tables(), line[1], (*line, *after_txn), b"\n", line[1])
+
+
+def _txn(grammar: Automaton, start: Point, needed: int) -> Point:
+    """The fields of a transaction and the brace behind them; some it must have."""
+    after_field = grammar.point()
+    field = start + grammar.word(after_field, b",")
+
+    def named(name: bytes, bit: int) -> Point:
+        return grammar.word(grammar.word(field, b'"%b"' % name, action=automaton.SAW, operand=bit), b":")
+
+    _ops(grammar, named(b"ops", _SAW_OPS), after_field)
+    status = named(b"status", _SAW_STATUS)
+    for word, code in ((b'"committed"', COMMITTED), (b'"aborted"', ABORTED), (b'"unknown"', UNKNOWN)):
+        after = grammar.word(status, word, action=automaton.SET, operand=constant(automaton.STATUS, code))
+        grammar.join(after, after_field)
+    numbers = [(b"start", _SAW_START, automaton.ID), (b"end", _SAW_END, automaton.TIME)]
+    if needed & _SAW_SESSION:
+        numbers.append((b"session", _SAW_SESSION, automaton.SESSION))
+    for field_name, bit, register in numbers:
+        grammar.join(grammar.number(named(field_name, bit), grammar.point(automaton.NUMBER, register)), after_field)
+    id = named(b"id", _SAW_ID)
+    grammar.join(grammar.number(id, grammar.point(automaton.NUMBER_SPAN)), after_field)
+    grammar.join(grammar.string(id, noted=True), after_field)
+    level = named(b"level", _SAW_LEVEL)
+    for name, code in CODES.items():
+        after = grammar.word(
+            level, b'"%b"' % name.encode(), action=automaton.SET, operand=constant(automaton.LEVEL, code)
+        )
+        grammar.join(after, after_field)
+    for remark, bit in ((b"isolation", _SAW_ISOLATION), (b"node", _SAW_NODE), (b"during", _SAW_DURING)):
+        grammar.join(grammar.string(named(remark, bit), noted=False), after_field)
+    return grammar.word(after_field, b"}", action=automaton.ROW, operand=needed)
+
+
+def _ops(grammar: Automaton, start: Point, end: Point) -> None:
+    """The list of operations."""
+    first, op = grammar.word(start, b"["), grammar.point()
+    grammar.word(first, b"]", end)
+    grammar.word(first, b"[", op)
+    key = grammar.point()
+    for word, kind in ((b'"r"', READ), (b'"w"', WRITE), (b'"append"', APPEND)):
+        grammar.word(grammar.word(op, word, action=automaton.SET, operand=constant(automaton.KIND, kind)), b",", key)
+    value = grammar.word(grammar.number(key, grammar.point(automaton.NUMBER, automaton.KEY)), b",")
+    after_value = grammar.number(value, grammar.point(automaton.NUMBER, automaton.VALUE))
+    grammar.join(grammar.word(value, b"null", action=automaton.NULL_VALUE), after_value)
+    grammar.join(_list(grammar, grammar.word(value, b"[", action=automaton.LIST)), after_value)
+    after_op = grammar.word(after_value, b"]", action=automaton.OP)
+    grammar.word(grammar.word(after_op, b","), b"[", op)
+    grammar.word(after_op, b"]", end)
+
+
+def _list(grammar: Automaton, start: Point) -> Point:
+    """The elements of a list and the bracket behind them."""
+    after_item, end = grammar.point(), grammar.point(automaton.LIST_END)
+    item = start + grammar.word(after_item, b",")
+    grammar.join(grammar.number(item, grammar.point(automaton.NUMBER_ITEM)), after_item)
+    grammar.join(grammar.word(item, b"null", action=automaton.NULL_ITEM), after_item)
+    grammar.word(start, b"]", end)
+    grammar.word(after_item, b"]", end)
+    return end

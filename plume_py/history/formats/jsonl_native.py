@@ -1,6 +1,8 @@
 """Native JSON Lines: an optional ``{"initial": 0}``, then one transaction per line, read as a stream."""
 
+import os
 from collections.abc import Iterable
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -9,10 +11,9 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.bulk_parser import json_grammar
-from plume_py.history.formats.json_common import decode, no_collector
+from plume_py.history.formats import json_native
 from plume_py.history.formats.json_native import OPTIONAL, NativeTxn, Ticks, Value, begin, hint
-from plume_py.history.formats.jsonl_pending import pending_lines
+from plume_py.history.formats.reading import decode, no_collector
 from plume_py.history.source import Source
 
 
@@ -89,14 +90,14 @@ class _AtOnce:
 
     def __init__(self, builder: HistoryBuilder, header: Header) -> None:
         self._builder = builder
-        self._initial = json_grammar.code_of(header.initial)
+        self._initial = json_native.code_of(header.initial)
         self._usual = self._initial is not None and not header.is_in_seconds
 
     def add(self, body: bytes, line: int) -> bool:
         """Add the transactions of whole lines, if that can be done."""
-        if not self._usual or self._initial is None or not json_grammar.is_large(len(body)):
+        if not self._usual or self._initial is None or not json_native.is_large(len(body)):
             return False
-        columns = json_grammar.read_lines(body, line, self._initial)
+        columns = json_native.read_lines(body, line, self._initial)
         if columns is None:
             self._usual = False
             return False
@@ -192,3 +193,43 @@ def _located(action: Any, line: int) -> Any:
 def _at(error: InputError, line: int) -> InputError:
     error.where = f"line {line}" + (f", {error.where}" if error.where and "line" not in error.where else "")
     return error
+
+
+# --- transactions whose commit was under way
+
+# Far more than there ever is.
+LIMIT = 1 << 26
+# Bytes in the name of a file.
+NAME_MAX = 255
+
+
+def pending_path(path: str) -> str:
+    """Where it lies: beside the history, whatever link leads there; hidden, so that a scan does not take it for one."""
+    folder, name = os.path.split(os.path.realpath(path))
+    hidden = f".{name}.pending"
+    if len(os.fsencode(hidden)) > NAME_MAX:
+        hidden = f".{sha256(os.fsencode(name)).hexdigest()[:32]}.pending"
+    return os.path.join(folder, hidden)
+
+
+def first_line(run: str) -> bytes:
+    """It names the run, as the header of the history does: a file of the same name may be from another one."""
+    return msgspec.json.encode({"run": run}) + b"\n"
+
+
+def pending_lines(path: str, collected: Any) -> bytes | None:
+    """Its transactions; None unless it belongs to the history at ``path``, whose header says ``collected``."""
+    run = collected.get("run") if isinstance(collected, dict) else None
+    if not isinstance(run, str) or path == "-":
+        return None
+    if not os.path.isfile(pending_path(path)):  # a pipe would block for ever
+        return None
+    try:
+        with open(pending_path(path), "rb") as file:  # noqa: PTH123
+            text = file.read(LIMIT)
+    except OSError:
+        return None
+    begin = first_line(run)
+    if not text.startswith(begin):
+        return None
+    return text[len(begin) : text.rfind(b"\n") + 1]  # the last line may have been cut off

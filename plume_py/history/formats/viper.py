@@ -21,9 +21,7 @@ from plume_py.base.errors import InputError
 from plume_py.base.json_names import reject_same_names
 from plume_py.history.assemble import RawColumns
 from plume_py.history.builder import HistoryBuilder
-from plume_py.history.formats.json_common import decode, no_collector
-from plume_py.history.formats.log_folder import display, log_names, open_log
-from plume_py.history.formats.text_common import numbered_lines
+from plume_py.history.formats.reading import decode, display, log_names, no_collector, numbered_lines, open_log
 from plume_py.history.source import Source
 from plume_py.history.value_codes import Atom
 
