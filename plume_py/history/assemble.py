@@ -320,7 +320,7 @@ def _reject_mixed_use(history: History) -> None:
 
 
 def _reject_initial_in_list(history: History) -> None:
-    """Reject a list that contains the initial value, which stands for the empty list."""
+    """Reject a list that contains the initial value, which represents the empty list."""
     if history.initial is None:
         return
     found = np.flatnonzero(list_elements(history) & (history.version_value == history.initial))

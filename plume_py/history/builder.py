@@ -75,7 +75,7 @@ class TxnColumns:
 
 
 class HistoryBuilder:
-    """Collects transactions: those of a session in session order; sessions may interleave.
+    """Collects transactions, in session order within each session; sessions may interleave.
 
     >>> builder = HistoryBuilder(initial=0)
     >>> builder.add("alice", [("w", "x", 1)])

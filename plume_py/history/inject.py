@@ -180,7 +180,7 @@ def _longer(column: npt.NDArray[Number], more: npt.ArrayLike) -> npt.NDArray[Num
 
 
 def _more_times(times: Times | None, spans: list[tuple[int, int] | None]) -> Times | None:
-    """Return the times with those of the planted transactions, all later than the history's own."""
+    """Return the times with the times of planted transactions added, all later than the history's own."""
     if times is None:
         return None
     late = max(int(times.begin.max(initial=0)), int(times.end.max(initial=0))) + 1
@@ -216,7 +216,7 @@ def _digits(history: History) -> tuple[Atoms, dict[int, int]]:
 
 
 def _more_labels(labels: Labels, names: list[str]) -> Labels:
-    """Return the labels with those of the planted transactions or sessions, if the file names its own."""
+    """Return the labels with ``names`` added for planted transactions or sessions, if the file names its own."""
     if labels.names is None:
         return labels
     if isinstance(labels.names, np.ndarray):

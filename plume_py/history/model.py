@@ -100,7 +100,7 @@ class History:
     key_code: Int64s  # codes of ``keys``
     keys: Atoms
     values: Atoms
-    initial: int | None  # code of the value that stands for the initial state; None: no implicit initial state
+    initial: int | None  # code of the value that represents the initial state; None: no implicit initial state
     lists: ListReads | None
     txn_label: Labels
     session_label: Labels
@@ -153,13 +153,13 @@ class History:
 
     @property
     def initial_values(self) -> dict[Atom, Atom]:
-        """The initial value by key, for the keys that have an initial value of their own."""
+        """The initial value by key, for keys that have their own initial value."""
         own = np.flatnonzero(self.version_initial) if self.version_initial is not None else ()
         return {self.key(int(self.version_key[v])): self.value(int(v)) for v in own}
 
     @property
     def initial_value(self) -> Atom:
-        """The value that stands for the initial state in this history's format."""
+        """The value that represents the initial state in this history's format."""
         return None if self.initial is None else self.values.spell(self.initial)
 
     def transaction(self, t: int) -> Transaction:

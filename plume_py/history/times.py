@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-# Stands for an unknown time.
+# The value for an unknown time.
 NO_TIME = int(np.iinfo(np.int64).min)
 
 

@@ -31,7 +31,7 @@ class Atoms:
     unsigned: bool = False
 
     def spell(self, code: int) -> Atom:
-        """Return the key or value that ``code`` stands for."""
+        """Return the key or value that ``code`` represents."""
         if self.table is not None:
             return self.table[code]
         if code == NULL and not self.unsigned:

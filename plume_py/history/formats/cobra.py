@@ -1,10 +1,12 @@
-"""Cobra logs: a folder of *.log, one session each, in the order of the numbers in their names.
+"""Read Cobra logs: a folder of *.log, one session per log, in the order of the numbers in their names.
 
-The value of an operation is its write id, as Cobra makes those unique, and the hash of the written value is ignored.
-The write id 0xabddefee is shared by many writes. Its values are pairs, shown as ``0xabddefee:HASH``. The write ids
-0xbebeebee and 0xdeadbeef both stand for the initial state, shown as 0. A transaction that ends with 'A' is
-aborted; one that has no end, because the log stops or the next transaction begins, is unknown. Keys are 64-bit hashes,
-spelled without a sign. Logs may have a timestamp behind each 'S', 'C' and 'A', of a clock whose unit nobody names.
+The value of an operation is its write id, which is unique; the hash of the written value is ignored. Exceptions:
+
+- Many writes share the write id 0xabddefee. Its values are pairs, shown as ``0xabddefee:HASH``.
+- The write ids 0xbebeebee and 0xdeadbeef both mean the initial state, shown as 0.
+
+A transaction that ends with 'A' is aborted. A transaction without an end has an unknown outcome. Keys are unsigned
+64-bit hashes. Logs may have a timestamp after each 'S', 'C' and 'A', in an undocumented unit.
 """
 
 import os
@@ -34,7 +36,7 @@ PROBLEMS = {
 
 
 class _Log(NamedTuple):
-    """The columns of one session: of its operations, then of its transactions."""
+    """Columns of one session: four of its operations, then four of its transactions."""
 
     kinds: Int8s
     keys: Int64s
@@ -46,7 +48,7 @@ class _Log(NamedTuple):
     end: Int64s
 
     def cut(self, ops: int, txns: int) -> "_Log":
-        """Only the part that was filled, as copies, so that the memory of the rest is given back."""
+        """Return copies of the filled part, so that the memory of the unfilled part is freed."""
         return _Log(
             self.kinds[:ops].copy(),
             self.keys[:ops].copy(),
@@ -60,7 +62,7 @@ class _Log(NamedTuple):
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a folder of Cobra logs."""
+    """Return the raw columns of a folder of Cobra logs."""
     if not source.is_folder:
         raise InputError("not a folder", hint="a Cobra history is a folder of *.log, one per session")
     names = log_names(source.path, LOGS)
@@ -77,7 +79,7 @@ def read(source: Source) -> RawColumns:
 def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
-    except OSError:  # told when the log is opened
+    except OSError:  # reported when the log is opened
         return 0
 
 
@@ -100,7 +102,7 @@ def _read_log(log: Source) -> _Log:
     ops, txns, problem, at = kernels.parse(buf, 0, NO_TIME, *columns)
     if problem == kernels.AFTER_MARK:
         stamped = kernels.parse(buf, kernels.STAMP, NO_TIME, *columns)
-        if not stamped[2] or stamped[3] > at:  # or it is a log without them, in which something else is wrong
+        if not stamped[2] or stamped[3] > at:  # else the log has no timestamps and another problem
             ops, txns, problem, at = stamped
     if problem:
         what, hint = PROBLEMS[problem]
@@ -127,7 +129,7 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
         initial=initial,
         keys=_atoms(keys),
         values=value_atoms,
-        # an id that stands twice names nobody
+        # repeated ids are not names
         txn_label=Labels(ids, prefix="T") if len(np.unique(ids)) == len(ids) else Labels(prefix="T"),
         session_label=Labels(tuple(names)),
     )
@@ -136,8 +138,8 @@ def _join(logs: list[_Log], names: list[str]) -> RawColumns:
 def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
     """Return the codes of the values, the code of the initial value, and the spelling of all codes.
 
-    ``values`` holds hashes where ``universal`` is set, and elsewhere write ids, which are their own codes unless there
-    are hashes: a hash may be equal to an id.
+    ``values`` holds hashes where ``universal`` is set, and write ids elsewhere. Write ids are their own codes unless
+    there are hashes, because a hash may equal an id.
     """
     ids = values[~universal]
     initial = _settle_initial(ids)
@@ -154,7 +156,7 @@ def _values(values: Int64s, universal: Bools) -> tuple[Int64s, int, Atoms]:
 
 
 def _settle_initial(values: Int64s) -> int:
-    """Show the initial state as 0, unless 0 is also the id of a write."""
+    """Replace the initial write id by 0, unless 0 is also a write id; return the code of the initial value."""
     if np.any(values == 0):
         return kernels.INITIAL_WRITE
     values[values == kernels.INITIAL_WRITE] = 0

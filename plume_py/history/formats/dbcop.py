@@ -44,7 +44,7 @@ Operation = tuple[str, int | str, Version]
 
 
 class DbcopTxn(NamedTuple):
-    """A transaction of a dbcop file; ``line`` is 0 where the format has no lines."""
+    """A transaction of a dbcop file; ``line`` is 0 if the format has no lines."""
 
     session: int
     ops: Sequence[Operation]
@@ -53,19 +53,15 @@ class DbcopTxn(NamedTuple):
 
 
 def surviving(events: Sequence[tuple[bool, int, int, bool]], committed: bool) -> list[Operation]:
-    """The events (write, variable, value, success) that say something, as operations.
-
-    A failed read saw nothing. A failed write inside a committed transaction is not one of its effects, and is often
-    retried with the same value, so it is left out, too; inside an aborted transaction every write is an aborted one.
-    """
+    """Return the operations of the events (write, variable, value, success) that have an effect."""
     return [("w" if write else "r", key, value) for write, key, value, ok in events if ok or (write and not committed)]
 
 
 def to_columns(sessions: int, txns: Sequence[DbcopTxn]) -> RawColumns:
-    """The raw columns of ``txns``, in which both version null and a version 0 that nobody wrote are initial reads."""
+    """Return the raw columns of ``txns``. Null and an unwritten 0 both mean a read of the initial state."""
     wrote_zero = {key for txn in txns for kind, key, version in txn.ops if kind == "w" and version == 0}
-    # 0 stands for the initial state, as everywhere in dbcop; only where it is also written to a key of which
-    # somebody saw the initial state must the two be told apart
+    # 0 is the initial value, as in all of dbcop. It must differ from null only if it was written to a key whose initial
+    # state was also read.
     ambiguous = any(version is None and key in wrote_zero for txn in txns for _, key, version in txn.ops)
     initial = None if ambiguous else 0
     builder = HistoryBuilder(initial, declared=False)
@@ -96,12 +92,12 @@ BINCODE_PROBLEMS = {
 
 
 def read_bincode(source: Source) -> RawColumns:
-    """The raw columns of a dbcop bincode file."""
+    """Return the raw columns of a bincode file: parameters, three strings, then sessions of transactions of events."""
     content = source.content()
     if not content:
         raise InputError("the file is empty", hint=CUT_HINT)
     dispatch.prepare(len(content), kernels)
-    # upper bounds: what is not used is never touched, and so costs no memory
+    # upper bounds; unused pages cost no memory
     events, txns = len(content) // kernels.EVENT, len(content) // kernels.TXN
     kinds, keys, values = np.empty(events, np.uint8), np.empty(events, np.int64), np.empty(events, np.int64)
     op_txn, txn_session, txn_aborted = np.empty(events, np.int32), np.empty(txns, np.int32), np.empty(txns, np.uint8)
@@ -125,7 +121,7 @@ def read_bincode(source: Source) -> RawColumns:
 
 
 def _atoms(codes: Int64s) -> Atoms:
-    """Numbers from 2**63 on have the pattern of a negative one."""
+    """Return how to spell 64-bit codes: numbers from 2**63 on have the bit pattern of a negative one."""
     return Atoms(unsigned=bool(np.any(codes < 0)))
 
 
@@ -141,14 +137,14 @@ JSON_HINT = (
 
 
 class DbcopEvent(msgspec.Struct, gc=False):
-    """What an event of the tagged form reads or writes."""
+    """The variable and the version of a tagged event."""
 
     variable: Variable
     version: Natural | None = None
 
 
 class Tagged(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An event of the tagged form: exactly one of the two."""
+    """An event in tagged form; exactly one of the two fields is set."""
 
     read: DbcopEvent | None = msgspec.field(default=None, name="Read")
     write: DbcopEvent | None = msgspec.field(default=None, name="Write")
@@ -165,13 +161,13 @@ Sessions = list[list[DbcopTransaction]]
 
 
 class DbcopDocument(msgspec.Struct, gc=False):
-    """The wrapper; its parameters and times say nothing that the data does not."""
+    """The wrapper; its parameters and times add nothing to the data."""
 
     data: Sessions
 
 
 class DbcopOutline(msgspec.Struct, gc=False):
-    """The wrapper, its data not decoded."""
+    """The wrapper, with its data not decoded."""
 
     data: msgspec.Raw
 
@@ -181,7 +177,10 @@ _document_decoder: "msgspec.json.Decoder[DbcopDocument | Sessions]" = msgspec.js
 
 
 def read_json(source: Source) -> RawColumns:
-    """The raw columns of a dbcop JSON file."""
+    """Return the raw columns of a JSON file: ``[[{"events": [["w", 0, 1]], "committed": true}]]``.
+
+    The list may be the ``data`` of a wrapper. An event is a triple, or ``{"Write": {"variable": 0, "version": 1}}``.
+    """
     content = source.content()
     with no_collector():
         document = decode(_document_decoder, content, hint=JSON_HINT)
@@ -196,7 +195,7 @@ def read_json(source: Source) -> RawColumns:
 
 
 def _reject_same_names(content: Buffer, document: DbcopDocument | Sessions) -> None:
-    """Count the names in the sessions, and parse the wrapper around them again, which is small."""
+    """Reject repeated field names: count the names in the sessions, and parse the small wrapper again."""
     sessions = document.data if isinstance(document, DbcopDocument) else document
     names = sum(2 + sum(map(_names, txn.events)) for session in sessions for txn in session)
     if isinstance(document, DbcopDocument):
@@ -205,7 +204,7 @@ def _reject_same_names(content: Buffer, document: DbcopDocument | Sessions) -> N
             reject_same_names(bytes(content).replace(data, b"[]", 1))
             reject_same_names(data, names)
             return
-        except InputError:  # the position is that in the whole file
+        except InputError:  # again below, for the position in the whole file
             pass
     reject_same_names(content, names)
 
@@ -242,7 +241,11 @@ _TEXT_EVENT = re.compile(r"\s*([A-Za-z0-9_]+)\s*(?::=\s*([0-9]+)|==\s*([0-9]+|\?
 
 
 def read_text(source: Source) -> RawColumns:
-    """The raw columns of a dbcop text file."""
+    """Return the raw columns of dbcop text: ``[x:=1 y==0] [z==?]!``, one transaction per bracket.
+
+    ``:=`` writes, ``==`` reads, ``==?`` reads the initial state, ``]!`` ends an aborted transaction. Each line of
+    dashes begins another session, so sessions may be empty. Comments begin with ``//``.
+    """
     session = 0
     txns: list[DbcopTxn] = []
     for number, line in numbered_lines(source):
@@ -285,7 +288,7 @@ def _text_events(text: str, number: int) -> list[Operation]:
 
 YAML_HINT = "only dbcop's own dump of sessions, transactions and events is read_yaml; convert other YAML to JSON"
 
-# All of these are for lines without space at their end.
+# Patterns for lines without trailing space.
 _NO_CONTENT = re.compile(r"\s*#.*|---|")
 _EMPTY_HISTORY = re.compile(r"\[\s*\]")
 _EMPTY_SESSION = re.compile(r"- \[\s*\]")
@@ -301,7 +304,18 @@ _YAML_FIELDS = (
 
 
 def read_yaml(source: Source) -> RawColumns:
-    """The raw columns of a dbcop YAML file."""
+    """Return the raw columns of dbcop YAML, only in the shape in which serde writes a list of sessions:
+
+        - - events:
+            - write: true
+              variable: 0
+              value: 1
+              success: true
+            success: true
+
+    ``- - events:`` begins a session, ``  - events:`` another transaction of it. ``[]`` replaces an empty list of events
+    or transactions. Other YAML is rejected.
+    """
     parser = _YamlParser()
     for number, line in numbered_lines(source):
         line = line.rstrip()
@@ -311,14 +325,14 @@ def read_yaml(source: Source) -> RawColumns:
 
 
 class _YamlParser:
-    """Takes line by line; ``begun`` is the line of the open transaction, 0 between transactions."""
+    """Takes the file line by line; ``begun`` is the line of the open transaction, 0 between transactions."""
 
     def __init__(self) -> None:
         self.sessions = 0
         self.txns: list[DbcopTxn] = []
         self.begun = 0
         self.events: list[tuple[bool, int, int, bool]] = []
-        self.fields: list[int] = []  # of the open event
+        self.fields: list[int] = []  # values of the open event
 
     def take(self, line: str, number: int) -> None:
         taken = self._in_txn(line, number) if self.begun else self._between_txns(line, number)
@@ -364,11 +378,11 @@ class _YamlParser:
 # --- writers
 
 JSON_TARGET, BINCODE_TARGET = "dbcop JSON_TARGET", "dbcop bincode"
-_WHEN = "1970-01-01T00:00:00+00:00"  # the header wants dates, and a history has none, even where it has times
+_WHEN = "1970-01-01T00:00:00+00:00"  # the header requires dates, which a history does not have
 
 
 def write_json(history: History) -> Rendered:
-    """dbcop JSON_TARGET, with its wrapper object."""
+    """Return the history as dbcop JSON, with its wrapper object."""
     _require(history, JSON_TARGET, (0, None))
     spelling = Spelling(
         opens=(b'["r",', b'["w",', b"", b""),
@@ -390,7 +404,7 @@ def write_json(history: History) -> Rendered:
 
 
 def write_bincode(history: History) -> Rendered:
-    """dbcop bincode, as PolySI and others read it."""
+    """Return the history as dbcop bincode, which PolySI and others read."""
     _require(history, BINCODE_TARGET, (0,))
     success = [b"\1" if status == COMMITTED else b"\0" for status in history.txn_status.tolist()]
     spelling = Spelling(
@@ -401,7 +415,7 @@ def write_bincode(history: History) -> Rendered:
         initial=_u64(0),
         heads=_bincode_heads(history),
         tails=success,
-        closes=b"\1",  # the event was done, even if its transaction then aborted; a failed read would say nothing
+        closes=b"\1",  # done, even if its transaction aborted: a failed read would be skipped
     )
     header = b"".join(map(_u64, (0, *_sizes(history))))
     header += b"".join(_u64(len(text)) + text.encode() for text in ("isocheck", _WHEN, _WHEN))
@@ -424,14 +438,16 @@ def _u64(number: int) -> bytes:
 
 
 def _sizes(history: History) -> tuple[int, int, int, int]:
-    """Sessions, keys, and the largest counts of transactions per session and of operations per transaction."""
+    """Return the numbers of sessions and keys, and the largest numbers of transactions per session and operations per
+    transaction.
+    """
     most_txns = int(np.max(np.diff(history.session_start), initial=0))
     most_ops = int(np.max(np.diff(history.txn_start), initial=0))
     return history.sessions, len(history.key_code), most_txns, most_ops
 
 
 def _opened_sessions(history: History) -> Iterator[tuple[int, list[int]]]:
-    """For each transaction, the sessions that open before it: empty ones, and its own if it is the first."""
+    """Yield each transaction with the sessions that open before it: empty ones, and its own if it is the first."""
     previous = -1
     for t, s in enumerate(history.txn_session.tolist()):
         yield t, list(range(previous + 1, s + 1))

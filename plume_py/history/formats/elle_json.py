@@ -1,4 +1,4 @@
-"""Elle JSON, as elle-cli reads it: the maps of a Jepsen history as one array, or one object per line."""
+"""Read Elle JSON, the input of elle-cli: a Jepsen history's maps as one array, or one object per line."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from plume_py.history.source import Buffer, Source
 
 
 class ElleOperation(msgspec.Struct, gc=False):
-    """An operation; everything else in it is skipped."""
+    """An operation; its other fields are skipped."""
 
     type: str = ""
     process: Any = None
@@ -28,7 +28,7 @@ class ElleOperation(msgspec.Struct, gc=False):
     error: msgspec.Raw = ABSENT
 
 
-# What fields are that an operation does not give.
+# Defaults of optional fields.
 OPTIONAL: dict[str, object] = {
     **dict.fromkeys(("process", "f", "index", "time")),
     **dict.fromkeys(("value", "error"), ABSENT),
@@ -47,7 +47,7 @@ _array = msgspec.json.Decoder(list[ElleOperation])
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of an Elle JSON history."""
+    """Return the raw columns of an Elle JSON history."""
     pairing = Pairing(DIALECT)
     with no_collector():
         enclosed = source.head().lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
@@ -72,7 +72,7 @@ def _read_array(content: Buffer, pairing: Pairing) -> None:
 
 
 def _blocks(source: Source) -> Iterator[tuple[bytes, list[int]]]:
-    """Blocks of lines that are not blank, and their numbers."""
+    """Yield blocks of lines that are not blank, with their line numbers."""
     number = 1
     for chunk in source.lines():
         records, numbers = [], []

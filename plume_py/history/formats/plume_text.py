@@ -1,7 +1,10 @@
-"""Plume text, also written by PolySI and IsoVista: ``w(key,value,session,txn)``, one operation per line.
+"""Read and write Plume text, also written by PolySI and IsoVista: ``w(key,value,session,txn)``, one operation per line.
 
-Transaction -1 collects the aborted operations of a session. A read of 0 that nobody wrote sees the initial state.
-Blank lines and ``#`` comments are allowed; the lines of a transaction need not be contiguous.
+Transaction -1 collects the aborted operations of a session. A read of 0 that no transaction wrote sees the initial
+state. Blank lines and ``#`` comments are allowed; the lines of a transaction need not be contiguous.
+
+Large files are first parsed by an automaton (``bulk_parser``). It finds *runs*: consecutive operations of one
+transaction. Files with numbers beyond 63 bits, leading zeros or mistakes go to the kernel ``text_kernels.parse``.
 """
 
 from functools import cache
@@ -51,14 +54,14 @@ PROBLEMS = {
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a Plume text file."""
+    """Return the raw columns of a Plume text file."""
     content = source.content()
     columns = read_text(content) if is_large(len(content)) else None
     return _read_all(content) if columns is None else columns
 
 
 def _read_all(content: Buffer) -> RawColumns:
-    """The same for files in which there is something unusual, or small ones."""
+    """Return the raw columns of a small file, or of a file that the automaton does not accept."""
     dispatch.prepare(STEPS * len(content), kernels)
     buf = dispatch.byte_buffer(content, kernels)
     lines = kernels.count_lines(buf)
@@ -108,29 +111,29 @@ def _error(content: Buffer, problem: int, at: int) -> InputError:
 
 # --- large files
 
-# Plain Python's loop steps per byte of text.
+# Loop steps of the kernel in plain Python per byte of text.
 STEPS = 3
 
 ABORTED_ID = -1
 
-# Fields of a run: its first operation, its line, its session and its transaction.
+# Fields of a run: first operation, line, session, transaction.
 _FIELDS = 4
 _SHORTEST_LINE = len("r(1,1,1,1)\n")
 
 
 def is_large(size: int) -> bool:
-    """Are so many bytes worth the automaton?"""
+    """Return whether the automaton pays off for ``size`` bytes."""
     return is_worth_it(STEPS * size)
 
 
 def read_text(content: Buffer) -> RawColumns | None:
-    """The raw columns; None if there is anything unusual."""
+    """Return the raw columns by the automaton, or None if it does not accept the file."""
     columns = parse_bulk(_plume_grammar(), content, 0, _FIELDS, _measure, {automaton.LINE: 1})
     return None if columns is None else _raw(columns)
 
 
 def _measure(buf: Any, start: int, stop: int) -> Size:
-    # the last line may have no end
+    # the last line may lack a newline
     lines = min(count(buf, b"\n", start, stop) + (stop == len(buf)), (stop - start) // _SHORTEST_LINE + 1)
     return Size(lines, lines)
 
@@ -162,7 +165,7 @@ def _raw(columns: Columns) -> RawColumns | None:
 
 
 def _transactions(session: Int32s, id: Int64s, sessions: int) -> tuple[Int32s, Int64s]:
-    """The transaction of each run, and the id of each transaction: one for all that aborted in a session."""
+    """Return the transaction of each run, and the id of each transaction: one per session for all aborted ones."""
     aborted = id == ABORTED_ID
     runs, _, ids = intern_versions(np.where(aborted, session + 1, 0).astype(np.int32), id, sessions + 1, None)
     return runs, ids
@@ -170,7 +173,7 @@ def _transactions(session: Int32s, id: Int64s, sessions: int) -> tuple[Int32s, I
 
 @cache
 def _plume_grammar() -> BulkGrammar:
-    """The usual file."""
+    """Return the grammar of the files that the automaton accepts."""
     grammar = Automaton(b" \t\r", newline=False)
     line = grammar.point(automaton.COUNT, automaton.LINE)
     grammar.word(line, b"\n", line)
@@ -196,7 +199,10 @@ TARGET = "Plume text"
 
 
 def write(history: History) -> Rendered:
-    """Plume text, one operation per line."""
+    """Return the history as Plume text, one operation per line.
+
+    Aborted transactions lose their boundaries, because they all have the id -1.
+    """
     require(history, TARGET, lists=False, unknown=False, empty=False, levels=False)
     require_initial(history, TARGET, (0,), hollow=False)
     sessions = session_numbers(history)
@@ -220,7 +226,7 @@ def write(history: History) -> Rendered:
 
 
 def _numbers(history: History) -> tuple[list[int], list[str]]:
-    """Transaction ids: the file's own where they are distinct non-negative integers, -1 for aborted ones."""
+    """Return transaction ids and notes: the file's own if they are non-negative integers; -1 for aborted ones."""
     aborted = (history.txn_status == ABORTED).tolist()
     labels = [history.txn_label[t] for t in range(history.transactions)]
     own = [label for label, gone in zip(labels, aborted, strict=True) if not gone]
