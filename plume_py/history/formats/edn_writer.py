@@ -1,4 +1,8 @@
-"""Writer of Jepsen EDN: one operation per line."""
+"""Write Jepsen EDN, one operation per line.
+
+Readers of EDN take the order of its lines as the order of time. So if times are known, the file has invocations and
+completions of all sessions, merged by time. Without times it has only completions, which imply no real-time order.
+"""
 
 from typing import NamedTuple
 
@@ -30,7 +34,7 @@ _TYPES = (b":ok", b":fail", b":info")
 
 
 def write(history: History) -> Rendered:
-    """Jepsen EDN, list-append or rw-register or both; with times, also invocations, and all in the order of time."""
+    """Return the history as Jepsen EDN: list-append, rw-register or both."""
     require(history, TARGET, lists=True, unknown=True, empty=True, levels=False)
     if np.any(np.diff(history.session_start) == 0):
         raise ConversionError(f"{TARGET} has no empty sessions, and this history has one")
@@ -63,7 +67,7 @@ def write(history: History) -> Rendered:
 
 
 def spell(atom: Atom) -> bytes:
-    """An EDN integer or nil, or the keyword, string, number, … that is read as ``atom``."""
+    """Return the EDN that is read as ``atom``: nil, an integer, a keyword, a string and so on."""
     if atom is None:
         return b"nil"
     if isinstance(atom, int):
@@ -72,7 +76,7 @@ def spell(atom: Atom) -> bytes:
 
 
 def _lost(history: History) -> Bools:
-    """The operations that cannot be told from reads that saw nothing: nil, in transactions that did not commit."""
+    """Return which operations are lost: reads of nil by uncommitted transactions, which look like unknown results."""
     nil = history.initial_versions | (history.version_value == history.values.code_of(None))
     failed = np.repeat(history.txn_status != COMMITTED, np.diff(history.txn_start))
     lost: Bools = failed & (history.op_kind == READ) & nil[history.op_version]
@@ -81,12 +85,12 @@ def _lost(history: History) -> Bools:
 
 # --- lines in the order of time
 
-# Times have 63 bits.
+# The limit of times, which have 63 bits.
 _END = 2**63
 
 
 class Line(NamedTuple):
-    """Transaction ``txn`` begins, or else completes."""
+    """A line of the file: transaction ``txn`` begins (``invokes``) or completes."""
 
     txn: int
     invokes: bool = False
@@ -94,7 +98,7 @@ class Line(NamedTuple):
 
 
 def in_time(history: History) -> tuple[list[Line], list[str]]:
-    """The lines of a history, and notes on what its times lose."""
+    """Return the lines of a history, and notes on lost time information."""
     if history.times is None:
         return _completions(history), []
     known = np.concatenate((history.times.begin, history.times.end))
@@ -110,7 +114,7 @@ def _completions(history: History) -> list[Line]:
 
 
 def _nanoseconds(times: Times, known: Int64s) -> tuple[int, int, list[str]]:
-    """The time that is written as 0, the nanoseconds of a tick, and notes on what that loses."""
+    """Return the time that is written as 0, the nanoseconds per tick, and notes on lost information."""
     first, last = int(np.min(known)), int(np.max(known))
     zero, notes = min(first, 0), []
     if zero:
@@ -125,8 +129,10 @@ def _nanoseconds(times: Times, known: Int64s) -> tuple[int, int, list[str]]:
 
 
 def _merged(history: History, times: Times, zero: int, factor: int) -> list[Line]:
-    """All lines by time. Of those at one time, a session's keep their order, and else beginnings come first: who ends
-    at the moment at which another one begins does not come before it.
+    """Return all lines by time.
+
+    At equal times the lines of a session keep their order, and otherwise begins come first: a transaction that ends
+    when another begins does not precede it.
     """
     lines: list[tuple[tuple[int, int, bool], Line]] = []
     columns = zip(history.txn_session.tolist(), times.begin.tolist(), times.end.tolist(), strict=True)
@@ -144,7 +150,7 @@ def _merged(history: History, times: Times, zero: int, factor: int) -> list[Line
 
 
 def rows(history: History, lines: list[Line]) -> Rows:
-    """What stands in the lines: what was done, or is about to be, and then reads have not seen anything yet."""
+    """Return the operations of each line; the reads of an invocation have no result."""
     done = transactions(history)
     txn = np.array([line.txn for line in lines], np.int64)
     lengths = np.diff(done.start)[txn]

@@ -1,4 +1,9 @@
-"""Native JSON: ``{"initial": 0, "sessions": [[{"ops": [["w", "x", 1]]}]]}``."""
+"""Read native JSON: ``{"initial": 0, "sessions": [[{"ops": [["w", "x", 1]]}]]}``.
+
+Large files are first parsed by an automaton (``bulk_parser``), which fills columns without objects in between. It
+accepts what collectors write, if keys and values are 64-bit integers, null, and lists of them. Other files are decoded
+one transaction at a time. ``jsonl_native`` uses the automaton for its lines.
+"""
 
 import re
 from functools import cache
@@ -29,7 +34,7 @@ from plume_py.history.source import Buffer, Source
 from plume_py.history.value_codes import NULL
 from plume_py.levels import CODES
 
-# Transactions whose fields are counted together.
+# Number of transactions whose fields are counted together.
 COUNTED = 1 << 12
 
 Key = int | str
@@ -43,20 +48,20 @@ _TIMES = "take all times from one clock, in whole numbers such as nanoseconds"
 
 
 def hint(path: str) -> str:
-    """What to do about a problem at ``path``."""
+    """Return the hint for a problem at this JSON path."""
     return _TIMES if path.rpartition(".")[2] in ("start", "end", "ticks_per_second") else HINT
 
 
 Ticks = Annotated[int, msgspec.Meta(gt=0)]
 
 
-# Equal to what a file gives, but another object: so it shows which fields are given.
+# Equal to a file's text but another object, which shows whether a field was given.
 DEFAULT_STATUS = str(b"committed", "ascii")
 ABSENT = msgspec.Raw(b"null")
 
 
 class NativeTxn(msgspec.Struct, gc=False):
-    """A transaction of the native formats; the last fields are read only to be counted."""
+    """A transaction of the native formats; the fields from ``node`` on are read only to count field names."""
 
     ops: list[Operation]
     status: Literal["committed", "aborted", "unknown"] = DEFAULT_STATUS  # type: ignore[assignment]
@@ -70,7 +75,7 @@ class NativeTxn(msgspec.Struct, gc=False):
     sql: msgspec.Raw = ABSENT
 
 
-# The fields that a transaction may have, and what they are if it has not.
+# Optional fields of a transaction and their defaults.
 OPTIONAL: dict[str, object] = {
     **dict.fromkeys(("level", "id", "start", "end")),
     "status": DEFAULT_STATUS,
@@ -87,7 +92,7 @@ class NativeDocument(msgspec.Struct, gc=False):
 
 
 class Outline(msgspec.Struct, gc=False):
-    """The same, its transactions not yet decoded: never are all of them objects at once, and no step takes long."""
+    """The whole file with encoded transactions, so that they are never all objects at once and no step takes long."""
 
     sessions: list[list[msgspec.Raw]]
     initial: Value | msgspec.UnsetType = msgspec.UNSET
@@ -95,7 +100,7 @@ class Outline(msgspec.Struct, gc=False):
 
 
 def begin(initial: Value | msgspec.UnsetType, per_second: int | None) -> HistoryBuilder:
-    """A builder for a file that states its initial value, or does not (and then it is null)."""
+    """Return a builder for a file with this initial value, or with none stated: then it is null."""
     if isinstance(initial, msgspec.UnsetType):
         return HistoryBuilder(None, declared=False, per_second=per_second)
     return HistoryBuilder(initial, per_second=per_second)
@@ -107,14 +112,14 @@ _txn_decoder = msgspec.json.Decoder(NativeTxn)
 
 
 def read(source: Source) -> RawColumns:
-    """The raw columns of a native JSON file."""
+    """Return the raw columns of a native JSON file."""
     content = source.content()
     columns = _read_at_once(content) if is_large(len(content)) else None
     return _read_one_by_one(content) if columns is None else columns
 
 
 def _read_at_once(content: Buffer) -> RawColumns | None:
-    """By the kernel, if the file has nothing unusual."""
+    """Return the raw columns by the automaton, or None if it does not accept the file."""
     head = before_sessions(content)
     if head is None:
         return None
@@ -156,14 +161,14 @@ def _read_one_by_one(content: Buffer) -> RawColumns:
                 except InputError as error:
                     error.where = error.where or f"sessions[{s}][{i}]"
                     raise
-            session.clear()  # let go of the text as its columns are made
+            session.clear()  # free the text once its columns exist
         if counts:
             reject_same_names(content, names + len(txns), (txns, OPTIONAL))
         return builder.columns()
 
 
 def _decoded(text: msgspec.Raw, content: Buffer) -> NativeTxn:
-    """A transaction; what is wrong with it is told by its place in the whole file."""
+    """Return a transaction; an error names its position in the whole file."""
     try:
         return _txn_decoder.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -173,7 +178,7 @@ def _decoded(text: msgspec.Raw, content: Buffer) -> NativeTxn:
 
 # --- large files
 
-# What msgspec decodes while plain Python does a step of a loop.
+# Bytes that msgspec decodes in the time of one loop step of plain Python.
 BYTES_PER_STEP = 4
 
 _SPACE = b" \t\r"
@@ -183,7 +188,7 @@ _FIELDS = 9
 _SHORTEST_OP, _SHORTEST_TXN = len('["r",1,1]'), len('{"ops":[]}')
 _NOT_GIVEN = {automaton.ID: NULL, automaton.TIME: NULL, automaton.LINE: 0}
 
-# A document up to its sessions, if it begins in the usual way.
+# The usual start of a document, up to its sessions.
 _BEFORE_SESSIONS = re.compile(
     rb'[ \t\r\n]*\{[ \t\r\n]*(?:"(?:initial|ticks_per_second)"[ \t\r\n]*:[ \t\r\n]*(?:-?[0-9]{1,19}|null)'
     rb'[ \t\r\n]*,[ \t\r\n]*){0,2}"sessions"[ \t\r\n]*:[ \t\r\n]*\['
@@ -193,25 +198,28 @@ _ids = msgspec.json.Decoder(list[int | str | None])
 
 
 def is_large(size: int) -> bool:
-    """Are so many bytes, with those before, worth the automaton?"""
+    """Return whether the automaton pays off for ``size`` more bytes."""
     return is_worth_it(size // BYTES_PER_STEP)
 
 
 def code_of(initial: object) -> int | None:
-    """The code of an initial value, stated or not, that is null or an integer of 64 bits; None if it is none."""
+    """Return the code of an initial value that is null or a 64-bit integer; None for another one.
+
+    An unstated initial value is null.
+    """
     if initial is None or initial is msgspec.UNSET:
         return NULL
     return initial if isinstance(initial, int) and NULL < initial < -NULL else None
 
 
 def before_sessions(content: Buffer) -> bytes | None:
-    """The beginning of a document, up to the bracket of its sessions; None if there is anything unusual about it."""
+    """Return the start of a document up to the bracket of its sessions, or None if it has an unusual shape."""
     found = _BEFORE_SESSIONS.match(content)
     return None if found is None else found[0]
 
 
 def read_sessions(content: Buffer, at: int, initial: int) -> tuple[TxnColumns, int] | None:
-    """The transactions of a document whose sessions begin at ``at``, and how many sessions there are; or None."""
+    """Return the transactions of a document whose sessions begin at ``at``, and the number of sessions; or None."""
     columns = parse_bulk(_document_grammar(), content, at, _FIELDS, _measure, _NOT_GIVEN | {automaton.INITIAL: initial})
     if columns is None:
         return None
@@ -221,7 +229,7 @@ def read_sessions(content: Buffer, at: int, initial: int) -> tuple[TxnColumns, i
 
 
 def read_lines(content: bytes, line: int, initial: int) -> TxnColumns | None:
-    """The transactions of whole lines, the first of which is ``line``; or None."""
+    """Return the transactions of whole lines, the first of which has the number ``line``; or None."""
     registers = _NOT_GIVEN | {automaton.INITIAL: initial, automaton.LINE: line}
     columns = parse_bulk(_lines_grammar(), content, 0, _FIELDS, _measure, registers)
     if columns is None:
@@ -263,12 +271,12 @@ def _decoded_ids(begin: Int64s, end: Int64s, content: Buffer) -> list[str | int 
     return _ids.decode(b"[" + b",".join([content[a:b] or b"null" for a, b in spans]) + b"]")
 
 
-# --- what the files look like
+# --- grammars
 
 
 @cache
 def _document_grammar() -> BulkGrammar:
-    """The sessions of native JSON and what follows them."""
+    """Return the grammar of the sessions of native JSON and the rest of the file."""
     grammar = Automaton(_SPACE)
     start, after_session, end = grammar.point(), grammar.point(automaton.COUNT, automaton.SESSIONS), grammar.point()
     grammar.word(start, b"]", end)
@@ -287,7 +295,7 @@ def _document_grammar() -> BulkGrammar:
 
 @cache
 def _lines_grammar() -> BulkGrammar:
-    """Native JSON Lines."""
+    """Return the grammar of native JSON Lines."""
     grammar = Automaton(_SPACE, newline=False)
     line = grammar.point(automaton.COUNT, automaton.LINE)
     grammar.word(line, b"\n", line)
@@ -298,7 +306,7 @@ def _lines_grammar() -> BulkGrammar:
 
 
 def _txn(grammar: Automaton, start: Point, needed: int) -> Point:
-    """The fields of a transaction and the brace behind them; some it must have."""
+    """Add the fields of a transaction, some of them required, and its closing brace; return the point after it."""
     after_field = grammar.point()
     field = start + grammar.word(after_field, b",")
 
@@ -330,7 +338,7 @@ def _txn(grammar: Automaton, start: Point, needed: int) -> Point:
 
 
 def _ops(grammar: Automaton, start: Point, end: Point) -> None:
-    """The list of operations."""
+    """Add the list of operations."""
     first, op = grammar.word(start, b"["), grammar.point()
     grammar.word(first, b"]", end)
     grammar.word(first, b"[", op)
@@ -347,7 +355,7 @@ def _ops(grammar: Automaton, start: Point, end: Point) -> None:
 
 
 def _list(grammar: Automaton, start: Point) -> Point:
-    """The elements of a list and the bracket behind them."""
+    """Add the elements of a list and its closing bracket; return the point after it."""
     after_item, end = grammar.point(), grammar.point(automaton.LIST_END)
     item = start + grammar.word(after_item, b",")
     grammar.join(grammar.number(item, grammar.point(automaton.NUMBER_ITEM)), after_item)

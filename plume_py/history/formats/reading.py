@@ -1,4 +1,4 @@
-"""What the JSON readers share: decoding with one-line errors that say where."""
+"""What the readers share: JSON, numbered lines and folders of logs, with one-line errors that name the position."""
 
 import gc
 import os
@@ -16,7 +16,7 @@ from plume_py.history.source import Source
 
 T = TypeVar("T")
 
-# What to do about a problem; it may depend on the JSON path.
+# The hint of an error, or a function that returns it for a JSON path.
 Hint = str | Callable[[str], str]
 
 _AT_BYTE = re.compile(r" \(byte (\d+)\)$")
@@ -25,7 +25,7 @@ _AT_PATH = re.compile(r" - at `(?:key in )?\$?(.*)`$")
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Pause the cyclic garbage collector: decoded JSON has no cycles, and walking it again and again is slow."""
+    """Pause the cyclic garbage collector: decoded JSON has no cycles, and repeated collections are slow."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -36,7 +36,7 @@ def no_collector() -> Iterator[None]:
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", data: Any, *, first_line: int = 1, hint: "Hint" = "") -> T:
-    """``data`` decoded; a problem is told with its line, or with its JSON path, and then with a ``hint``."""
+    """Return ``data`` decoded. Raise InputError with the line, or with the JSON path and ``hint``."""
     try:
         return decoder.decode(data)
     except msgspec.ValidationError as error:
@@ -76,13 +76,13 @@ def _lower(text: str) -> str:
 
 # --- lines
 
-# Every number of these formats is an unsigned 64-bit one; longer digit strings would only cost time.
+# Numbers of line-based formats are unsigned 64-bit integers; longer digit strings would only cost time.
 MAX_NATURAL = 2**64 - 1
 MAX_NATURAL_DIGITS = 20
 
 
 def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
-    """The lines of a text, from 1 on, without their ends (LF or CRLF) and without a byte order mark."""
+    """Yield the lines of a text with their numbers from 1, without line ends (LF or CRLF) and byte order mark."""
     number = 1
     for chunk in source.lines():
         body = chunk[:-1] if chunk.endswith(b"\n") else chunk
@@ -94,7 +94,7 @@ def numbered_lines(source: Source) -> Iterator[tuple[int, str]]:
 
 
 def natural(digits: str, line: int) -> int:
-    """The number written as ``digits`` (ASCII digits only, as the caller's pattern made sure)."""
+    """Return the number of an ASCII digit string. Raise InputError if it does not fit in 64 bits."""
     if len(digits) <= MAX_NATURAL_DIGITS:
         number = int(digits)
         if number <= MAX_NATURAL:
@@ -105,7 +105,7 @@ def natural(digits: str, line: int) -> int:
 
 
 def excerpt(text: str) -> str:
-    """The beginning of a text, quoted for a one-line message."""
+    """Return the start of a text, quoted for a one-line message."""
     text = text.strip()
     return repr(text if len(text) <= 60 else text[:60] + "…")
 
@@ -124,7 +124,7 @@ _DIGITS = re.compile(r"([0-9]+)")
 
 
 def log_names(folder: str, pattern: str) -> list[str]:
-    """The names in ``folder`` that match ``pattern``, numbers in them ordered as numbers: T2 before T10."""
+    """Return the names in ``folder`` that match ``pattern``, with numbers in numeric order: T2 before T10."""
     try:
         names = os.listdir(folder)
     except OSError as error:
@@ -134,9 +134,9 @@ def log_names(folder: str, pattern: str) -> list[str]:
 
 @contextmanager
 def open_log(folder: str, name: str) -> Iterator[Source]:
-    """One log of the folder; whatever is wrong with it is told with its name."""
+    """Open one log of the folder; an InputError in the block gets the name of the log."""
     path = os.path.join(folder, name)
-    if not os.path.isfile(path):  # a pipe, say, would block for ever
+    if not os.path.isfile(path):  # a pipe would block for ever
         raise InputError("not a regular file", where=display(name), hint="a folder of logs holds one file per session")
     source = Source(path)
     try:
@@ -149,11 +149,11 @@ def open_log(folder: str, name: str) -> Iterator[Source]:
 
 
 def display(name: str) -> str:
-    """A file name that can always be printed."""
+    """Return a file name that can always be printed."""
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def _natural_order(name: str) -> tuple[list[str | int], str]:
-    # splitting on digits puts text at even and numbers at odd places, so that like is compared with like
+    # text is at even and numbers at odd positions, so equal types are compared
     pieces = _DIGITS.split(name)
     return [int(piece) if i % 2 else piece for i, piece in enumerate(pieces)], name

@@ -1,6 +1,6 @@
-"""The history formats: what they are called, who writes them, and which module reads or writes each.
+"""The history formats: name, title, reader, writer and file extensions of each.
 
-Nothing here imports a reader: ``isocheck formats`` and ``--help`` must start at once.
+Readers and writers are imported when needed, so that ``isocheck formats`` and ``--help`` start fast.
 """
 
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """One format; ``writer`` is empty where isocheck only reads it."""
+    """A format; reader and writer are ``module:function``, and ``writer`` is empty if isocheck only reads it."""
 
     name: str
     title: str
@@ -78,6 +78,6 @@ FORMATS: dict[str, Format] = {
 
 
 def writable_format(path: str) -> str | None:
-    """The format that is written to a file of this name, by its extension."""
+    """Return the format in which a file of this name is written, by its extension, or None."""
     extension = os.path.splitext(path.lower())[1]
     return next((name for name, fmt in FORMATS.items() if fmt.writer and extension in fmt.extensions), None)
